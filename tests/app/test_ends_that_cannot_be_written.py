@@ -18,12 +18,13 @@ from tests.app.engine import Engine
 TIMES = 1_500
 
 
-def test_it_is_tried_again_until_it_is_written_and_the_log_is_not_flooded(
+def test_it_is_tried_again_ever_more_slowly_until_it_is_written_and_the_log_is_not_flooded(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Real once, after a function had set `json.dumps` to None: a traceback for each try, thousands of them."""
     app = open_app()
     ends: list[int] = []
+    pauses: list[int] = []
 
     @app.mutation(name="broken")
     def broken(ctx: MutationCtx) -> None:
@@ -41,12 +42,17 @@ def test_it_is_tried_again_until_it_is_written_and_the_log_is_not_flooded(
                 raise RuntimeError(f"another bug, time {len(ends)}")
             return super().finish()
 
+    async def pause(self: recovery.BatchRunner, failures: int) -> None:
+        pauses.append(failures)
+
     monkeypatch.setattr(recovery, "run_batch", failing_run)
+    monkeypatch.setattr(recovery.BatchRunner, "_back_off", pause)
     monkeypatch.setattr(recovery, "OpenBatch", FailingEnd)
     job_id = app.scheduler.run_after(0, "broken")
     with Engine(app) as engine:
         job = engine.wait(job_id)
     assert (job.state, len(ends)) == (JobState.FAILED, TIMES + 1)
+    assert pauses == [*range(1, TIMES + 1)]
     said = [each for each in caplog.records if "failed unexpectedly" in each.message]
     assert 2 <= len(said) < 20
 

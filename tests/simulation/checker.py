@@ -18,6 +18,7 @@ so that a minimiser can tell one failure from another.
     stuck         faults have stopped and jobs do not end
     unrest        faults have stopped, and jobs are still taken from workers that live
     crowd         a job that was claimed although as many of its key ran as may
+    blame         a mutation that failed although its function did not
     company       a job that two workers did not survive was claimed beside one that must not be near it
 """
 
@@ -101,6 +102,7 @@ def violations(world: World, profile: Profile) -> list[str]:
         _serial,
         isolation,
         unrest,
+        blame,
         company,
         _crowd,
         apart,
@@ -393,6 +395,16 @@ def isolation(e: Evidence) -> Iterator[str]:
             yield f"isolation: {job.tag} was scheduled for {wanted} and belongs to {job.tenant}"
         if job.kind == "mutation" and any(tenant != job.tenant for _, tenant in e.effects.get(job.tag, ())):
             yield f"isolation: {job.tag} of {job.tenant} wrote to another tenant"
+
+
+def blame(e: Evidence) -> Iterator[str]:
+    """A mutation fails by its function alone, or because its workers died of it."""
+    for job in e.jobs.values():
+        if job.state == "failed" and job.kind == "mutation":
+            error = json.loads(job.error or "{}").get("type")
+            # A worker of the older release knows no `newer`: its functions cannot call or schedule it.
+            if error not in ("Planned", "Quarantined") and (error != "FunctionNotFound" or job.name == "newer"):
+                yield f"blame: {job.name} {job.id} failed with {error}"
 
 
 def unrest(e: Evidence) -> Iterator[str]:

@@ -40,6 +40,7 @@ LABELS: Final = {
     "MutationLoop._claim_work": "mutations.claim",
     "BatchRunner.work": "mutations.run",
     "BatchRunner._still_held": "mutations.look_up",
+    "BatchRunner._end_failed": "mutations.give_up",
     "MutationLoop._run_suspect": "mutations.claim_suspect",
     "ActionLoop._claim_and_start": "actions.claim",
     "give_back": "give_back",

@@ -17,7 +17,7 @@ from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.jobs import Completion, FunctionKind, JobState
 from evertick.engine.jobs import actions, claims, completion, key_limits
-from evertick.engine.jobs.mutations import batch
+from evertick.engine.jobs.mutations import batch, recovery
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry
@@ -397,6 +397,8 @@ MUTANTS: Final = (
                 swap(actions.ActionLoop, "_start", start_whatever_runs))),
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
            swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
+    Mutant("blamed", "real once: a mutation fails because its claim was forgotten by a crash, and made again",
+           swap(recovery, "EndedItself", batch.FenceLost)),
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers, "place_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",

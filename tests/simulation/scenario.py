@@ -82,7 +82,7 @@ def profile_of(seed: int) -> Profile:
             "unavailable": rough * chance.choice((0.0, 0.0, 0.01)),
             "conflict": min(0.3, rough * chance.choice((0.0, 0.02, 0.2))),
             "conflict/prepare": 0.0,  # it waits with `time.sleep`, before there is an environment to wait otherwise
-            "forgotten": rough * chance.choice((0.0, 0.02)),
+            "forgotten": rough * chance.choice((0.0, 0.02, 0.15)),
             "lost": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard/call": calls_unheard,

@@ -30,6 +30,10 @@ class FenceLost(WriteConflict):
     """One of the batch's jobs is not held any more."""
 
 
+class EndedItself(FenceLost):
+    """It was held when the transaction of its batch began, so a function of the batch has taken it away."""
+
+
 class Losses(NamedTuple):
     """How often in a row a statement of a mutation's own has lost the connection, and nothing else did."""
 
@@ -112,6 +116,8 @@ class OpenBatch:
     def __init__(
         self, transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, runs: MakeRuns | None = None
     ) -> None:
+        self.was_held = False
+        """Whether this transaction has seen that every job of the batch is held."""
         self.unit = UnitOfWork(transaction, write_completions=self.write_completions)
         self.runs = None if runs is None else runs(transaction, self.unit)
         self.results: list[Result] = []
@@ -119,15 +125,15 @@ class OpenBatch:
         self._worker_id = worker_id
         self._deps = deps
         self._written = 0
-        self._fence_lost = False
+        self._fence_lost: type[FenceLost] | None = None
 
     def write_completions(self) -> None:
         """Write the ends that are not written yet: a later mutation is about to look at the database.
 
         Raises FenceLost if a job is not held any more, and again from then on: a function may have caught the first.
         """
-        if self._fence_lost:
-            raise FenceLost
+        if self._fence_lost is not None:
+            raise self._fence_lost
         results = self.results[self._written :]
         if not results:
             return
@@ -152,8 +158,8 @@ class OpenBatch:
             make_id=self._deps.ids.make,
         ).keys()
         if len(held) < len(results):
-            self._fence_lost = True
-            raise FenceLost
+            self._fence_lost = EndedItself if self.was_held else FenceLost
+            raise self._fence_lost
         self._transaction.insert_jobs(self.unit.take_successors())
 
     def finish(self) -> list[Result]:
@@ -175,6 +181,7 @@ def run_batch(
     if batch.failures and not still_held(transaction, batch):
         raise FenceLost  # what was canceled meanwhile need not run once more
     opened = OpenBatch(transaction, batch.worker_id, deps, runs)
+    opened.was_held = batch.failures > 0
     clock = deps.clock
     began_at = clock.now()
     for claim in batch.claims:

@@ -39,6 +39,7 @@ from evertick.base.records.runs import RunRecord
 from evertick.base.time_limit import FunctionTimeout
 from evertick.engine.jobs.mutations.batch import (
     Batch,
+    EndedItself,
     FenceLost,
     Losses,
     OpenBatch,
@@ -142,10 +143,14 @@ class BatchRunner:
 
     async def _left_over(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Batch]:
         """Wait for a run of a batch; returns what must be run after it."""
+        given_up = 0
         while True:
             left = await self._attempt(batch, running)
             if not isinstance(left, _GivenUp):
                 return left
+            if given_up:  # its end could not be written either, for a reason that the engine does not know
+                await self._back_off(given_up)
+            given_up += 1
             running = self._end_failed(batch, left.error)
 
     async def _attempt(self, batch: Batch, running: Awaitable[list[Result]]) -> "list[Batch] | _GivenUp":
@@ -153,9 +158,9 @@ class BatchRunner:
         counters = self._deps.counters
         try:
             results = await (self._in_memory(batch, running) if batch.has_runs else running)
-        except FenceLost:
+        except FenceLost as error:
             counters.add("mutations_taken")
-            return batch.halves() if not batch.is_single else await self._after_loss(batch)
+            return batch.halves() if not batch.is_single else await self._after_loss(batch, error)
         except Conflict as error:
             counters.add("mutation_conflicts")
             if not batch.is_single:
@@ -180,11 +185,17 @@ class BatchRunner:
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])
 
-    async def _after_loss(self, batch: Batch) -> "list[Batch] | _GivenUp":
-        """A mutation alone could not be ended. If no one has taken it, its own function did, in what is undone now."""
+    async def _after_loss(self, batch: Batch, error: FenceLost) -> "list[Batch] | _GivenUp":
+        """A mutation alone could not be ended: it was taken away, or its own function ended it, which is undone now.
+
+        That it is held again need not be the function's doing: the database can forget a claim when it crashes, and
+        this worker may have claimed the job once more since. So it is run again by a transaction that looks first.
+        """
         if not await self._still_held(batch):
             return []
-        return _GivenUp(TransactionRefused("its function has ended its own job; nothing is written"))
+        if isinstance(error, EndedItself):
+            return _GivenUp(TransactionRefused("its function has ended its own job; nothing is written"))
+        return [replace(batch, failures=max(batch.failures, 1))]
 
     async def _after_outage(self, batch: Batch, error: Unavailable) -> "list[Batch] | _GivenUp":
         """Look up what became of a batch when the database replies again; returns what must be run again."""
