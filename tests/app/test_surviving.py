@@ -1,12 +1,14 @@
 """A worker survives what functions do to its thread, its event loop and its own work."""
 
 import asyncio
+import gc
 import logging
 from typing import Any
 
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
+from evertick.app.serving import Stopper, serve
 from evertick.engine.jobs import actions
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
@@ -155,3 +157,25 @@ def test_an_end_that_cannot_be_written_fails_its_job_alone(app: App, monkeypatch
 @pytest.fixture(autouse=True)
 def logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "evertick.engine")
+
+
+@pytest.mark.parametrize("is_its_own", [False, True])
+def test_a_worker_sets_the_program_aside_from_the_collector_while_it_runs(app: App, is_its_own: bool) -> None:
+    """A full collection took tens of milliseconds. What a program has frozen itself stays as it was."""
+    stoppers: list[Stopper] = []
+    frozen: list[int] = []
+
+    @app.action(name="count")
+    async def count(ctx: ActionCtx) -> None:
+        frozen.append(gc.get_freeze_count())
+        stoppers[0].ask()
+
+    app.scheduler.run_after(0, count)
+    if is_its_own:
+        gc.freeze()
+    try:
+        serve(app, 1_000, started=stoppers.append)
+        assert frozen[0] > 10_000
+        assert (gc.get_freeze_count() > 10_000) is is_its_own
+    finally:
+        gc.unfreeze()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
 from evertick.base.step_limit import holder_of
-from evertick.engine.runtime.event_loop import a_loop_runs_here, run_to_end
+from evertick.engine.runtime.event_loop import a_loop_runs_here, program_set_aside, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
 
@@ -155,7 +155,8 @@ def serve(app: Served, drain_ms: int, *, pools: Iterable[str] = (), started: Cal
             started(stopper)
         elif stopper.asked:
             worker.stop(now=stopper.at_once)
-        await worker.run()
+        with program_set_aside():
+            await worker.run()
 
     try:
         run_to_end(work)
