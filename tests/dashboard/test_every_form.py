@@ -4,6 +4,7 @@ A form that is refused comes back with a complaint and with what was typed, in e
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from bs4 import BeautifulSoup, Tag
@@ -49,7 +50,15 @@ def things_of(open_app: OpenApp) -> Things:
     pending = app.scheduler.run_after(3_600, order, item="later")
     view = app.views.create("schedules", "Mine", {"q": "x"}, shared=True)
     token = app.tokens.create("other", scope="read", tenant="default")
-    ids = {"failed": failed, "pending": pending, "run": run, "view": view.id, "token": token.id}
+    backfill = app.schedules.backfill("t", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+    ids = {
+        "backfill": backfill.id,
+        "failed": failed,
+        "pending": pending,
+        "run": run,
+        "view": view.id,
+        "token": token.id,
+    }
     return Things(site, ids)
 
 
@@ -82,7 +91,7 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
     "settings/tokens/new": ("settings/tokens/new",),
     "settings/tokens/{token_id}/{action}": ("settings/tokens/{token}/rotate", "settings/tokens/{token}/revoke"),
     "settings/tenants/{name}": ("settings/tenants/default",),
-    "schedules/{schedule_id}/backfills/{backfill_id}/cancel": (),  # a button alone; test_backfills.py sends it
+    "schedules/{schedule_id}/backfills/{backfill_id}/cancel": ("schedules/t/backfills/{backfill}/cancel",),
 }
 """Where each form of the table is filled in."""
 

@@ -141,7 +141,8 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert "No time of these schedules was missed in this range, or all of them were made up for" in text_of(
         site.page(link)
     )
-    site.send("bulk/schedules/backfill", status=409, **form)
+    site.send("bulk/schedules/backfill", **form)
+    site.send("bulk/schedules/backfill", status=409, **form | {"request": "another"})
     engine.look()
     assert engine.times("backfill", "started") == missed
 

@@ -26,9 +26,9 @@ def test_functions_are_there_to_choose(site: Site) -> None:
 
 def test_a_mutation_runs_now_and_once(site: Site) -> None:
     form = site.page("functions/shop.order/run")
-    once = form.select_one("input[name=once]")["value"]  # type: ignore[index]
+    once = form.select_one("input[name=request]")["value"]  # type: ignore[index]
     for _ in range(2):
-        shown = site.send("functions/shop.order/run", status=200, once=once, when="now", **{"a.item": "bread"}).text
+        shown = site.send("functions/shop.order/run", status=200, request=once, when="now", **{"a.item": "bread"}).text
         assert "orders_" in text_of(shown)
     assert site.app.call("shop.count") == 1
     assert commands_in(soup_of(shown)) == ["""evertick run shop.order --json '{"item": "bread"}'"""]

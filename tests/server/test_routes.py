@@ -93,6 +93,29 @@ def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
     assert [each["action"] for each in http.ok("GET", f"{HOME}/audit-log")["changes"]].count("schedule.backfill") == 1
 
 
+def test_an_event_that_is_sent_under_a_key_is_sent_once(http: Http) -> None:
+    run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    for _ in range(2):
+        path, key = f"{HOME}/workflows/{run}/signal", {"Idempotency-Key": "k"}
+        http.ok("POST", path, json={"event": "paid", "value": 12}, headers=key)
+    actions = [each["action"] for each in http.ok("GET", f"{HOME}/audit-log")["changes"]]
+    assert actions.count("workflow.signal") == 1
+
+
+@pytest.mark.parametrize("home", [HOME, "/api/v1"])
+def test_a_token_that_is_made_under_a_key_is_made_once_and_its_secret_is_told_once(http: Http, home: str) -> None:
+    made = http.ok("POST", f"{home}/tokens", json={"name": "reports"}, headers={"Idempotency-Key": "k"})
+    again = http.problem(409, "POST", f"{home}/tokens", json={"name": "reports"}, headers={"Idempotency-Key": "k"})
+    assert again["code"] == "already_exists" and made["id"] in again["detail"]
+    http.problem(409, "POST", f"{home}/tokens", json={"name": "other"}, headers={"Idempotency-Key": "k"})
+    rotate = f"{home}/tokens/{made['id']}/rotate"
+    new = http.ok("POST", rotate, headers={"Idempotency-Key": "r"})
+    assert new["id"] in http.problem(409, "POST", rotate, headers={"Idempotency-Key": "r"})["detail"]
+    named = [each for each in http.ok("GET", f"{home}/tokens")["tokens"] if each["name"] == "reports"]
+    assert len(named) == 2
+    assert made["secret"] != new["secret"]
+
+
 def test_a_change_of_many_is_made_in_pieces(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completion, "CANCEL_PAGE", 2)
     for _ in range(5):

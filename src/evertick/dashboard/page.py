@@ -22,6 +22,7 @@ import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -38,6 +39,7 @@ from evertick.base.instants import Instant, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
 from evertick.dashboard.forms.form import Form
+from evertick.dashboard.forms.repeats import SentBefore, check_new, keep_reply
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
@@ -217,6 +219,8 @@ class Page:
             response = Response(status_code=204, headers={TO_HEADER: quote(to, safe=URL_SAFE)})
         else:
             response = RedirectResponse(to, status_code=303)
+        if self.caller is not None and self.caller.key is not None:
+            self.request.state.carried_out = (self.caller, to, said)
         if said:
             keep(response, self.request, SAID_COOKIE, quote(said[:500]), max_age=30)
         return response
@@ -240,6 +244,10 @@ class PageRoute(ScopedRoute):
             try:
                 async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
                     response = await handler(request)
+                if carried_out := getattr(request.state, "carried_out", None):
+                    await keep_reply(*carried_out)
+            except SentBefore as before:
+                response = Page(request, request.state.caller).done(before.to, before.said)
             except Problem as problem:
                 # A stream that is led to a page of HTML is an error of the page's script to browsers.
                 if problem.status_code == 401 and "text/event-stream" not in request.headers.get("accept", ""):
@@ -292,7 +300,12 @@ def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
 
 
 async def _shown(request: Request, caller: Called) -> Page:
-    return Page(request, caller)
+    page = Page(request, caller)
+    if request.method == "POST" and (await page.form())["request"]:
+        # With other fields it is another request: people go back, change something and send the form again.
+        page.caller = replace(caller, key=sha256(await request.body()).hexdigest())
+        await check_new(page.caller)
+    return page
 
 
 async def _public(request: Request) -> Page:

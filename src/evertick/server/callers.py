@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
@@ -76,6 +77,14 @@ class Caller:
     tenant: TenantId | None
     """None for what belongs to no tenant."""
     request_id: str
+    key: str | None = None
+    """Under which what the request does is done once; None for the `Idempotency-Key` of its header."""
+
+    def of_part(self, part: str) -> "Caller":
+        """The same, for one of several things that a request does: each is done once."""
+        if self.key is None:
+            return self
+        return replace(self, key=sha256(f"{self.key}\0{part}".encode(errors="replace")).hexdigest())
 
     @property
     def actor(self) -> str:
@@ -127,11 +136,11 @@ class Caller:
         return auditor.audited(work, action, target, before=before)
 
     async def once(self, request: Request, work: Work[Any]) -> Work[Any]:
-        """The work, done once under the `Idempotency-Key` of the request if there is one.
+        """The work, done once under the key of the caller or the `Idempotency-Key` of the request, if there is one.
 
         Its result is the JSON of the reply then. Raises IdempotencyConflict if another request had the key.
         """
-        key = request.headers.get("idempotency-key")
+        key = self.key or request.headers.get("idempotency-key")
         if key is None:
             return work
         given = f"{request.url.path}\0{(await request.body()).decode(errors='replace')}"

@@ -29,7 +29,7 @@ from evertick.base.durations import clock_time, distance, length, wait, wall_clo
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import one_line, printable
 from evertick.base.ids import JOB_PREFIX
-from evertick.base.instants import Instant, to_datetime
+from evertick.base.instants import NEVER, Instant, to_datetime
 from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.loading import is_users, shown_path
@@ -267,6 +267,8 @@ def _newest(transaction: "Transaction", limit: int) -> list[JobSummary]:
 
 def _announcement(job: JobSummary, now: Instant) -> str:
     state = "   canceled" if job.state is JobState.CANCELED else ""
+    if job.due_at >= NEVER:
+        return f"waits for an event{state}"
     return f"{distance(job.due_at, now)}, at {clock_time(job.due_at, now)}{state}"
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeVar
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
@@ -10,9 +10,10 @@ from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
 from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations, no_token
 from evertick.app.bodies import Body, Duration, Time
 from evertick.app.transacting import Work
+from evertick.base.errors import AlreadyExists
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
-from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
+from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 
 T = TypeVar("T")
@@ -73,15 +74,17 @@ async def list_tokens(caller: Called, limit: Limit = 100, cursor: Cursor = None)
 
 
 @routes.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
-async def create_token_of_all(caller: Called, new: TokenBody) -> Response:
-    """Make a token of all tenants. Its secret is shown this once."""
-    return await _create(caller, new)
+async def create_token_of_all(
+    request: Request, caller: Called, new: TokenBody, idempotency_key: Key = None
+) -> Response:
+    """Make a token of all tenants. Its secret is shown this once; with `Idempotency-Key` it is made once."""
+    return await _create(request, caller, new)
 
 
 @of_tenant.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
-async def create_token(caller: Called, new: TokenBody) -> Response:
-    """Make a token of a tenant. Its secret is shown this once."""
-    return await _create(caller, new)
+async def create_token(request: Request, caller: Called, new: TokenBody, idempotency_key: Key = None) -> Response:
+    """Make a token of a tenant. Its secret is shown this once; with `Idempotency-Key` it is made once."""
+    return await _create(request, caller, new)
 
 
 @routes.at("POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView)
@@ -97,15 +100,17 @@ async def revoke_token(caller: Called, token_id: Named) -> Response:
 
 
 @routes.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
-async def rotate_token_of_all(caller: Called, token_id: Named) -> Response:
+async def rotate_token_of_all(
+    request: Request, caller: Called, token_id: Named, idempotency_key: Key = None
+) -> Response:
     """Replace a token by a new one like it; the old one ends at once."""
-    return await _rotate(caller, token_id)
+    return await _rotate(request, caller, token_id)
 
 
 @of_tenant.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
-async def rotate_token(caller: Called, token_id: Named) -> Response:
+async def rotate_token(request: Request, caller: Called, token_id: Named, idempotency_key: Key = None) -> Response:
     """Replace a token of the tenant by a new one like it; the old one ends at once."""
-    return await _rotate(caller, token_id)
+    return await _rotate(request, caller, token_id)
 
 
 @routes.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
@@ -120,11 +125,33 @@ async def list_changes(caller: Called, asked: Annotated[ChangesAsked, Query()]) 
     return reply(await caller.app.aio.audit_log.list(tenant=caller.tenant, **asked.model_dump(exclude_none=True)))
 
 
-async def _create(caller: Caller, new: TokenBody) -> Response:
-    tokens = caller.app.aio.tokens
+async def _create(request: Request, caller: Caller, new: TokenBody) -> Response:
     operations = _operations(caller)
     work = operations.create(new.name, scope=new.scope, tenant=caller.tenant, expires_after=new.expires_after)
-    return reply(await caller.change(tokens, work, "token.create", lambda made: made.id), status=201)
+    return await _made(request, caller, caller.audited(work, "token.create", lambda made: made.id))
+
+
+async def _made(request: Request, caller: Caller, work: Work[NewToken]) -> Response:
+    """Make a token, once under the key of a request: its secret is kept nowhere, so a second reply has none."""
+    made: list[NewToken] = []
+
+    def noted(transaction: Transaction) -> str:
+        made.append(work(transaction))
+        return made[-1].id
+
+    once = await caller.once(request, noted)
+
+    def checked(transaction: Transaction) -> NewToken:
+        made.clear()  # of a try before, which was rolled back
+        token_id = once(transaction)
+        if not made:
+            raise AlreadyExists(
+                f"this was sent before, and made the token {token_id}; its secret was shown then alone. "
+                "If nobody has it, rotate the token"
+            )
+        return made[-1]
+
+    return reply(await caller.app.aio.tokens.write(checked), status=201)
 
 
 async def _revoke(caller: Caller, token_id: str) -> Response:
@@ -132,9 +159,9 @@ async def _revoke(caller: Caller, token_id: str) -> Response:
     return reply(await caller.change(caller.app.aio.tokens, work, "token.revoke", token_id))
 
 
-async def _rotate(caller: Caller, token_id: str) -> Response:
+async def _rotate(request: Request, caller: Caller, token_id: str) -> Response:
     work = _own(caller, token_id, _operations(caller).rotate(token_id))
-    return reply(await caller.change(caller.app.aio.tokens, work, "token.rotate", token_id), status=201)
+    return await _made(request, caller, caller.audited(work, "token.rotate", token_id))
 
 
 def _operations(caller: Caller) -> TokenOperations:

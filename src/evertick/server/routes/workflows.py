@@ -173,11 +173,14 @@ async def list_children(caller: Called, run_id: Named) -> Response:
 
 
 @routes.at("POST", "/workflows/{run_id}/signal", Scope.OPERATE, status=204)
-async def signal_run(caller: Called, run_id: Named, signal: Signal) -> Response:
-    """Send an event to a run."""
+async def signal_run(
+    request: Request, caller: Called, run_id: Named, signal: Signal, idempotency_key: Key = None
+) -> Response:
+    """Send an event to a run. With `Idempotency-Key` it is sent once."""
     workflows = caller.access.workflows
     work = workflows.operations.signal(run_id, signal.event, signal.value, key=signal.key)
-    await caller.change(workflows, work, "workflow.signal", f"{run_id} {signal.event}")
+    audited = caller.audited(work, "workflow.signal", f"{run_id} {signal.event}")
+    await workflows.write(await caller.once(request, audited))
     return Response(status_code=204)
 
 

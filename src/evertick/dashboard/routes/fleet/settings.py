@@ -13,7 +13,7 @@ from evertick.api.access import NewToken
 from evertick.api.tenants import TenantView
 from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
-from evertick.base.errors import EvertickError
+from evertick.base.errors import AlreadyExists, EvertickError
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
@@ -107,9 +107,12 @@ async def make_token(page: Shown) -> Response:
     new = api.TokenBody(name=form["name"], scope=Scope(form["scope"]), expires_after=lasts)
     try:
         if form["of"] == "all":
-            done = await api.create_token_of_all(page.fleet, new)
+            done = await api.create_token_of_all(page.request, page.fleet, new)
         else:
-            done = await api.create_token(page.known, new)
+            done = await api.create_token(page.request, page.known, new)
+    except AlreadyExists as error:
+        form.fail("", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return _new_token(page, form, status=409)
     except EvertickError as error:
         form.field_of(error, {"name": "name", "expires_after": "expires"})
         return _new_token(page, form, status=422)
@@ -137,7 +140,8 @@ async def change_token(
 ) -> Response:
     """Replace a token by a new one, or end it."""
     if action == "rotate":
-        done = await (api.rotate_token_of_all(page.fleet, token_id) if of else api.rotate_token(page.known, token_id))
+        rotate, caller = (api.rotate_token_of_all, page.fleet) if of else (api.rotate_token, page.known)
+        done = await rotate(page.request, caller, token_id)
         return _secret(page, bytes(done.body), "Replaced")
     await (api.revoke_token_of_all(page.fleet, token_id) if of else api.revoke_token(page.known, token_id))
     return page.done(page.url("settings", of=of), "The token has ended.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.app.functions.function import Function, Workflow
+from evertick.app.functions.function import Action, Function, Mutation, Workflow
 from evertick.app.functions.function import Query as QueryFunction
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
@@ -118,6 +118,9 @@ async def _run(page: Page, calling: Calling) -> Response:
     if args is None or form.errors:
         return _shown(page, calling, status=422)
     if later is None:
+        if not await _is_first(page, calling.function):
+            form.fail("", "This was sent before, and the function was called then. Send it again to call it once more.")
+            return _shown(page, calling, status=409, args=args)
         calling.called = await _called(page, calling, args)
         return _shown(page, calling, args=args)
     job = jobs_api.NewJob(function=calling.function.name, args=args, **later)
@@ -143,16 +146,22 @@ def _later(page: Page, form: Form, when: str) -> dict[str, Any] | None:
 async def _called(page: Page, calling: Calling, args: dict[str, Any]) -> Called:
     clock = page.request.app.state.evertick.environment.clock
     began = clock.now()
-    once = calling.form["once"][:100] or None
-    is_repeatable = calling.function.kind.value == "mutation"
+    once = page.known.key if isinstance(calling.function, Mutation) else None
     try:
-        call = api.Call(args=args)
-        reply = await api.call_function(page.known, calling.function.name, call, once if is_repeatable else None)
+        reply = await api.call_function(page.known, calling.function.name, api.Call(args=args), once)
     except Problem as problem:
         if problem.code != "function_failed":
             raise
         return Called(took_ms=clock.now() - began, error=problem.more["error"])
     return Called(took_ms=clock.now() - began, result=json.loads(bytes(reply.body)))
+
+
+async def _is_first(page: Page, function: Function[..., Any]) -> bool:
+    """Whether a form that calls an action was not sent before: no transaction holds what an action does."""
+    if page.known.key is None or not isinstance(function, Action):
+        return True
+    own = page.request.state.request_id
+    return bool(await page.access.jobs.write(await page.known.once(page.request, lambda _: own)) == own)
 
 
 def _functions(page: Page) -> list[Function[..., Any]]:
@@ -162,7 +171,6 @@ def _functions(page: Page) -> list[Function[..., Any]]:
 
 
 def _shown(page: Page, calling: Calling, *, status: int = 200, args: dict[str, Any] | None = None) -> Response:
-    e = page.request.app.state.evertick.environment
     if args is None and not calling.form.errors and calling.form.pairs:
         args = calling.signature.read(Form(list(calling.form.pairs)), page.times)
     return page.render(
@@ -171,7 +179,6 @@ def _shown(page: Page, calling: Calling, *, status: int = 200, args: dict[str, A
         calling=calling,
         function=calling.function,
         form=calling.form,
-        once=e.ids.make("call", e.clock.now()),
         command=calling.command(page, args),
         functions=_functions(page),
     )

@@ -144,7 +144,7 @@ async def _each(page: Page, bulk: Bulk) -> str:
     for job_id in bulk.asked.row:
         try:
             if bulk.action.name == "retry":
-                await api.retry_job(page.request, page.known, job_id)
+                await api.retry_job(page.request, page.known.of_part(job_id), job_id)
             else:
                 await (api.cancel_job if bulk.action.name == "cancel" else api.run_job_now)(page.known, job_id)
         except EvertickError as error:

@@ -61,7 +61,7 @@ async def start_many(page: Shown) -> Response:
     for name, token in tokens.items():
         body = api.NewBackfill(start=span.start, end=span.last, token=token, **options)
         try:
-            await api.start_backfill(page.request, page.known, name, body)
+            await api.start_backfill(page.request, page.known.of_part(name), name, body)
         except EvertickError as error:
             failed.append(f"{name}: {reason_of(error)}")
     started = len(tokens) - len(failed)

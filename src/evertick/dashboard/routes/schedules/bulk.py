@@ -45,7 +45,7 @@ async def act_on_many(page: Shown, action: Action) -> Response:
             await api.resume_schedule(page.request, page.known, name, api.Resuming(note=note))
         else:
             how = api.Trigger(overlap=form.given("overlap"))
-            await api.trigger_schedule(page.known, name, how, f"{form['request']} {name}"[:1_000])
+            await api.trigger_schedule(page.known, name, how, page.known.of_part(name).key)
 
     return await _many(page, action, form, act)
 
@@ -105,7 +105,6 @@ def _ask(page: Page, action: str, form: Form, chosen: Chosen, extent: Extent) ->
     return page.render(
         "schedules/bulk.html", status=422 if form.errors else 200, action=action, verb=VERBS[action], chosen=chosen,
         extent=extent, typed=_typed(chosen, extent), overlaps=list(Overlap), form=form,
-        request_id=form["request"] or page.request.state.request_id,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ async def trigger(page: Shown, schedule_id: Named) -> Response:
     if not form.errors:
         try:
             how = api.Trigger(overlap=form.given("overlap"), args=args)
-            request = form["request"][:200] or page.request.state.request_id
+            request = page.known.key or page.request.state.request_id
             await api.trigger_schedule(page.known, schedule_id, how, request)
             return page.done(page.url("schedules", schedule_id), await _became(page, schedule_id, request))
         except NotFound:
@@ -96,7 +96,6 @@ async def _trigger(page: Page, schedule_id: str, form: Form, *, status: int = 20
         status=status,
         schedule=await schedules.get(schedule_id),
         plan=await schedules.trigger_plan(schedule_id),
-        request_id=form["request"] or page.request.state.request_id,
         form=form,
     )
 

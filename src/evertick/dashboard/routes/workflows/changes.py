@@ -84,7 +84,7 @@ async def signal(page: Shown, run_id: Named) -> Response:
         waits = (await page.access.workflows.timeline(run_id, limit=1)).waits_for_event(form["event"])
         try:
             await api.signal_run(
-                page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
+                page.request, page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
             )
         except (Misuse, EvertickError) as error:
             form.field_of(error, {"cannot name an event": "event", "a key": "key", "the value of": "value"})
