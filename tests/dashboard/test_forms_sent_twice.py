@@ -85,7 +85,7 @@ def rows(app: App) -> dict[str, int]:
         query = (
             "select name from sqlite_master where type = 'table'"
             if app.environment.store.single_engine
-            else "select schemaname || '.' || tablename from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
+            else "select schemaname || '.' || tablename from pg_tables where schemaname in ('public', 'evertick')"
         )
         execute = transaction.connection.execute
         names = [name for (name,) in execute(query).fetchall()]

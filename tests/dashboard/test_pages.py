@@ -3,8 +3,10 @@
 import re
 from hashlib import sha256
 from importlib.resources import files
+from typing import Final
 
 import pytest
+from bs4 import BeautifulSoup
 from fastapi.routing import APIRoute
 
 from evertick import every
@@ -116,6 +118,38 @@ def test_errors_have_faces(site: Site) -> None:
     assert "did you mean Europe/Berlin" in text_of(site.page("schedules?tz=Europe/Berlim", status=422))
     reader = site.by("read")
     assert "Your token may not do this" in text_of(reader.page("schedules/gone/pause", status=403))
+
+
+BROWSER: Final = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/t", 404), ("GET", "/shedules", 404), ("GET", "/logout", 405), ("POST", "/t/default/schedules", 405)],
+)
+def test_an_address_that_no_page_has_shows_a_face_to_browsers_alone(
+    site: Site, method: str, path: str, status: int
+) -> None:
+    seen = site.request(method, path, headers=BROWSER)
+    assert (seen.status_code, seen.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert seen.headers["content-security-policy"] and seen.headers["referrer-policy"] == "same-origin"
+    assert text_of(BeautifulSoup(seen.text, "html.parser").select_one("main h1")).startswith("There is no")  # type: ignore[arg-type]
+    assert ("allow" in seen.headers) == (status == 405)
+    for accept in ({}, {"Accept": "application/json"}):
+        told = site.request(method, path, headers=accept)
+        assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_the_api_has_no_faces(site: Site) -> None:
+    reply = site.request("GET", "/api/v1/nothing", headers=BROWSER)
+    assert (reply.status_code, reply.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_every_form_has_a_page_or_a_face_at_its_address(site: Site) -> None:
+    for route in TABLE:
+        if route.methods == {"POST"}:
+            reply = site.request("GET", path_of(route, "default"), headers=BROWSER)
+            assert reply.headers.get("content-type", "text/html").startswith("text/html"), route.path
 
 
 def test_times_are_shown_in_the_zone_that_was_chosen(site: Site) -> None:

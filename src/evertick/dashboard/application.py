@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from starlette.responses import Response
 
+from evertick.dashboard.faces import LOST
+from evertick.dashboard.page import shown_face
 from evertick.dashboard.routes import clock, files, home, live, logs, missing, overview, search, views
 from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
@@ -56,6 +59,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     settings.routes,
     missing.routes,  # the last one: every other address
 )
+API: Final = "/api/"
 PREFIXES: Final = ("/t/", "/login", "/logout")
 
 
@@ -67,3 +71,12 @@ class Dashboard:
     def takes_forms(self, path: str) -> bool:
         """Whether a request to `path` may have the body of a form."""
         return path.startswith(PREFIXES)
+
+    def face_of(self, request: Request, status: int) -> Response | None:
+        """The page for an address that no route has, or that takes another method; None for the JSON of the API.
+
+        Browsers say that they want HTML, and clients of the API do not.
+        """
+        accepts_pages = "text/html" in request.headers.get("accept", "")
+        is_api = request.scope["path"].startswith(API)
+        return None if is_api or not accepts_pages or status not in LOST else shown_face(request, LOST[status])

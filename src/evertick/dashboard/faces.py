@@ -35,6 +35,19 @@ WORDS: Final = {
 }
 
 
+LOST: Final = {
+    404: Face(
+        status=404, glyph="nomatch", word="not found", title="There is nothing at this address",
+        detail="Pages have addresses that begin with /t/ and the name of a tenant.", code="not_found",
+    ),
+    405: Face(
+        status=405, glyph="nomatch", word="not a page", title="There is no page at this address",
+        detail="It takes what a form sends. Open the form again, and send it from there.", code="method_not_allowed",
+    ),
+}  # fmt: skip
+"""The faces of addresses that no route has, or that take another method."""
+
+
 def face_of(error: Exception, *, is_form: bool = False) -> Face:
     """The face of an error: of a page that was to be shown, or of a form that was sent."""
     if isinstance(error, TimeoutError):

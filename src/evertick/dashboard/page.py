@@ -17,6 +17,7 @@ then only its part of the template is sent (`page.in_dialog`).
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
@@ -34,12 +35,12 @@ from evertick._version import __version__
 from evertick.app.access import AsyncAccess
 from evertick.app.simulation import Pace, pace_of
 from evertick.base.errors import EvertickError, Misuse
-from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
 from evertick.dashboard.forms.form import Form
-from evertick.dashboard.forms.repeats import SentBefore, check_new, keep_reply
+from evertick.dashboard.forms.repeats import SentBefore, checked_new, kept_reply
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
@@ -85,7 +86,7 @@ class Page:
         """Whether only the form is wanted, to be shown over another page."""
 
     @property
-    def tenant(self) -> str:
+    def tenant(self) -> TenantId:
         """Whose data is shown."""
         return (None if self.caller is None else self.caller.tenant) or DEFAULT_TENANT
 
@@ -220,7 +221,7 @@ class Page:
         else:
             response = RedirectResponse(to, status_code=303)
         if self.caller is not None and self.caller.key is not None:
-            self.request.state.carried_out = (self.caller, to, said)
+            self.request.state.carried_out = kept_reply(self.caller.key, self.tenant, self.now, to, said)
         if said:
             keep(response, self.request, SAID_COOKIE, quote(said[:500]), max_age=30)
         return response
@@ -245,7 +246,8 @@ class PageRoute(ScopedRoute):
                 async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
                     response = await handler(request)
                 if carried_out := getattr(request.state, "carried_out", None):
-                    await keep_reply(*carried_out)
+                    with contextlib.suppress(EvertickError):  # what was asked for is done, whatever becomes of this
+                        await request.app.state.evertick.environment.executors.write(carried_out)
             except SentBefore as before:
                 response = Page(request, request.state.caller).done(before.to, before.said)
             except Problem as problem:
@@ -257,9 +259,7 @@ class PageRoute(ScopedRoute):
                 if is_outage(error):
                     _logger.error("%s: %s", request.state.request_id, error)
                 response = _face(request, face_of(error, is_form=request.method == "POST"))
-            response.headers.setdefault("content-security-policy", CSP)
-            # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
-            response.headers["referrer-policy"] = "same-origin"
+            _protect(response)
             if LIVE_HEADER in request.headers:
                 pause_s = request.app.state.hints.pause_after(time.monotonic() - began)
                 response.headers[PAUSE_HEADER] = str(round(pause_s * 1000))
@@ -270,6 +270,19 @@ class PageRoute(ScopedRoute):
     def failed(self, request: Request, error: Exception) -> Response:
         _logger.error("%s failed", request.state.request_id, exc_info=error)
         return _face(request, face_of(error))
+
+
+def shown_face(request: Request, face: Face) -> Response:
+    """The face of an error that no route of a page has met."""
+    response = _face(request, face)
+    _protect(response)
+    return response
+
+
+def _protect(response: Response) -> None:
+    response.headers.setdefault("content-security-policy", CSP)
+    # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
+    response.headers["referrer-policy"] = "same-origin"
 
 
 def _face(request: Request, face: Face) -> Response:
@@ -303,8 +316,10 @@ async def _shown(request: Request, caller: Called) -> Page:
     page = Page(request, caller)
     if request.method == "POST" and (await page.form())["request"]:
         # With other fields it is another request: people go back, change something and send the form again.
-        page.caller = replace(caller, key=sha256(await request.body()).hexdigest())
-        await check_new(page.caller)
+        key = sha256(await request.body()).hexdigest()
+        page.caller = replace(caller, key=key)
+        e = request.app.state.evertick.environment
+        await e.executors.read(checked_new(key, page.tenant, page.now))
     return page
 
 

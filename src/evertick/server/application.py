@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from evertick._version import __version__
@@ -16,7 +18,7 @@ from evertick.server.callers import Authorize, add_routes
 from evertick.server.description import described
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
-from evertick.server.problems import add_handlers
+from evertick.server.problems import add_handlers, of_http
 from evertick.server.routes import (
     access,
     backfills,
@@ -59,6 +61,10 @@ class Pages(Protocol):
 
     def takes_forms(self, path: str) -> bool:
         """Whether a request to `path` may have the body of a form."""
+        ...
+
+    def face_of(self, request: Request, status: int) -> Response | None:
+        """The page for an address that no route has, or that takes another method; None for the JSON of the API."""
         ...
 
 
@@ -108,6 +114,16 @@ class Server:
         """Serve pages, too. Raises RuntimeError if a route of theirs declares no scope."""
         add_routes(self.api, pages.routes)
         self._guard.takes_forms = pages.takes_forms
+
+        async def missed(request: Request, error: Exception) -> Response:
+            reply = await of_http(request, error)
+            face = pages.face_of(request, reply.status_code)
+            if face is None:
+                return reply
+            face.headers.update({name: reply.headers[name] for name in ("allow",) if name in reply.headers})
+            return face
+
+        self.api.add_exception_handler(HTTPException, missed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

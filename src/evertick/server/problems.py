@@ -80,7 +80,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(errors.EvertickError, _of_error)
     app.add_exception_handler(TimeoutError, _of_timeout)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(HTTPException, of_http)
 
 
 def is_told(error: Exception) -> bool:
@@ -129,7 +129,8 @@ async def _of_validation(request: Request, error: Exception) -> Response:
     return _reply(request, Problem(422, "invalid_request", words, errors=found))
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
+async def of_http(request: Request, error: Exception) -> Response:
+    """The reply where the framework itself has found that an address, or its method, is none."""
     assert isinstance(error, HTTPException)  # noqa: S101
     code, words = OTHERS.get(error.status_code, ("bad_request", str(error.detail)))
     headers = {"Allow": _methods_at(request)} if error.status_code == 405 else error.headers

@@ -5,14 +5,12 @@ the API besides (`Caller.once`); this is for all others, whose second reply woul
 """
 
 import json
-from contextlib import suppress
 from typing import Final
 
-from evertick.base.errors import EvertickError
-from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.instants import MINUTE_MS
+from evertick.app.transacting import Work
+from evertick.base.ids import TenantId
+from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.calls import Call
-from evertick.server.callers import Caller
 from evertick.server.problems import Problem
 from evertick.store.contract.store import Transaction
 
@@ -28,29 +26,25 @@ class SentBefore(Problem):
         self.said = said
 
 
-async def check_new(caller: Caller) -> None:
-    """Raise SentBefore if the same form was carried out a moment ago."""
-    key, tenant, e = _key(caller), caller.tenant or DEFAULT_TENANT, caller.app.environment
-    known = await e.executors.read(lambda transaction: transaction.find_call(key, tenant=tenant))
-    if known is not None:
-        at, to, said = json.loads(known.result)
-        if e.clock.now() - at < MINUTE_MS:
-            raise SentBefore(to, said)
+def checked_new(key: str, tenant: TenantId, now: Instant) -> Work[None]:
+    """Raises SentBefore if the same form was carried out a moment ago."""
+
+    def work(transaction: Transaction) -> None:
+        known = transaction.find_call(f"{KIND} {key}", tenant=tenant)
+        if known is not None:
+            at, to, said = json.loads(known.result)
+            if now - at < MINUTE_MS:
+                raise SentBefore(to, said)
+
+    return work
 
 
-async def keep_reply(caller: Caller, to: str, said: str) -> None:
-    """Note that a form was carried out, and where that led."""
-    key, tenant, e = _key(caller), caller.tenant or DEFAULT_TENANT, caller.app.environment
-    now = e.clock.now()
-    call = Call(KIND, key, json.dumps([now, to, said]))
+def kept_reply(key: str, tenant: TenantId, now: Instant, to: str, said: str) -> Work[None]:
+    """Notes that a form was carried out, and where that led."""
+    key = f"{KIND} {key}"
 
     def work(transaction: Transaction) -> None:
         if transaction.find_call(key, tenant=tenant) is None:
-            transaction.save_call(key, call, tenant=tenant, now=now)
+            transaction.save_call(key, Call(KIND, key, json.dumps([now, to, said])), tenant=tenant, now=now)
 
-    with suppress(EvertickError):  # what the form asked for is done, whatever becomes of this
-        await e.executors.write(work)
-
-
-def _key(caller: Caller) -> str:
-    return f"{KIND} {caller.key}"
+    return work
