@@ -92,6 +92,8 @@ def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
         ("attribute=seats%3D3", 1),
         ("attribute=seats%3D4", 0),
         ("attribute=paid%3Dtrue", 1),
+        ("attribute=paid%3Dtrue+plan%3Dpro", 1),
+        ("attribute=paid%3Dtrue+plan%3Dfree", 0),
         ("since=1h", 1),
         ("state=paused", 0),
         ("tab=canceled", 0),
@@ -112,6 +114,13 @@ def test_a_bad_filter_is_said_beside_its_field(site: Site) -> None:
     assert "an attribute is name=value" in text_of(page)
     assert page.find(id="rows").find("section") is None  # type: ignore[union-attr]
     assert page.find("input", attrs={"name": "attribute"})["value"] == "plan"  # type: ignore[index]
+
+
+def test_each_of_several_attributes_can_be_taken_away(site: Site) -> None:
+    page = site.page("workflows?attribute=paid%3Dtrue+plan%3Dpro")
+    left = [str(link["href"]) for link in page.find_all("a", string="remove")]
+    assert left == ["?attribute=plan%3Dpro", "?attribute=paid%3Dtrue"]
+    assert "is there twice" in text_of(site.page("workflows?attribute=plan%3Da+plan%3Db", status=422))
 
 
 def test_pages_of_the_list_follow_each_other(site: Site) -> None:
@@ -230,7 +239,7 @@ def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:
         ("args", '{"nobody": 1}', "nobody"),
         ("workflow", "", "Choose a workflow"),
         ("workflow", "shop.none", "no function 'shop.none'"),
-        ("attributes", "plan", "has no ="),
+        ("attributes", "plan", "an attribute is name=value"),
         ("key", "ada", "ada"),
     ):
         fields = {"workflow": "shop.onboard", "args": '{"user": "ben"}'} | {field: value}

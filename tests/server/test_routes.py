@@ -291,6 +291,9 @@ def test_a_run_from_its_start_to_its_end(http: Http) -> None:
     assert (ended.status_code, ended.json()["result"]) == (200, "12")
     assert http.ok("GET", f"{HOME}/workflows/{run}/history")["events"]
     assert http.ok("GET", f"{HOME}/workflows/{run}/children") == []
+    for wrong in ("attribute=customer", "attribute=customer=ada&attribute=customer=ben"):
+        assert http.problem(422, "GET", f"{HOME}/workflows?{wrong}")["code"] == "misuse"
+    assert not http.ok("GET", f"{HOME}/workflows?attribute=customer=ada&attribute=paid=true")["runs"]
     found = http.ok("GET", f"{HOME}/workflows?workflow=shop.fulfil&state=success&attribute=customer=ada")
     assert [each["id"] for each in found["runs"]] == [run]
     gone = http.problem(409, "POST", f"{HOME}/workflows/{run}/signal", json={"event": "paid"})

@@ -63,7 +63,9 @@ def _attributes(given: Mapping[str, Value] | None) -> tuple[tuple[str, str], ...
     attributes = checked({} if given is None else given)
     if removed := [name for name, value in attributes.items() if value is None]:
         raise Misuse(f"attributes= takes the value that {removed[0]!r} has, not None")
-    return tuple((name, value_text(value)) for name, value in changed({}, attributes).items())
+    # The first one is looked up in the index, and the others are asked of what it finds: true and false narrow least.
+    narrowing = sorted(changed({}, attributes).items(), key=lambda pair: isinstance(pair[1], bool))
+    return tuple((name, value_text(value)) for name, value in narrowing)
 
 
 def _state(given: str) -> RunState:

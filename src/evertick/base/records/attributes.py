@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from evertick.base.errors import LimitExceeded, Misuse, ValueTooLarge
@@ -15,6 +15,9 @@ INTEGER_MAX: Final = 2**63 - 1
 
 Value = str | int | bool
 _INTEGER: Final = re.compile("-?(0|[1-9][0-9]{0,18})")
+_NEXT: Final = r'(?=\s{1,20}[^\s="]+=|\Z)'
+_WORD: Final = re.compile(rf'[^=]*=(?:".*?"{_NEXT}|.*?{_NEXT})', re.DOTALL)
+"""A name, =, and a value up to the next name."""
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,8 +71,47 @@ def from_word(word: str) -> Value:
         return word == "true"
     if _INTEGER.fullmatch(word):
         return int(word)
-    is_quoted = len(word) > 1 and word[0] == word[-1] == '"'
-    return word[1:-1] if is_quoted else word
+    return word[1:-1] if _is_quoted(word) else word
+
+
+def from_words(words: Sequence[str]) -> dict[str, Value]:
+    """Attributes of the words of a command line or an address, `name=value`. Raises Misuse."""
+    found: dict[str, Value] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise Misuse(f"an attribute is name=value, such as stage=paid, not {word[:100]!r}")
+        if name in found:
+            raise Misuse(f"the attribute {name[:100]!r} is there twice, and a run has one value of it")
+        found[name] = from_word(value)
+    return found
+
+
+def words_of(attributes: Mapping[str, Value]) -> str:
+    """Attributes as a line, which `words_in` takes apart: texts with a space are in quotes."""
+    words = ((name, word_of(value)) for name, value in attributes.items())
+    return " ".join(
+        f'{name}="{word}"' if re.search(r"\s", word) and not _is_quoted(word) else f"{name}={word}"
+        for name, word in words
+    )
+
+
+def words_in(line: str) -> list[str]:
+    """The words `name=value` of a line, with spaces between; a value in quotes ends with them.
+
+    A space before anything but another `name=` belongs to the value: `note=to be checked paid=true` are two words.
+    """
+    line, at, found = line.strip(), 0, list[str]()
+    while at < len(line):
+        word = _WORD.match(line, at)
+        end = len(line) if word is None else word.end()
+        found.append(line[at:end].strip())
+        at = end
+    return found
+
+
+def _is_quoted(word: str) -> bool:
+    return len(word) > 1 and word[0] == word[-1] == '"'
 
 
 def _check_value(name: str, value: Any) -> None:

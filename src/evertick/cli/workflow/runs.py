@@ -10,7 +10,8 @@ import click
 from evertick.base.escaping import printable_lines
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.attributes import Value, from_word
+from evertick.base.errors import Misuse
+from evertick.base.records.attributes import Value, from_words
 from evertick.base.records.jobs import JobError
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.databases import data_options
@@ -32,13 +33,10 @@ ATTRIBUTE_HELP: Final = 'Repeatable. 7 is a number, true and false are booleans,
 
 def attributes_of(words: Sequence[str]) -> dict[str, Value]:
     """Attributes of the command line, NAME=VALUE. Raises click.UsageError."""
-    attributes: dict[str, Value] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or name in attributes:
-            raise click.UsageError(f"--attribute takes NAME=VALUE, each name once, not {word!r}")
-        attributes[name] = from_word(value)
-    return attributes
+    try:
+        return from_words(words)
+    except Misuse as error:
+        raise click.UsageError(f"--attribute: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,9 @@ class RunFilters:
     )
     prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
     schedule: str | None = flag("--schedule", metavar="ID", help="Runs that this schedule or cron has started.")
-    attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
+    attributes: tuple[str, ...] = flag(
+        "--attribute", default=(), metavar="NAME=VALUE", help=f"{ATTRIBUTE_HELP} All must match."
+    )
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")

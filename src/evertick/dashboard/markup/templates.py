@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from evertick.base.escaping import finite, printable
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.records.attributes import word_of
+from evertick.base.records.attributes import word_of, words_of
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
@@ -50,7 +50,7 @@ def environment() -> jinja2.Environment:
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
         last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, has_begun=has_begun,
-        unread=unread, word_of=word_of, spark=spark,
+        unread=unread, word_of=word_of, words_of=words_of, spark=spark,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,

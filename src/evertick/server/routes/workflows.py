@@ -13,7 +13,7 @@ from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_word
+from evertick.base.records.attributes import from_words
 from evertick.server.bodies import Named, Scheduled
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 from evertick.server.reply_time import take_longer
@@ -68,7 +68,7 @@ class RunsAsked(Body):
     error: str | None = Field(None, min_length=1, max_length=1_000)
     attribute: Items[str] = Field(
         default_factory=list,
-        description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. May be repeated.',
+        description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. Of several all must match.',
     )
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=1_000)
@@ -77,8 +77,7 @@ class RunsAsked(Body):
         """The filters that were given, beside the workflow."""
         where: dict[str, Any] = {"state": self.state} if self.state else {}
         if self.attribute:
-            pairs = [each.partition("=") for each in self.attribute]
-            where["attributes"] = {name: from_word(value) for name, _, value in pairs}
+            where["attributes"] = from_words(self.attribute)
         for name in ("prefix", "schedule", "started_from", "started_until", "error"):
             if (value := getattr(self, name)) is not None:
                 where[name] = value

@@ -12,7 +12,7 @@ from evertick.app.bodies import Body, Items
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_word
+from evertick.base.records.attributes import from_words, words_in
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
@@ -63,22 +63,22 @@ class Asked(Body):
         if self.q.strip():
             where["prefix"] = self.q.strip()
         if self.attribute.strip():
-            name, equals, value = self.attribute.strip().partition("=")
-            if not equals:
-                raise Misuse(f"an attribute is name=value, such as stage=paid, not {self.attribute.strip()!r}")
-            where["attributes"] = {name: from_word(value)}
+            where["attributes"] = from_words(words_in(self.attribute))
         if self.since:
             where["started_from"] = now - SPANS[self.since][1]
         return where
 
     @property
-    def filters(self) -> list[tuple[str, str, dict[str, None]]]:
+    def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
         given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
-                 ("attribute", self.attribute), ("started in the", SPANS.get(self.since, ("",))[0]))  # fmt: skip
-        names = ("state", "q", "workflow", "attribute", "since")
+                 ("started in the", SPANS.get(self.since, ("",))[0]))  # fmt: skip
+        names = ("state", "q", "workflow", "since")
+        attributes = words_in(self.attribute)
+        others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
-            (words, value, {name: None}) for name, (words, value) in zip(names, given, strict=True) if value.strip()
+            *((words, value, {name: ""}) for name, (words, value) in zip(names, given, strict=True) if value.strip()),
+            *(("attribute", word, {"attribute": rest}) for word, rest in zip(attributes, others, strict=True)),
         ]
 
 

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from evertick.app.bodies import Body
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
-from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments
+from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_word, word_of
+from evertick.base.records.attributes import from_words, word_of
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -94,14 +94,11 @@ def _args(page: Page, form: Form, signature: Signature | None) -> Any:
 
 
 def _attributes(form: Form) -> dict[str, Any]:
-    found = {}
-    for line in form["attributes"].splitlines():
-        name, equals, value = line.strip().partition("=")
-        if line.strip() and not equals:
-            form.fail("attributes", f"One on each line, as name=value; {line.strip()[:50]!r} has no =.")
-        elif line.strip():
-            found[name] = from_word(value)
-    return found
+    try:
+        return from_words([line.strip() for line in form["attributes"].splitlines() if line.strip()])
+    except Misuse as error:
+        form.fail("attributes", f"One on each line: {error}.")
+        return {}
 
 
 def _start(page: Page, form: Form, *, status: int = 200) -> Response:
