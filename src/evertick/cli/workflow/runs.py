@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from evertick.base.errors import Misuse
 from evertick.base.escaping import printable_lines
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.errors import Misuse
 from evertick.base.records.attributes import Value, from_words
 from evertick.base.records.jobs import JobError
 from evertick.base.records.run_states import RunState
