@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evertick import App, EvertickError, MutationCtx, QueryCtx
+from evertick import ActionCtx, App, EvertickError, MutationCtx, QueryCtx, Step, SyncActionCtx
 from evertick.base.errors import DatabaseLocked, InvalidDatabaseUrl, InvalidDelay, Misuse, RegistrationError
 from tests.app.conftest import OpenApp
 
@@ -19,6 +19,35 @@ def test_an_async_mutation_or_query_is_refused_with_the_reason() -> None:
     for decorator in (app.mutation, app.query, app.mutation(internal=True), app.query(name="x")):
         with pytest.raises(RegistrationError, match=r"`async def`.*must not wait.*plain `def`, or make it an action"):
             decorator(waits)
+
+
+def test_a_function_takes_the_context_of_its_kind() -> None:
+    app = App("test")
+
+    async def flow(ctx: MutationCtx) -> None: ...
+
+    def step(ctx: "Step") -> None: ...
+
+    def change(ctx: "evertick.MutationCtx") -> None: ...  # type: ignore[name-defined] # noqa: F821
+
+    def in_thread(ctx: ActionCtx) -> None: ...
+
+    async def awaits(ctx: SyncActionCtx) -> None: ...
+
+    wrong: list[tuple[Any, Any, str]] = [
+        (app.workflow, flow, "is written for MutationCtx; a function under @app.workflow is given Step"),
+        (app.mutation, step, "is written for Step; a function under @app.mutation is given MutationCtx"),
+        (app.query(name="q"), change, "is written for MutationCtx; a function under @app.query is given QueryCtx"),
+        (app.action, in_thread, "is written for ActionCtx; a plain `def` under @app.action is given SyncActionCtx"),
+        (app.action, awaits, "is written for SyncActionCtx; a function under @app.action is given ActionCtx"),
+    ]
+    for decorator, function, says in wrong:
+        with pytest.raises(RegistrationError, match=re.escape(says)):
+            decorator(function)
+    assert not list(app.functions)
+
+    @app.mutation
+    def reads(ctx: QueryCtx) -> None: ...
 
 
 def test_a_name_is_registered_once() -> None:

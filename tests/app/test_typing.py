@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
-from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, QueryCtx, Retry, SyncActionCtx, every
+from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, QueryCtx, Retry, Step, SyncActionCtx, every
 from evertick.client import AsyncClient, Client
 from evertick.testing import World
 
@@ -77,6 +77,27 @@ def plain(ctx: SyncActionCtx, n: int) -> int:
 
 @app.mutation
 def done(ctx: MutationCtx, job_id: JobId, context: int, result: JobResult) -> None: ...
+
+
+@app.workflow
+async def order(step: Step, item: str) -> int:
+    number: int = await step.run(count)
+    text: str = await step.using(retry=Retry(3)).run(send, "x", author="bob")
+    half: float = await step.run(act, 1)
+    third: int = await step.run(plain, n=2)
+    number = await step.workflow(order, item)
+    number = await step.run(send, "x")  # E: arg-type
+    text = await step.workflow(order, item)  # E: arg-type
+    await step.run(send, 5)  # E: arg-type
+    await step.run(send)  # E: call-arg
+    await step.run(send, "x", auhtor="bob")  # E: call-arg
+    await step.run(order, item)  # E: arg-type
+    await step.workflow(send, "x")  # E: arg-type
+    await step.workflow(count)  # E: arg-type
+    await step.workflow(act, 1)  # E: arg-type
+    await step.workflow(order, 5)  # E: arg-type
+    step.using(retry=3)  # E: arg-type
+    return number + len(text) + round(half) + third
 
 
 async def awaited(session: AsyncSession, connection: AsyncConnection) -> None:

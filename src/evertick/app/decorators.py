@@ -1,17 +1,17 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
-from evertick.app.functions.options import check_pool
 from evertick.app.limits.declared import DeclaredPools, Pool
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.registry import Registry
 from evertick.base.errors import InvalidDelay, RegistrationError
-from evertick.base.ids import DEFAULT_POOL, full_pool
+from evertick.base.ids import DEFAULT_POOL, check_pool, full_pool
 from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_CONTEXTS: Final = {"query": "QueryCtx", "mutation": "MutationCtx", "action": "ActionCtx", "workflow": "Step"}
+_OF_THREADS: Final = "SyncActionCtx"
 
 
 class FunctionOptions(TypedDict, total=False):
@@ -196,10 +199,26 @@ class Decorators:
                     f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "
                     "network, so write it as a plain `def`, or make it an action"
                 )
+            _check_context(function)
             self.functions.add(function)
             return function
 
         return register if handler is None else register(handler)
+
+
+def _check_context(function: Function[..., Any]) -> None:
+    """Raise RegistrationError if the first parameter is annotated with the context of another kind of function."""
+    annotation = next(iter(inspect.signature(function.handler).parameters.values())).annotation
+    # By name: text of `from __future__ import annotations` may name what is imported for type checkers only.
+    given = annotation.rpartition(".")[2] if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    in_thread = isinstance(function, Action) and not function.is_async
+    wanted = _OF_THREADS if in_thread else _CONTEXTS[function.kind.value]
+    fits = (wanted, "QueryCtx") if isinstance(function, Mutation) else (wanted,)
+    if given in (*_CONTEXTS.values(), _OF_THREADS) and given not in fits:
+        plain = "plain `def`" if in_thread else "function"
+        raise RegistrationError(
+            f"{function.name} is written for {given}; a {plain} under @app.{function.kind.value} is given {wanted}"
+        )
 
 
 def _aliases(given: Any) -> tuple[str, ...]:

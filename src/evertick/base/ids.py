@@ -16,7 +16,7 @@ import weakref
 from functools import lru_cache
 from typing import Final, NewType, Protocol
 
-from evertick.base.errors import InvalidTenant
+from evertick.base.errors import InvalidTenant, Misuse
 from evertick.base.instants import Instant
 
 JobId = NewType("JobId", str)
@@ -40,6 +40,7 @@ DEFAULT_POOL: Final = "default"
 POOL_SEPARATOR: Final = "/"
 """Between app and pool in a pool's full name; no app's name holds it."""
 TENANT_CHARS_MAX: Final = 128
+POOL_CHARS_MAX: Final = 100
 JOB_PREFIX: Final = "job"
 WORKER_PREFIX: Final = "worker"
 HISTORY_PREFIX: Final = "history"
@@ -47,6 +48,7 @@ TOKEN_PREFIX: Final = "token"  # noqa: S105
 AUDIT_PREFIX: Final = "audit"
 VIEW_PREFIX: Final = "view"
 
+_POOL: Final = re.compile(f"[A-Za-z0-9._-]{{1,{POOL_CHARS_MAX}}}")
 _ID: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,63})_([0-9a-f]{28})")
 _SEQUENCE_MAX: Final = 0xFFF
 _QUEUE_BITS: Final = (1 << 62) - 1
@@ -156,6 +158,14 @@ def first_id_from(table: str, time_ms: float) -> str:
     if time_ms * 4096 > sequence_max:
         return f"{table}_\x7f"
     return f"{table}_{max(0, math.ceil(time_ms * 4096)):015x}"
+
+
+def check_pool(name: str) -> None:
+    """Raise Misuse unless `name` can be the name of a pool: letters, digits and `-_.`, up to POOL_CHARS_MAX."""
+    if name in DOTS:
+        raise Misuse(f"a pool cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
+    if not isinstance(name, str) or not _POOL.fullmatch(name):
+        raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
 
 
 def full_pool(app: str, pool: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, Step, every
+from evertick import UNSET, ActionCtx, App, MutationCtx, Retry, Step, every
 from evertick.app.workflows import operations
 from evertick.errors import (
     JobNotPending,
@@ -327,6 +327,20 @@ def test_a_paused_run_that_is_canceled_is_resumed_to_clean_up() -> None:
         world.advance(minutes(1))
         assert local.workflows.get(run_id).state == "canceled"
         assert len(world.query("cleaned")) == 1
+
+
+def test_a_whole_run_has_no_retry_policy() -> None:
+    with World(app) as world:
+        with pytest.raises(Misuse, match=r"a run of .*\.pay keeps .*: step\.using\(retry=\.\.\.\)"):
+            app.scheduler.using(retry=Retry(3)).run_after(0, pay)
+        with pytest.raises(Misuse, match="keeps what its steps returned"):
+            app.schedules.create("pays", when=every(hours=1), do=pay, retry=Retry(3))
+        app.schedules.create("notes", when=every(hours=1), do=note.args("x"), retry=Retry(3))
+        with pytest.raises(Misuse, match="keeps what its steps returned"):
+            app.schedules.update("notes", do=pay)
+        app.schedules.update("notes", do=pay, retry=UNSET)
+        world.advance(hours(1))
+        assert app.workflows.list(pay).runs
 
 
 def test_the_time_of_a_run_that_has_begun_cannot_be_changed() -> None:

@@ -23,7 +23,7 @@ class Plain:
     """A function as steps take it; in these tests nothing of it runs."""
 
     def __init__(self, kind: CallKind, name: str) -> None:
-        self.call_kind = kind
+        self.call_kind: Any = kind
         self.name = name
 
     def args(self, *args: Any, **kwargs: Any) -> Any:

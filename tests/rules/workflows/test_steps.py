@@ -342,6 +342,9 @@ def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
             {"name": ""},
             {"name": "a\nb"},
             {"retry": 5},
+            {"pool": "no such pool!!"},
+            {"pool": ".."},
+            {"pool": "x" * 101},
         ]
         wrong += [{"timeout": each} for each in (-1, 0, 0.0004, True, "5", float("nan"), float("inf"))]
         for options in wrong:
@@ -361,6 +364,18 @@ def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
             await step.workflow(ACTION)
         with pytest.raises(Misuse, match="registered"):
             await step.run(print)  # type: ignore[arg-type]
+        return "ok"
+
+    assert Driver.started(code).result == "ok"
+
+
+def test_an_option_that_would_do_nothing_for_a_step_is_refused() -> None:
+    async def code(step: Step) -> str:
+        for jobs in (step.using(retry=RetryPolicy(3)), step.using(pool="mail"), step.using(limit_key="ada")):
+            with pytest.raises(Misuse, match=r"query is a query, .* never as a job"):
+                await jobs.run(QUERY)
+        with pytest.raises(Misuse, match=r"a run of child keeps what its steps returned.*give it to its steps"):
+            await step.using(retry=RetryPolicy(3)).workflow(CHILD)
         return "ok"
 
     assert Driver.started(code).result == "ok"

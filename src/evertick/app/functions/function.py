@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.escaping import Verbatim
@@ -91,7 +91,7 @@ class Function(Generic[P, R_co]):
 
     @property
     def call_kind(self) -> CallKind:
-        """As what a workflow calls it."""
+        """As what a workflow calls it. Each kind says its own, by which type checkers tell them apart."""
         return CallKind(self.kind.value)
 
     # -- arguments
@@ -300,11 +300,19 @@ class Query(Function[P, R_co]):
 
     kind = FunctionKind.QUERY
 
+    @property
+    def call_kind(self) -> Literal[CallKind.QUERY]:
+        return CallKind.QUERY
+
 
 class Mutation(Function[P, R_co]):
     """One transaction: all of its writes and scheduled jobs, or none."""
 
     kind = FunctionKind.MUTATION
+
+    @property
+    def call_kind(self) -> Literal[CallKind.MUTATION]:
+        return CallKind.MUTATION
 
 
 class Action(Function[P, R_co]):
@@ -312,11 +320,19 @@ class Action(Function[P, R_co]):
 
     kind = FunctionKind.ACTION
 
+    @property
+    def call_kind(self) -> Literal[CallKind.ACTION]:
+        return CallKind.ACTION
+
 
 class Workflow(Function[P, R_co]):
     """Goes on step by step, also over restarts and weeks of waiting."""
 
     kind = FunctionKind.WORKFLOW
+
+    @property
+    def call_kind(self) -> Literal[CallKind.WORKFLOW]:
+        return CallKind.WORKFLOW
 
 
 def default_name(handler: Callable[..., Any]) -> str:

@@ -1,6 +1,5 @@
 """Options of scheduled calls: how to retry, and what to do when a key is taken."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,14 +7,12 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from evertick.base.errors import Misuse, ValueTooLarge
-from evertick.base.ids import DOTS, full_pool
+from evertick.base.ids import check_pool, full_pool
 from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of
 
 KEY_CHARS_MAX: Final = 512
-POOL_CHARS_MAX: Final = 100
-_POOL: Final = re.compile(f"[A-Za-z0-9._-]{{1,{POOL_CHARS_MAX}}}")
 ERROR_DATA_CHARS_MAX: Final = 65_536
 """Characters of the JSON text of what an ApplicationError carries."""
 
@@ -28,14 +25,6 @@ def check_key(key: str, *, what: str) -> None:
         raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
     if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
         raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
-
-
-def check_pool(name: str) -> None:
-    """Raise Misuse unless `name` can be the name of a pool: letters, digits and `-_.`, up to POOL_CHARS_MAX."""
-    if name in DOTS:
-        raise Misuse(f"a pool cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
-    if not isinstance(name, str) or not _POOL.fullmatch(name):
-        raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
 
 
 def check_pools(names: Iterable[str], app: str) -> tuple[str, ...] | None:

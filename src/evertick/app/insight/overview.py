@@ -14,7 +14,6 @@ from evertick.api.insight import (
     QueuedView,
 )
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.functions.options import check_pool
 from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served
@@ -24,7 +23,7 @@ from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
 from evertick.app.workflows.stuck import stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
-from evertick.base.ids import ScheduleId, TenantId, pool_name
+from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
 from evertick.base.records.insight import SLOT_MS, DueGroup, MinuteRow
 from evertick.engine.schedules.times import ScheduleTimes

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from evertick.app.functions.options import check_pool
 from evertick.base.errors import Misuse, RegistrationError
-from evertick.base.ids import DEFAULT_POOL
+from evertick.base.ids import DEFAULT_POOL, check_pool
 from evertick.base.records.pools import NO_LIMITS, NUMBERS, PoolLimits
 from evertick.base.records.retry import RetryPolicy
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from evertick.api.pools import PoolView
-from evertick.app.functions.options import check_pool
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
-from evertick.base.ids import DEFAULT_POOL, pool_name
+from evertick.base.ids import DEFAULT_POOL, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS
 from evertick.base.records.stored import storable

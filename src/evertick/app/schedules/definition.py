@@ -15,6 +15,7 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse, SchemaMismatch
 from evertick.base.ids import DOTS, ScheduleId
 from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.retry import retry_of_run
 from evertick.base.records.stored import json_of
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
@@ -79,6 +80,8 @@ def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -
     for name in ("retry", "workflow_id", "pool"):
         if name in options:
             target = replace(target, **{name: value_of(options, name)})
+    if "retry" in options:
+        check_retry(target)
     stem, old_stem = target.workflow_id or schedule_id, old.target.workflow_id or schedule_id
     template = old.run_id_template
     if "run_id_template" in options:
@@ -122,6 +125,12 @@ def target_of(functions: Functions, do: Do) -> Target:
     args = function.encode_args((), {}) if call is None else call.args
     check_args_size(len(args))
     return Target(name=function.name, kind=function.kind, args=args, app=function.app_name)
+
+
+def check_retry(target: Target) -> None:
+    """Raise Misuse for a workflow with a retry policy."""
+    if target.retry is not None and target.kind is FunctionKind.WORKFLOW:
+        raise retry_of_run(target.name)
 
 
 def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str, Any]) -> str:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
-from evertick.app.schedules.definition import Definition, Do, changed, define, refuse_code, schedule_id_of, target_of
+from evertick.app.schedules.definition import (
+    Definition,
+    Do,
+    changed,
+    check_retry,
+    define,
+    refuse_code,
+    schedule_id_of,
+    target_of,
+)
 from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
 from evertick.app.schedules.specs import When, check_spec, union
 from evertick.app.schedules.views import sentence
@@ -64,6 +73,8 @@ def update(
             old = replace(
                 old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args, app=called.app)
             )
+            if "retry" not in options:
+                check_retry(old.target)
         return _write(operations, transaction, row, changed(old, row.id, options), options)
 
     return work

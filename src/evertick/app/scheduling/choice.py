@@ -6,10 +6,9 @@ from typing import Any, Final, TypedDict, Unpack
 
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
-from evertick.app.functions.options import check_pool
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
-from evertick.base.ids import JobId, ScheduleId, TenantId
+from evertick.base.ids import JobId, ScheduleId, TenantId, check_pool
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter, JobState
 

@@ -21,7 +21,7 @@ from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, 
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
 from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, UNFINISHED, Completion, FunctionKind, JobState, NewJob
-from evertick.base.records.retry import RETRY
+from evertick.base.records.retry import RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
@@ -133,6 +133,8 @@ class JobBuilder:
             function = self.functions.resolve(call.function)
             if function.kind is FunctionKind.QUERY:
                 raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
+            if function.kind is FunctionKind.WORKFLOW and retry is not None:
+                raise retry_of_run(function.name)
             jobs.append(
                 NewJob(
                     id=JobId(self.ids.make(JOB_PREFIX, now)),

@@ -57,4 +57,12 @@ class RetryPolicy:
         return cls(*values)
 
 
+def retry_of_run(workflow: str) -> Misuse:
+    """The error for a retry policy of a whole run."""
+    return Misuse(
+        f"retry= is for mutations and actions: a run of {workflow} keeps what its steps returned, so it would fail "
+        "again in the same way; give it to its steps: step.using(retry=...)"
+    )
+
+
 RETRY: Final = Codec(RetryPolicy.to_json, RetryPolicy.from_json)

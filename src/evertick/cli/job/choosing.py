@@ -43,7 +43,7 @@ class JobFilters:
     def chosen_at(self, now: Instant, states: tuple[JobState, ...]) -> "JobsWhere":
         """The filters as `app.jobs.list` and `client.jobs.list` take them. Raises InvalidSpec, UsageError."""
         if self.pool is not None:
-            from evertick.app.functions.options import check_pool
+            from evertick.base.ids import check_pool
 
             check_pool(self.pool)
         if self.error == "":

@@ -17,13 +17,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from evertick.base.errors import Misuse, ValueTooLarge
+from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.records.attributes import Value, checked
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.retry import RetryPolicy, retry_of_run
 from evertick.base.records.stored import json_of, size_of
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
@@ -39,7 +40,7 @@ PROGRESS_BYTES_MAX: Final = 16 * 1024
 
 
 class StepFunction(Protocol[P, R_co]):
-    """What a step can run: a registered function."""
+    """A registered function."""
 
     name: str
 
@@ -58,6 +59,24 @@ class StepFunction(Protocol[P, R_co]):
 
     def decode_result(self, text: str, /) -> R_co:
         """What it returned, from its JSON text."""
+        ...
+
+
+class Runnable(StepFunction[P, R_co], Protocol):
+    """What `step.run` takes: a query, a mutation or an action."""
+
+    @property
+    def call_kind(self) -> Literal[CallKind.QUERY, CallKind.MUTATION, CallKind.ACTION]:
+        """As what it is called."""
+        ...
+
+
+class Child(StepFunction[P, R_co], Protocol):
+    """What `step.workflow` takes."""
+
+    @property
+    def call_kind(self) -> Literal[CallKind.WORKFLOW]:
+        """As what it is called."""
         ...
 
 
@@ -104,9 +123,9 @@ class Step:
     def using(self, **options: Unpack[StepOptions]) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
-        `name`: what the journal calls the step, the function's name unless given. `retry`: try again what failed.
-        `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step with one of these three runs as a
-        job of its own, an action always does.
+        `name`: what the journal calls the step, the function's name unless given. `retry`: try again a mutation or
+        action that failed. `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step with one of
+        these three runs as a job of its own, an action always does, a query never.
         `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
         TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
         and what it wrote is undone.
@@ -119,7 +138,7 @@ class Step:
         if changed.get("name") is not None:
             _check_name(changed["name"], "a step")
         if changed.get("pool") is not None:
-            _check_name(changed["pool"], "a pool")
+            check_pool(changed["pool"])
         if changed.get("limit_key") is not None:
             _check_name(changed["limit_key"], "a limit key")
         if "timeout" in changed:
@@ -131,7 +150,7 @@ class Step:
             raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
         return Step(self._run, self._workflow, replace(self._options, **changed), self._schedule)
 
-    async def run(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+    async def run(self, function: Runnable[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a query, a mutation or an action, and return what it returned.
 
         A mutation and its row in the journal are one commit, so it runs exactly once. An action is started once; with
@@ -144,10 +163,15 @@ class Step:
         if kind is CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is a workflow; call step.workflow({function.name.rpartition('.')[2]}, ...)")
         if self._options.needs_job:
+            if kind is CallKind.QUERY:
+                raise Misuse(
+                    f"{function.name} is a query, which runs with the code of the workflow and never as a job; "
+                    "leave out retry=, pool= and limit_key="
+                )
             kind = CallKind.JOB
         return function.decode_result(await self._run.call(self._call(kind, function, args, kwargs)))
 
-    async def workflow(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+    async def workflow(self, function: Child[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a child workflow, and return its result. Giving it up cancels it.
 
         Raises StepFailed if it failed or was canceled, TimeoutError after `using(timeout=...)`, InvalidArguments if the
@@ -155,6 +179,8 @@ class Step:
         """
         if _kind_of(function) is not CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is no workflow; call step.run({function.name.rpartition('.')[2]}, ...)")
+        if self._options.retry is not None:
+            raise retry_of_run(function.name)
         if self._options.limit_key is not None:
             raise Misuse("limit_key= is for what runs; a child workflow waits most of its time: give it to its steps")
         return function.decode_result(await self._run.call(self._call(CallKind.WORKFLOW, function, args, kwargs)))
