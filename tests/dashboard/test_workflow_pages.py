@@ -45,6 +45,18 @@ def site(open_app: OpenApp) -> Iterator[Site]:
         await step.using(retry=Retry(3, first=timedelta(milliseconds=1), jitter=0.0)).run(mail, to=user)
         return str(await step.wait_for("verified", timeout=timedelta(days=3)))
 
+    @app.mutation(name="shop.refuse")
+    def refuse(ctx: MutationCtx) -> None:
+        raise ValueError("not now")
+
+    @app.workflow(name="shop.undoes")
+    async def undoes(step: Step) -> None:
+        await step.run(note, "first")
+        try:
+            await step.run(refuse)
+        finally:
+            await step.run(note, "undone")
+
     @app.workflow(name="shop.fails")
     async def fails(step: Step) -> None:
         raise ValueError("<b>no</b> stock")
@@ -225,6 +237,24 @@ def test_a_run_is_restarted_from_a_step(site: Site) -> None:
     again = site.app.workflows.timeline(to.rpartition("/")[2])
     assert [step.name for step in again.steps] == ["shop.note", "shop.mail"]
     assert site.app.workflows.get(run_id).state == "canceled"
+
+
+def test_a_restart_begins_at_the_failed_step_of_a_failed_run_and_says_what_runs_again(site: Site) -> None:
+    failed = site.page(f"workflows/{start(site, 'shop.undoes', 'undone')}/restart")
+    assert failed.select_one("#f-step option[selected]")["value"] == "2"  # type: ignore[index]
+    assert "Kept 1 shop.note : with the outcomes they have" in text_of(failed)
+    assert "Again 2 shop.refuse , 3 shop.note , and what follows" in text_of(failed)
+
+    waits = start(site, "shop.onboard", "ada", user="ada")
+    page = site.page(f"workflows/{waits}")
+    [link] = [str(each["href"]) for each in page.find_all("a", string="Restart…")]
+    form = site.page(link)
+    assert form.select_one("#f-step option[selected]") is None, "from the beginning"
+    assert "Kept" not in text_of(form)
+    assert "Again 1 shop.note , 2 shop.mail , 3 verified , and what follows" in text_of(form)
+    other = site.send(f"workflows/{waits}/restart", status=200, step="2", choose="yes")
+    assert "Kept 1 shop.note" in text_of(other.text)
+    assert site.app.workflows.get(waits).state == "running", "nothing was restarted"
 
 
 def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:

@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from evertick.api.run_details import RunTimeline
 from evertick.app.bodies import Body
+from evertick.app.workflows.restarting import steps_again
 from evertick.base.errors import EvertickError, Misuse, StepStillRuns
 from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
+from evertick.base.records.run_states import RunState
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -50,6 +52,8 @@ ENDINGS: Final = {
     ),
     "resume": Ending("Resume", "It goes on where it was paused.", "Resumed {}.", is_red=False),
 }
+STEPS: Final = 200
+"""Steps to choose from, the newest ones."""
 CALLS: Final = {
     "cancel": api.cancel_run,
     "terminate": api.terminate_run,
@@ -96,8 +100,12 @@ async def signal(page: Shown, run_id: Named) -> Response:
 
 @routes.page("/workflows/{run_id}/restart", Scope.OPERATE)
 async def show_restart(page: Shown, run_id: Named, asked: Annotated[AskedStep, Query()]) -> Response:
-    """Ask from which step a run is to be restarted."""
-    return await _restart(page, run_id, Form([("step", str(asked.step or ""))]))
+    """Ask from which step a run is to be restarted: unless one is named, the last that failed of a run that did."""
+    found = await page.access.workflows.timeline(run_id, limit=STEPS)
+    step = asked.step
+    if step is None and found.run.state is RunState.FAILED:
+        step = next((each.step for each in reversed(found.steps) if each.outcome == "failed"), None)
+    return await _restart(page, found, Form([("step", str(step or ""))]))
 
 
 @routes.form("/workflows/{run_id}/restart", Scope.OPERATE)
@@ -107,7 +115,7 @@ async def restart(page: Shown, run_id: Named) -> Response:
     step = form.given("step")
     if step is not None and not (step.isascii() and step.isdecimal() and len(step) < 9):
         form.fail("step", "Choose a step of the list.")
-    if not form.errors:
+    if not form.errors and not form["choose"]:
         try:
             how = api.Restart(step=None if step is None else int(step))
             done = await api.restart_run(page.request, page.known, run_id, how)
@@ -118,7 +126,8 @@ async def restart(page: Shown, run_id: Named) -> Response:
         else:
             new_id = json.loads(bytes(done.body))["id"]
             return page.done(page.url("workflows", new_id), f"Restarted as {new_id}.")
-    return await _restart(page, run_id, form, status=422)
+    found = await page.access.workflows.timeline(run_id, limit=STEPS)
+    return await _restart(page, found, form, status=422 if form.errors else 200)
 
 
 @routes.page("/workflows/{run_id}/{action}", Scope.OPERATE)
@@ -148,12 +157,26 @@ async def _signal(page: Page, run_id: str, form: Form, *, status: int = 200) -> 
     return page.render("workflows/signal.html", status=status, run=found.run, form=form, events=events, line=line)
 
 
-async def _restart(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
-    found = await page.access.workflows.timeline(run_id, limit=200)
+async def _restart(page: Page, found: RunTimeline, form: Form, *, status: int = 200) -> Response:
+    workflows, step = page.access.workflows, form["step"]
+    plan = None
+    if "step" not in form.errors:
+        try:
+            chosen = int(step) if step else None
+            plan = await workflows.read(steps_again(workflows.operations, found.run.id, step=chosen))
+        except Misuse as error:
+            form.fail("step", str(error))
     line = page.command("workflow", "restart", found.run.id, step=form.given("step"))
     goes_on = [each.name for each in found.waits_for if each.job_id is not None]
     return page.render(
-        "workflows/restart.html", status=status, run=found.run, found=found, form=form, line=line, goes_on=goes_on
+        "workflows/restart.html",
+        status=status,
+        run=found.run,
+        found=found,
+        form=form,
+        line=line,
+        goes_on=goes_on,
+        plan=plan,
     )
 
 
