@@ -1,7 +1,7 @@
 """Runs for people: lists that say what each run waits for, and a run's timeline with all that is kept of its steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from evertick.api.jobs import AttemptView
 from evertick.api.reading import RowReading
@@ -12,6 +12,7 @@ from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import page_of_jobs
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
+from evertick.app.workflows.restarting import position_before
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, pool_name
 from evertick.base.records.history import JobAttempt
@@ -29,6 +30,16 @@ STEPS_MAX: Final = 1_000
 """Steps of a timeline."""
 NEWEST: Final = 20
 """Rows of a run's journal that a list looks at."""
+
+
+class Again(NamedTuple):
+    """What a restart would do: the calls of a run that keep their outcomes, and those that are made again.
+
+    Both are numbers of steps with their names. The new run may call others, if its code has changed.
+    """
+
+    kept: tuple[tuple[int, str], ...]
+    again: tuple[tuple[int, str], ...]
 
 
 def list_detailed(
@@ -147,3 +158,18 @@ def _timed(
 
 def _of(held: Mapping[JobId, str], job_id: JobId | None) -> str | None:
     return None if job_id is None else held.get(job_id)
+
+
+def steps_again(operations: "WorkflowOperations", run_id: "RunId", *, step: int | None = None) -> Work[Again]:
+    """What a restart of a run from a step would do, or from its beginning. Raises JobNotFound, Misuse."""
+
+    def work(transaction: Transaction) -> Again:
+        _, rows = operations.journal(transaction, operations.job(transaction, run_id))
+        kept = 0 if step is None else position_before(rows, step)
+        called = [(at, (row.seq, row.name)) for at, row in enumerate(rows) if row.kind in (RowKind.STEP, RowKind.CALL)]
+        return Again(
+            kept=tuple(sorted(call for at, call in called if at < kept)),
+            again=tuple(sorted(call for at, call in called if at >= kept)),
+        )
+
+    return work

@@ -1,9 +1,7 @@
 """Restarting from a step: which rows of the journal are kept, and how the calls have ended that they began."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
-from evertick.app.transacting import Work
 from evertick.base.errors import Misuse, StepStillRuns
 from evertick.base.ids import JobId
 from evertick.base.outcomes import Raised, Returned
@@ -12,9 +10,6 @@ from evertick.base.records.journal import DELIVERED, Row, RowKind
 from evertick.base.records.runs import MessageKind, NewMessage
 from evertick.engine.jobs.completion import STEP_CANCELED
 from evertick.store.contract.store import Transaction
-
-if TYPE_CHECKING:
-    from evertick.app.workflows.operations import RunId, WorkflowOperations
 
 
 def position_before(rows: Sequence[Row], step: int | str) -> int:
@@ -29,31 +24,6 @@ def position_before(rows: Sequence[Row], step: int | str) -> int:
     while rows[position].kind not in DELIVERED:
         position -= 1
     return position + 1  # what the code called in the same go is called again
-
-
-class Again(NamedTuple):
-    """What a restart would do: the calls of a run that keep their outcomes, and those that are made again.
-
-    Both are numbers of steps with their names. The new run may call others, if its code has changed.
-    """
-
-    kept: tuple[tuple[int, str], ...]
-    again: tuple[tuple[int, str], ...]
-
-
-def steps_again(operations: "WorkflowOperations", run_id: "RunId", *, step: int | None = None) -> Work[Again]:
-    """What a restart of a run from a step would do, or from its beginning. Raises JobNotFound, Misuse."""
-
-    def work(transaction: Transaction) -> Again:
-        _, rows = operations.journal(transaction, operations.job(transaction, run_id))
-        kept = 0 if step is None else position_before(rows, step)
-        called = [(at, (row.seq, row.name)) for at, row in enumerate(rows) if row.kind in (RowKind.STEP, RowKind.CALL)]
-        return Again(
-            kept=tuple(sorted(call for at, call in called if at < kept)),
-            again=tuple(sorted(call for at, call in called if at >= kept)),
-        )
-
-    return work
 
 
 def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from evertick.api.run_details import RunTimeline
 from evertick.app.bodies import Body
-from evertick.app.workflows.restarting import steps_again
+from evertick.app.workflows.details import steps_again
 from evertick.base.errors import EvertickError, Misuse, StepStillRuns
 from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
