@@ -80,6 +80,13 @@ def forget(*args: Any, **options: Any) -> None:
     """Does nothing."""
 
 
+def nothing_taken(*args: Any) -> Any:
+    """What the run has seen waits for it again."""
+    progress = ADVANCE(*args)
+    progress.taken.clear()
+    return progress
+
+
 MUTANTS: Final = (
     Mutant(
         "journal later", "a step's effect and its row are two commits",
@@ -90,7 +97,11 @@ MUTANTS: Final = (
         swap(SqliteTransaction, "send_messages", ends_later),
     ),
     Mutant("jobs later", "a call's row and its job are two commits", swap(OpenRuns, "_end_of", begun_elsewhere)),
-    Mutant("messages kept", "what a run has seen stays in its inbox", swap(SqliteTransaction, "take_messages", forget)),
+    Mutant("messages kept", "what a run has seen stays in its inbox", swap(open_runs, "advance", nothing_taken)),
+    Mutant(
+        "messages dropped", "what a run has not seen leaves its inbox",
+        sql("drop_messages", "id in (select value from json_each(:messages))", "true"),
+    ),
     Mutant(
         "no wake", "a message that comes while its run goes on wakes nothing",
         swap(SqliteTransaction, "wake_parked", forget),

@@ -1,6 +1,7 @@
 """What is kept of a run that goes on as a new one again and again, on both databases."""
 
-from evertick import App, MutationCtx, Step
+from evertick import ActionCtx, App, MutationCtx, Step
+from evertick.store.place import placed
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -31,3 +32,36 @@ def test_the_journals_of_earlier_generations_are_removed(open_app: OpenApp) -> N
     )
     assert [bool(rows) for rows in journals] == [False] * 5 + [True]
     assert len(app.db.query("notes").collect()) == 6
+
+
+def test_messages_that_were_taken_are_removed_and_the_others_handed_on(open_app: OpenApp) -> None:
+    app: App = open_app()
+
+    @app.action(name="ask")
+    async def ask(ctx: ActionCtx, n: int) -> int:
+        return n
+
+    @app.workflow(name="loop")
+    async def loop(step: Step, n: int = 0) -> list[str]:
+        await step.run(ask, n)
+        word = await step.wait_for("word")
+        if word != "last":
+            step.continue_as_new(n + 1)
+        return [word, await step.wait_for("later")]
+
+    run_id = app.workflows.start(loop)
+    app.workflows.signal(run_id, "later", "kept for generation 4")
+    with Engine(app) as engine:
+        for n in range(4):
+            app.workflows.signal(run_id, "word", f"word {n}")
+        app.workflows.signal(run_id, "word", "once", key="k")
+        engine.until(lambda: app.workflows.get(run_id).generation == 5 or None)
+        app.workflows.signal(run_id, "word", "once", key="k")
+        app.workflows.signal(run_id, "word", "last")
+        run = engine.wait(run_id)
+
+    assert (run.result, app.workflows.get(run_id).generation) == (["last", "kept for generation 4"], 5)
+    store = app.environment.store
+    text = placed("select name, key, result from workflow_inbox", store.dialect, store.place)
+    kept = store.read(lambda tx: [tuple(row) for row in tx.connection.execute(text).fetchall()])
+    assert kept == [("word", "k", None)]

@@ -30,6 +30,12 @@ def send(store: Store, *messages: NewMessage, now: int = 0) -> set[JobId]:
     return store.write(lambda tx: tx.send_messages(messages, now=at(now)))
 
 
+def kept(store: Store) -> list[tuple[str, str | None, str | None]]:
+    """The messages that are kept, taken or not: name, key and value."""
+    text = "select name, key, result from workflow_inbox order by id"
+    return store.read(lambda tx: [tuple(row) for row in tx.connection.execute(text).fetchall()])
+
+
 def test_messages_wait_in_the_order_in_which_they_were_sent(store: Store) -> None:
     one, two = start(store, 1, 2)
     failed = NewMessage(two, MessageKind.ENDED, "", 7, Raised("ValueError", "no"))
@@ -68,6 +74,21 @@ def test_a_key_reaches_a_run_once_also_after_it_was_taken(store: Store) -> None:
 
     assert waiting(store, one) == []
     assert len(waiting(store, two)) == 1
+
+
+def test_what_was_taken_is_removed_unless_it_has_a_key(store: Store) -> None:
+    (one,) = start(store, 1)
+    send(store, event(one, "a"), event(one, "b", key="k"), event(one, "c"))
+    taken = [message.id for message in waiting(store, one)][:2]
+    store.write(lambda tx: tx.take_messages(taken, now=NOW))
+    assert store.read(lambda tx: tx.waiting_size(one, limit=10)) == (1, 1)
+
+    store.write(lambda tx: tx.drop_messages(taken))
+    store.write(lambda tx: tx.drop_messages([]))
+
+    assert kept(store) == [("b", "k", None), ("c", None, "1")]
+    assert send(store, event(one, "b", key="k")) == {one}
+    assert [message.name for message in waiting(store, one)] == ["c"]
 
 
 def test_only_unfinished_runs_are_reached(store: Store) -> None:

@@ -118,7 +118,11 @@ class Workflows(Protocol):
         ...
 
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
-        """Mark messages as taken. They are kept, with their keys, as long as the run."""
+        """Mark messages as taken: they do not wait any more."""
+        ...
+
+    def drop_messages(self, ids: Sequence[int]) -> None:
+        """Remove messages that were taken. Those with a key stay as long as the run, so that it is known."""
         ...
 
     def workflow_types(self, names: Collection[str] | None = None) -> Mapping[str, WorkflowType]:

@@ -71,6 +71,8 @@ class OpenRuns:
         """The new generations of runs that continue as new."""
         self._attributes: dict[JobId, tuple[TenantId, str]] = {}
         self._taken: list[int] = []
+        self._seen: list[int] = []
+        """Messages that were taken and are written as such."""
         self._given_up: list[tuple[JobId, Claim]] = []
         self._parked: list[Parked] = []
 
@@ -97,6 +99,7 @@ class OpenRuns:
         transaction.drop_generations(self._continued, limit=JOURNAL_ROWS_MAX)
         transaction.save_attributes(self._attributes)
         transaction.take_messages(self._taken, now=now)
+        self._seen += self._taken
         self._new, self._entries, self._taken, self._continued = [], [], [], []
         self._changed.clear()
         self._attributes.clear()
@@ -109,6 +112,8 @@ class OpenRuns:
         for job_id, claim in self._given_up:
             cancel(self._transaction, job_id, tenant=claim.tenant, now=now, make_id=self._deps.ids.make)
         self._transaction.wake_parked(self._parked, now=now)
+        # At last: SQLite gives the id of a removed row to another one, and ids tell what the runs have not seen.
+        self._transaction.drop_messages(self._seen)
 
     # -- helpers
 

@@ -142,6 +142,10 @@ class SqlWorkflows(Driver):
         if ids:
             self._run("take_messages", {"messages": json.dumps(list(ids)), "now": now})
 
+    def drop_messages(self, ids: Sequence[int]) -> None:
+        if ids:
+            self._run("drop_messages", {"messages": json.dumps(list(ids))})
+
     def wake_parked(self, parked: Sequence[Parked], *, now: Instant) -> None:
         rows = json.dumps([{"run_id": each.run_id, "seen": each.seen} for each in sorted(parked)])
         if parked and self._run("wake_parked", {"rows": rows, "now": now}):
