@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from evertick import App, MutationCtx, Retry, cron, every
+from evertick.api.schedules import ScheduleDescription
+from evertick.cli.schedule.files import plan
+from evertick.cli.schedule.session import Session
 from tests.cli.desk import Command, Ended, work_off
 from tests.server.serving import serving
 
@@ -243,6 +246,37 @@ def test_an_edit_meanwhile_is_a_conflict_and_stays(
     assert both.code == 6
     assert both.err.splitlines()[-1] == "1 created, 1 failed"
     assert one.schedules.get("billing.remind").policies.overlap == "allow_all"
+
+
+@pytest.mark.parametrize("others", [1, 99])
+def test_edits_while_it_looks_are_planned_for_or_a_conflict(
+    one: App, apply: Apply, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """Another program creates, changes and deletes what was just looked at."""
+    apply(YAML, "--yes")
+    look, edits = plan._found, dict.fromkeys(("billing.close", "billing.remind", "new"), others)
+
+    def found(session: Session, schedule_id: str) -> ScheduleDescription | None:
+        before = look(session, schedule_id)
+        if edits[schedule_id] > 0:
+            edits[schedule_id] -= 1
+            if before is None:
+                one.schedules.create(schedule_id, when=every(hours=1), do="shop.count")
+            elif schedule_id == "billing.close":
+                one.schedules.delete(schedule_id)
+            else:
+                one.schedules.update(schedule_id, buffer_limit=200 + edits[schedule_id])
+        return before
+
+    monkeypatch.setattr(plan, "_found", found)
+    done = apply("schedules:\n" + REMIND + "- {id: new, when: every 2 hours, function: shop.count}\n", "--yes")
+    if others == 1:
+        assert (done.code, done.err.splitlines()[-1]) == (0, "2 changed")
+        done = apply(YAML, "--yes")
+        assert (done.code, done.err.splitlines()[-1]) == (0, "1 created, 1 changed")
+    else:
+        assert done.code == 5
+        assert "f.yaml:2: billing.remind: others change it at the same time" in done.err
 
 
 def test_it_asks_and_what_cannot_be_asked_needs_yes(

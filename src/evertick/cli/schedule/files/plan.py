@@ -12,7 +12,7 @@ from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.written import WrittenSchedule, when_of
-from evertick.base.errors import EvertickError, Misuse, ScheduleNotFound, VersionConflict
+from evertick.base.errors import AlreadyExists, EvertickError, Misuse, ScheduleNotFound, VersionConflict
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.differences import difference
@@ -30,22 +30,29 @@ DEFINING: Final = (
     "workflow_id", "run_id_template", "memo",
 )  # fmt: skip
 """The options that go back to their defaults where an entry does not name them."""
+TRIES: Final = 5
+"""How often a step is planned anew because another program was first."""
 
 
 def planned(session: Session, entry: Entry, *, resets: bool) -> Step | Problem:
-    """The step for an entry. With `resets` an existing schedule gets the `remaining_actions` of the file, too."""
+    """The step for an entry. With `resets` an existing schedule gets the `remaining_actions` of the file, too.
+
+    Raises VersionConflict if others change the schedule again and again.
+    """
     schedule_id = entry.schedule.id
-    try:
-        before = _found(session, schedule_id)
-        if before is None:
-            return _creation(session, entry.schedule)
-        if before.source == CODE:
-            raise Misuse("a cron of this id is declared in code; change it there")
-        return _update(session, entry.schedule, before, resets=resets)
-    except VersionConflict:
-        return Problem(entry.where, f"{schedule_id}: it was changed meanwhile; try again")
-    except EvertickError as error:
-        return Problem(entry.where, f"{schedule_id}: {error}")
+    for _ in range(TRIES):
+        try:
+            before = _found(session, schedule_id)
+            if before is None:
+                return _creation(session, entry.schedule)
+            if before.source == CODE:
+                raise Misuse("a cron of this id is declared in code; change it there")
+            return _update(session, entry.schedule, before, resets=resets)
+        except (VersionConflict, ScheduleNotFound, AlreadyExists):
+            continue  # changed, deleted or created since it was looked at; nothing is written yet
+        except EvertickError as error:
+            return Problem(entry.where, f"{schedule_id}: {error}")
+    raise VersionConflict(f"{entry.where}: {schedule_id}: others change it at the same time; apply the file again")
 
 
 def deletions(session: Session, scope: Scope, kept: Sequence[str]) -> list[Step]:
