@@ -1,6 +1,7 @@
 """Calling functions from outside: answers, errors, time limits, conflicts, and idempotency keys."""
 
 import asyncio
+import random
 import threading
 from typing import Any
 
@@ -16,6 +17,7 @@ from evertick.base.errors import (
     Unavailable,
     WriteConflict,
 )
+from evertick.engine.runtime.executors import retry_conflicts
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -263,6 +265,24 @@ def test_concurrent_calls_on_postgres_all_count(postgres_url: str) -> None:
 
     assert app.call(value) == 30
     app.close()
+
+
+def test_a_conflict_reaches_a_caller_only_after_some_seconds() -> None:
+    waits: list[float] = []
+    left = 15
+
+    def attempt() -> str:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise WriteConflict("another one was first")
+        return "written"
+
+    assert retry_conflicts(attempt, random.Random(1), sleep=waits.append) == "written"
+    assert 6 < sum(waits) < 12
+    left = 16
+    with pytest.raises(WriteConflict):
+        retry_conflicts(attempt, random.Random(1), sleep=waits.append)
 
 
 # -- idempotency

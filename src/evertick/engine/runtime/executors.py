@@ -220,8 +220,9 @@ def in_context(function: Callable[P, T]) -> Callable[P, T]:
     return partial(copy_context().run, function)
 
 
-CONFLICTS: Final = RetryPolicy(attempts_max=10, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
-"""How often a transaction is attempted before its caller gets the WriteConflict."""
+CONFLICTS: Final = RetryPolicy(attempts_max=16, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
+"""How often a transaction is attempted before its caller gets the WriteConflict: for some nine seconds. PostgreSQL sees
+conflicts in pages of indexes, too, so in a small database every second attempt can fail while many write."""
 
 
 def retry_conflicts(attempt: Callable[[], T], entropy: Entropy, *, sleep: Callable[[float], None] = time.sleep) -> T:
