@@ -23,6 +23,7 @@ from evertick.base.errors import (
     Misuse,
     WriteConflict,
 )
+from evertick.engine.runtime.executors import CONFLICTS
 from evertick.engine.runtime.loop import Loop
 from evertick.functions import JobState
 from evertick.testing import World
@@ -366,7 +367,7 @@ def test_conflict_next_runs_the_function_again(world: OpenWorld) -> None:
     w.call(f)
     assert runs == [0, 0, 0]
 
-    w.conflict_next(f, times=10)
+    w.conflict_next(f, times=CONFLICTS.attempts_max)
     with pytest.raises(WriteConflict):
         w.call(f)
     assert len(w.query("t")) == 1
