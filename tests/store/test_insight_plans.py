@@ -30,6 +30,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "activity_of_pool": ({"tenant": "default", "pool": "mail", "since": at(-60_000)}, {"pool_activity_pkey"}),
     "activity_by_pool": ({"tenant": "default", "since": at(-60_000)}, {"pool_activity_pkey"}),
+    "pool_endings": ({"tenant": "default", "limit": 100}, {"history_by_state"}),
     "prune_activity": ({"before": at(-600_000), "limit": 10}, {"activity_at", "activity_pkey"}),
     "prune_pool_activity": ({"before": at(-600_000), "limit": 10}, {"pool_activity_at", "pool_activity_pkey"}),
     "due_jobs": (

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId, queue_of
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId
 from evertick.base.records.pools import PoolHold, PoolLimits
 from evertick.base.records.tenants import StartLimit, TenantLimits
 from evertick.store.contract.store import Isolation, Store, Transaction
@@ -38,12 +38,13 @@ def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
 
 def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:
     store.write(lambda tx: tx.declare_pool("mail", PoolLimits(running=5), "five"))
-    assert store.read(lambda tx: tx.declared_pools()) == {"mail": "five"}
-    assert store.read(lambda tx: tx.pool_limits()) == {"mail": PoolLimits(running=5)}
+    assert store.read(lambda tx: tx.pool_settings()) == {"mail": (PoolLimits(running=5), "five")}
 
     save(store, "mail", PoolLimits())
     save(store, "set", PoolLimits(running=1))
-    assert store.read(lambda tx: tx.declared_pools()) == {"mail": "five"}
+    assert store.read(lambda tx: tx.pool_settings()) == {
+        "mail": (PoolLimits(), "five"), "set": (PoolLimits(running=1), None),
+    }  # fmt: skip
     assert store.read(lambda tx: tx.pool_limits()) == {"mail": PoolLimits(), "set": PoolLimits(running=1)}
 
     store.write(lambda tx: tx.declare_pool("mail", PoolLimits(paused=True), None))
@@ -51,7 +52,7 @@ def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:
         "mail": PoolLimits(paused=True), "set": PoolLimits(running=1),
     }  # fmt: skip
     store.write(lambda tx: tx.declare_pool("mail", PoolLimits(), None))
-    assert store.read(lambda tx: (tx.declared_pools(), tx.pool_limits())) == ({}, {"set": PoolLimits(running=1)})
+    assert store.read(lambda tx: tx.pool_settings()) == {"set": (PoolLimits(running=1), None)}
 
 
 def test_a_claim_reads_what_holds_pools_back_and_new_limits_leave_what_was_used(store: Store) -> None:
@@ -78,13 +79,15 @@ def test_what_runs_is_counted_by_pool_and_tenant(store: Store) -> None:
 
 
 def test_what_is_ready_is_counted_up_to_a_limit(store: Store) -> None:
+    assert store.read(lambda tx: tx.ready_in_pools(limit=9)) == {}
     insert(store, *(new_job(n, pool="mail", due_at=at(-n)) for n in range(4)))
     insert(store, new_job(9, pool="mail", tenant=ACME, due_at=at(-60_000)), new_job(8))
-    queue = queue_of("mail", new_job(1).name)
+    insert(store, new_job(10, pool="shop/mail", due_at=at(-70_000)), new_job(11, due_at=at(3_600_000), pool="later"))
 
-    assert store.read(lambda tx: tx.ready_in_queue(queue, limit=9)) == (5, at(-60_000))
-    assert store.read(lambda tx: tx.ready_in_queue(queue, limit=2))[0] == 2
-    assert store.read(lambda tx: tx.ready_in_queue(queue_of("none", "x"), limit=9)) == (0, None)
+    ready = store.read(lambda tx: tx.ready_in_pools(limit=9))
+
+    assert ready == {"mail": (6, at(-70_000)), DEFAULT_POOL: (1, new_job(8).due_at)}
+    assert store.read(lambda tx: tx.ready_in_pools(limit=2))["mail"].jobs == 3, "two of a queue, and one of another's"
 
 
 @pytest.mark.postgres

@@ -89,7 +89,7 @@ def test_a_held_job_is_not_claimed_until_it_is_released(store: Store) -> None:
     assert numbers(claim(store)) == [4]
     assert store.read(lambda tx: tx.any_limits()).held
     assert store.read(lambda tx: tx.held_keys(after=None, limit=9)) == [held(store)]
-    assert store.read(lambda tx: tx.ready_in_queue(QUEUE, limit=9)) == (3, NOW)
+    assert store.read(lambda tx: tx.ready_in_pools(limit=9)) == {"mail": (3, NOW)}
     assert get(store, 1).state is JobState.PENDING
 
     assert release(store, (held(store), 2)) == [1, 2]

@@ -10,7 +10,7 @@ Each question costs a bounded look, however many jobs and schedules there are.
 from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import function_stats, functions_and_day
-from evertick.app.insight.overview import activity, changes, coming, overview, overview_and_day
+from evertick.app.insight.overview import activity, changes, coming, overview, overview_and_day, queued
 from evertick.app.insight.pools import pool_stats, pools_and_day
 from evertick.app.insight.search import search
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
@@ -22,6 +22,7 @@ class _InsightSurface(Surface[InsightOperations]):
 
     overview = reads(overview)
     overview_and_day = reads(overview_and_day)
+    queued = reads(queued)
     activity = reads(activity)
     coming = reads(coming)
     changes = reads(changes)

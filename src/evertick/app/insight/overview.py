@@ -57,6 +57,11 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
     return work
 
 
+def queued(operations: InsightOperations) -> Work[tuple[QueuedView, ...]]:
+    """The tenant's jobs that are due and wait, by pool: how many, and since when."""
+    return lambda transaction: _queued(_due(transaction, operations.tenant, operations.now())[0])
+
+
 def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
     """How the tenant is doing, as `overview`, and what ended in each minute of the last 24 hours, at one moment.
 

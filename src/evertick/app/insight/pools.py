@@ -11,11 +11,9 @@ from evertick.app.insight.functions import share_of
 from evertick.app.transacting import Work
 from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, Instant, span_begin, to_datetime
-from evertick.base.records.insight import SLOT_MS
-from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobFilter, JobState, JobSummary
+from evertick.base.records.insight import SLOT_MS, PoolEnding
 from evertick.store.contract.store import Transaction
 
-FINISHED: Final = tuple(state for state in JobState if state not in UNFINISHED)
 LOOK_MAX: Final = 1_000
 """Jobs that are looked at: the newest that have ended."""
 
@@ -24,12 +22,9 @@ def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
     """How long jobs waited in each pool, of the tenant's newest 1,000 jobs that have ended; by name."""
 
     def work(transaction: Transaction) -> list[PoolStats]:
-        where = JobFilter(tenant=operations.tenant, states=FINISHED)
-        found = transaction.look_for_jobs(where, limit=LOOK_MAX, newest_first=True).jobs
-        by_pool: defaultdict[str, list[JobSummary]] = defaultdict(list)
-        for job in found:
-            # The run of a workflow goes through its pool many times.
-            if job.started_at is not None and job.kind is not FunctionKind.WORKFLOW:
+        by_pool: defaultdict[str, list[PoolEnding]] = defaultdict(list)
+        for job in transaction.pool_endings(operations.tenant, limit=LOOK_MAX):
+            if job.started_at is not None:
                 by_pool[pool_name(job.pool)].append(job)
         return [_stats(name, jobs, operations.now()) for name, jobs in sorted(by_pool.items())]
 
@@ -52,14 +47,13 @@ def pools_and_day(operations: InsightOperations) -> Work[tuple[list[PoolStats], 
     return work
 
 
-def _stats(name: str, jobs: Sequence[JobSummary], now: Instant) -> PoolStats:
+def _stats(name: str, jobs: Sequence[PoolEnding], now: Instant) -> PoolStats:
     waits = sorted(max(0, job.started_at - job.due_at) for job in jobs if job.started_at is not None)
-    ended = [job.completed_at for job in jobs if job.completed_at is not None]
-    since = min(ended, default=now)
+    since = min((job.completed_at for job in jobs), default=now)
     return PoolStats(
         pool=name,
         jobs=len(jobs),
-        failed=Counter(job.state.value for job in jobs)["failed"],
+        failed=Counter(job.state for job in jobs)["failed"],
         since=to_datetime(since),
         wait_p50_ms=share_of(waits, 0.5),
         wait_p99_ms=share_of(waits, 0.99),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evertick.base.errors import Misuse, RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
-from evertick.base.records.pools import NO_LIMITS, NUMBERS, PoolLimits
+from evertick.base.records.pools import NO_SETTINGS, NUMBERS, PoolLimits
 from evertick.base.records.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ class DeclaredPools:
             logger.info("the pool %s is declared with %s", name, words or "no limits")
 
     def _sync(self, transaction: "Transaction") -> Mapping[str, PoolLimits]:
-        declared, limits = transaction.declared_pools(), transaction.pool_limits()
+        settings = transaction.pool_settings()
         written = {}
         for pool in self._pools.values():
             declaration = _declaration(pool.limits)
-            if declared.get(pool) == declaration:
+            known, declared = settings.get(pool, NO_SETTINGS)
+            if declared == declaration:
                 continue
-            known = limits.get(pool, NO_LIMITS)
             written[str(pool)] = replace(pool.limits, paused=known.paused, note=known.note)
             transaction.declare_pool(str(pool), written[str(pool)], declaration)
         return written

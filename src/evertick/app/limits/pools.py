@@ -22,19 +22,16 @@ from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import DEFAULT_POOL, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
-from evertick.base.records.pools import NO_LIMITS
+from evertick.base.records.pools import NO_LIMITS, NO_SETTINGS
 from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.lifecycle import cut
-from evertick.store.contract.claims import START
 from evertick.store.contract.store import Transaction
 
 LIMITED_MAX: Final = 1_000
 """Pools that may have limits: all of them are read when a worker looks whether there are any."""
 READY_MAX: Final = 10_000
 """Ready jobs of one function in a pool that are counted."""
-HEADS_MAX: Final = 10_000
-"""Places with ready jobs, one for each function, pool and tenant, that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ class PoolOperations:
         check_pool(name)
 
         def work(transaction: Transaction) -> PoolView:
-            if name not in transaction.pool_limits() and name not in transaction.declared_pools():
+            if name not in transaction.pool_settings():
                 raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` shows what pools have")
             if not force and (use := _use_of(transaction, name, self.now())):
                 raise Conflict(
@@ -166,42 +163,26 @@ def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
 
 def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:
     """The pools of these names, or all that are known."""
-    limits, declared = transaction.pool_limits(), transaction.declared_pools()
-    ready, oldest = _ready(transaction)
+    settings, ready = transaction.pool_settings(), transaction.ready_in_pools(limit=READY_MAX)
     if names is None:
         serves = served(transaction.list_workers())
         of_code = {pool_name(function.pool) for each in serves for function in each.functions}
-        names = sorted({DEFAULT_POOL, *limits, *ready, *of_code})
-    names = list(names)
+        names = sorted({DEFAULT_POOL, *settings, *ready, *of_code})
     running = Counter[str]()
     for (pool, _), count in transaction.running_in_pools().items():
         running[pool] += count
-    return [
-        PoolView(
-            pool=name,
-            limits=limits.get(name, NO_LIMITS),
-            limits_from=origin_of(limits.get(name, NO_LIMITS), declared.get(name)),
-            running=running[name],
-            ready=ready[name],
-            oldest=to_datetime_or_none(oldest.get(name)),
+    found = []
+    for name in names:
+        limits, declared = settings.get(name, NO_SETTINGS)
+        waits = ready.get(name)
+        found.append(
+            PoolView(
+                pool=name,
+                limits=limits,
+                limits_from=origin_of(limits, declared),
+                running=running[name],
+                ready=waits.jobs if waits else 0,
+                oldest=to_datetime_or_none(waits.oldest if waits else None),
+            )
         )
-        for name in names
-    ]
-
-
-def _ready(transaction: Transaction) -> tuple[Counter[str], dict[str, Instant]]:
-    """By pool: how many jobs are ready or held for their keys, and when the first of them was due."""
-    ready: Counter[str] = Counter()
-    oldest: dict[str, Instant] = {}
-    heads = transaction.ready_heads(after=START, limit=HEADS_MAX, steps=HEADS_MAX)
-    pools = {each.queue: each.pool for each in transaction.held_keys(after=None, limit=HEADS_MAX)}
-    for queue in {head.queue for head in heads} - pools.keys():
-        if (named := transaction.queue_name(queue)) is not None:
-            pools[queue] = named[0]
-    for queue, full_name in sorted(pools.items()):
-        pool = pool_name(full_name)
-        count, first = transaction.ready_in_queue(queue, limit=READY_MAX)
-        ready[pool] += count
-        if first is not None:
-            oldest[pool] = min(first, oldest.get(pool, first))
-    return ready, oldest
+    return found

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from evertick.base.ids import JobId, pool_name
+from evertick.base.ids import JobId, TenantId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.pools import NO_LIMITS
-from evertick.store.contract.limit_keys import LimitKey
 from evertick.store.contract.store import Transaction
 
 
@@ -25,23 +24,20 @@ def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> d
     limited = [job for job in due if job.id not in waits and not limits.get(pools[job.id], NO_LIMITS).is_empty]
     if not limited:
         return waits
-    by_tenant = transaction.running_in_pools()
-    has_keys = any(
-        job.limit_key is not None and limits.get(pools[job.id], NO_LIMITS).per_key is not None for job in limited
-    )
-    by_key = transaction.running_by_key() if has_keys else {}
-    by_pool = Counter[str]()
-    for (pool, _), count in by_tenant.items():
+    by_key = transaction.running_by_place()
+    by_pool, by_tenant = Counter[str](), Counter[tuple[str, TenantId]]()
+    for (pool, tenant, _), count in by_key.items():
         by_pool[pool] += count
+        by_tenant[pool, tenant] += count
     for job in limited:
         pool, limit = pools[job.id], limits.get(pools[job.id], NO_LIMITS)
         places = [
             (limit.running, by_pool[pool], ""),
-            (limit.per_tenant, by_tenant.get((pool, job.tenant), 0), f" for the tenant {job.tenant!r}"),
+            (limit.per_tenant, by_tenant[pool, job.tenant], f" for the tenant {job.tenant!r}"),
         ]
         if job.limit_key is not None:
-            key = LimitKey(pool, job.tenant, job.limit_key)
-            places.append((limit.per_key, by_key.get(key, 0), f" for the key {job.limit_key!r}"))
+            running = by_key.get((pool, job.tenant, job.limit_key), 0)
+            places.append((limit.per_key, running, f" for the key {job.limit_key!r}"))
         for most, running, whose in places:
             if most is not None and running >= most:
                 waits[job.id] = f"waits: pool {pool!r} runs {running:,} of {most:,}{whose}"

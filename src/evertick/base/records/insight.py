@@ -94,6 +94,17 @@ class DueGroup(NamedTuple):
     stuck: bool = False
 
 
+class PoolEnding(NamedTuple):
+    """A job that has ended, as its pool is told of it."""
+
+    pool: str
+    state: str
+    due_at: Instant
+    started_at: Instant | None
+    """None for the run of a workflow, and for what never started."""
+    completed_at: Instant
+
+
 class StuckRun(NamedTuple):
     """A run of a workflow that cannot go on: why, and when it was tried last."""
 

@@ -1,7 +1,7 @@
 """What a pool may run at most, and what it has to do."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
@@ -47,16 +47,12 @@ class PoolLimits:
 NO_LIMITS: Final = PoolLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolUsage:
-    """What a pool has to do just now."""
+class ReadyInPool(NamedTuple):
+    """Jobs of a pool that are due and wait for a place."""
 
-    running: int
-    """Jobs that run, on all workers together."""
-    ready: int
-    """Jobs that are due and wait for a place, counted up to 10,000."""
-    oldest_due_at: Instant | None
-    """When the first of those was due."""
+    jobs: int
+    oldest: Instant
+    """When the first of those that were counted was due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +62,14 @@ class PoolHold:
     start: StartLimit
     per_tenant: int | None
     per_key: int | None = None
+
+
+class PoolSettings(NamedTuple):
+    """What is set for a pool."""
+
+    limits: PoolLimits
+    declared: str | None
+    """What code has declared for it, as text; None if it declares nothing."""
+
+
+NO_SETTINGS: Final = PoolSettings(NO_LIMITS, None)

@@ -14,6 +14,7 @@ from evertick.base.records.insight import (
     MinuteRow,
     MissedTime,
     PoolActivityRow,
+    PoolEnding,
     Sample,
     StuckRun,
     Trouble,
@@ -73,6 +74,10 @@ class Insight(Protocol):
 
     def activity_by_pool(self, tenant: TenantId, *, since: Instant) -> dict[str, list[MinuteRow]]:
         """What jobs of a tenant did in each pool in each ten minutes since then, in order, without how late it was."""
+        ...
+
+    def pool_endings(self, tenant: TenantId, *, limit: int) -> list[PoolEnding]:
+        """The newest `limit` jobs of a tenant that have ended, in no order."""
         ...
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:

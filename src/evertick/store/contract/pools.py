@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
-from evertick.base.ids import QueueId, TenantId
-from evertick.base.instants import Instant
-from evertick.base.records.pools import PoolHold, PoolLimits
+from evertick.base.ids import TenantId
+from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, ReadyInPool
 
 
 class AnyLimits(NamedTuple):
@@ -34,8 +33,8 @@ class Pools(Protocol):
         """Replace a pool's limits; empty ones remove them. What code has declared stays known."""
         ...
 
-    def declared_pools(self) -> dict[str, str]:
-        """What code has declared for pools, as text, by name; those of which it declares nothing are left out."""
+    def pool_settings(self) -> dict[str, PoolSettings]:
+        """The limits of all pools with limits, and what code has declared for pools, by name."""
         ...
 
     def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
@@ -50,12 +49,17 @@ class Pools(Protocol):
         """How many jobs of each pool and tenant run on all workers. Apps' pools of one name count together."""
         ...
 
+    def running_by_place(self) -> Mapping[tuple[str, TenantId, str | None], int]:
+        """How many jobs of each pool, tenant and limit key run on all workers; None for those without a key."""
+        ...
+
     def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
         """Note up to when a pool's starts have used its rate."""
         ...
 
-    def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
-        """How many jobs a queue has that are ready or held for their keys, at most `limit`, and when the first of those
-        that were counted was due.
+    def ready_in_pools(self, *, limit: int) -> dict[str, ReadyInPool]:
+        """How many jobs are ready or held for their keys, by pool; pools without any are left out.
+
+        Of each function in a pool at most `limit` of either kind are counted.
         """
         ...

@@ -39,13 +39,10 @@ class SqlHistory(SqlLists):
         """Remove finished jobs, a JSON list of ids, but for their logs."""
 
     def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
-        which = {"tenant": tenant, "name": name}
-        running = {row[0]: row[1] for row in self._fetch("count_running", which)}
         counts = {}
-        for function, unfinished, *ended in self._fetch("count_jobs", which):
+        for function, unfinished, running, *ended in self._fetch("count_jobs", {"tenant": tenant, "name": name}):
             if unfinished or any(ended):
-                runs = running.get(function, 0)
-                counts[function] = JobCounts(unfinished - runs, runs, *ended)
+                counts[function] = JobCounts(unfinished - running, running, *ended)
         return dict(sorted(counts.items()))
 
     def pulse(self, tenant: TenantId) -> Pulse:

@@ -18,6 +18,7 @@ from evertick.base.records.insight import (
     MissedTime,
     PausedSchedule,
     PoolActivityRow,
+    PoolEnding,
     Sample,
     StuckRun,
     Trouble,
@@ -70,6 +71,10 @@ class SqlInsight(Driver):
         for pool, at, *counts in self._fetch("activity_by_pool", {"tenant": tenant, "since": since}):
             found.setdefault(pool, []).append(_summed(at, counts))
         return found
+
+    def pool_endings(self, tenant: TenantId, *, limit: int) -> list[PoolEnding]:
+        rows = self._fetch("pool_endings", {"tenant": tenant, "limit": limit})
+        return [PoolEnding(row[0] or DEFAULT_POOL, *row[1:]) for row in rows]
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}

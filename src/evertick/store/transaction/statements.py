@@ -14,7 +14,8 @@ way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
 a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
 part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
-lock), `{indexed by name}` tells SQLite which index to read. `tenants_with` stands for one statement for each kind of
+lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the
+function that makes a JSON list of its arguments. `tenants_with` stands for one statement for each kind of
 rows that tenants can have.
 """
 
@@ -59,6 +60,7 @@ _WORDS: Final = {
         (re.compile(r"\{has exactly (\w+) (:\w+)\}"), r"instr(\1, \2) > 0"),
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
+        (re.compile(r"\{json list\}"), "json_array"),
     ),
     "postgres": (
         (re.compile(r"\bin \{list (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)))"),
@@ -68,6 +70,7 @@ _WORDS: Final = {
         (re.compile(r"\{has exactly (\w+) (:\w+)\}"), r"position(\2 in \1) > 0"),
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
+        (re.compile(r"\{json list\}"), "json_build_array"),
     ),
 }
 """What any statement may say, and how each database says it."""

@@ -68,8 +68,7 @@ async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response
         views = await page.known.app.aio.pools.list()
         rows = [Row(view.pool, view, stats.get(view.pool), days.get(view.pool), None) for view in views]
     else:
-        overview = await page.access.insight.overview()
-        queued = {each.pool: each for each in overview.queued}
+        queued = {each.pool: each for each in await page.access.insight.queued()}
         names = sorted({*stats, *days, *queued})
         rows = [Row(name, None, stats.get(name), days.get(name), queued.get(name)) for name in names]
     return page.render("pools/list.html", rows=rows)

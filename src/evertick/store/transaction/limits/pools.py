@@ -8,7 +8,7 @@ from dataclasses import asdict
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
-from evertick.base.records.pools import PoolHold, PoolLimits
+from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, ReadyInPool
 from evertick.base.records.tenants import StartLimit
 from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
 from evertick.store.contract.pools import AnyLimits
@@ -24,21 +24,22 @@ class SqlPools(Driver):
         return AnyLimits(bool(tenants), bool(pools), bool(held))
 
     def pool_limits(self) -> dict[str, PoolLimits]:
+        return {pool: each.limits for pool, each in self.pool_settings().items()}
+
+    def pool_settings(self) -> dict[str, PoolSettings]:
         found = {}
-        for pool, running, per_tenant, starts_per_minute, paused, per_key, note in self._fetch("pool_limits", {}):
-            found[pool] = PoolLimits(
-                running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts_per_minute,
-                paused=bool(paused), note=note if paused else "",
+        for pool, running, per_tenant, starts, paused, per_key, note, declared in self._fetch("pool_limits", {}):
+            limits = PoolLimits(
+                running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts, paused=bool(paused),
+                note=note if paused else "",
             )  # fmt: skip
+            found[pool] = PoolSettings(limits, declared)
         return found
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
         if limits.is_empty:
             self._run("drop_pool_limits", {"pool": pool})
-
-    def declared_pools(self) -> dict[str, str]:
-        return {row[0]: row[1] for row in self._fetch("declared_pools", {})}
 
     def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
@@ -51,15 +52,26 @@ class SqlPools(Driver):
         return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows}
 
     def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
+        found: Counter[tuple[str, TenantId]] = Counter()
+        for (pool, tenant, _), count in self.running_by_place().items():
+            found[pool, tenant] += count
+        return found
+
+    def running_by_place(self) -> Mapping[tuple[str, TenantId, str | None], int]:
         found = self._fetch("running_in_pools", {})
-        return Counter((pool_name(pool or DEFAULT_POOL), tenant) for pool, tenant in found)
+        return Counter((pool_name(pool or DEFAULT_POOL), tenant, key) for pool, tenant, key in found)
 
     def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
         self._run("use_pool_starts", {"pool": pool, "used_until_us": used_until_us})
 
-    def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
-        due = [row[0] for row in self._fetch("ready_in_queue", {"queue": queue, "limit": limit})]
-        return len(due), min(due, default=None)
+    def ready_in_pools(self, *, limit: int) -> dict[str, ReadyInPool]:
+        found: dict[str, ReadyInPool] = {}
+        for row in self._fetch("ready_in_pools", {"limit": limit}):
+            queue_pool, jobs, first = json.loads(row[0])
+            pool = pool_name(queue_pool or DEFAULT_POOL)
+            before = found.get(pool, ReadyInPool(0, first))
+            found[pool] = ReadyInPool(before.jobs + jobs, min(before.oldest, first))
+        return found
 
 
 class SqlLimitKeys(Driver):

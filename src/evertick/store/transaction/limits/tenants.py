@@ -38,7 +38,7 @@ class SqlTenants(Driver):
         )
 
     def unfinished_jobs(self, tenant: TenantId) -> int:
-        return sum(row[1] for row in self._fetch("count_jobs", {"tenant": tenant, "name": None}))
+        return int(self._fetch("unfinished_jobs", {"tenant": tenant})[0][0])
 
     def argument_bytes(self, tenant: TenantId) -> int:
         return int(self._fetch("argument_bytes", {"tenant": tenant})[0][0])
