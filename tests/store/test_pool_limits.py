@@ -38,11 +38,11 @@ def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
 
 def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:
     store.write(lambda tx: tx.declare_pool("mail", PoolLimits(running=5), "five"))
-    assert store.read(lambda tx: tx.pool_settings()) == {"mail": (PoolLimits(running=5), "five")}
+    assert store.read(lambda tx: tx.pool_use().settings) == {"mail": (PoolLimits(running=5), "five")}
 
     save(store, "mail", PoolLimits())
     save(store, "set", PoolLimits(running=1))
-    assert store.read(lambda tx: tx.pool_settings()) == {
+    assert store.read(lambda tx: tx.pool_use().settings) == {
         "mail": (PoolLimits(), "five"), "set": (PoolLimits(running=1), None),
     }  # fmt: skip
     assert store.read(lambda tx: tx.pool_limits()) == {"mail": PoolLimits(), "set": PoolLimits(running=1)}
@@ -52,7 +52,7 @@ def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:
         "mail": PoolLimits(paused=True), "set": PoolLimits(running=1),
     }  # fmt: skip
     store.write(lambda tx: tx.declare_pool("mail", PoolLimits(), None))
-    assert store.read(lambda tx: tx.pool_settings()) == {"set": (PoolLimits(running=1), None)}
+    assert store.read(lambda tx: tx.pool_use().settings) == {"set": (PoolLimits(running=1), None)}
 
 
 def test_a_claim_reads_what_holds_pools_back_and_new_limits_leave_what_was_used(store: Store) -> None:
@@ -75,6 +75,13 @@ def test_what_runs_is_counted_by_pool_and_tenant(store: Store) -> None:
 
     running = store.read(lambda tx: tx.running_in_pools())
 
+    use = store.read(lambda tx: tx.pool_use(every=True))
+    assert store.read(lambda tx: tx.pool_use()).running == {}, "no pool has limits"
+    assert use.running == {
+        ("mail", DEFAULT_TENANT, None): 4, ("mail", ACME, None): 1, (DEFAULT_POOL, DEFAULT_TENANT, None): 1,
+    }  # fmt: skip
+    save(store, "mail", PoolLimits(running=5))
+    assert store.read(lambda tx: tx.pool_use()) == ({"mail": (PoolLimits(running=5), None)}, use.running)
     assert running == {("mail", DEFAULT_TENANT): 4, ("mail", ACME): 1, (DEFAULT_POOL, DEFAULT_TENANT): 1}
 
 

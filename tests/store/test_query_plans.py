@@ -152,7 +152,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "pause_run": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
     "resume_run": ({"id": job_id(1), "tenant": "default", "now": NOW}, {"jobs_pkey"}),
     "release_key": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
-    "paused_runs": ({"runs": RUNS}, {"jobs_pkey"}),
+    "shown_runs": ({"runs": RUNS}, {"jobs_pkey", "workflow_runs_pkey"}),
     "reach_runs": ({"runs": RUNS, "now": NOW}, {"jobs_pkey"}),
     "delete_run_records": ({"runs": RUNS}, {"workflow_runs_pkey"}),
     "delete_attributes": ({"runs": RUNS}, {"workflow_attributes_run"}),
@@ -163,7 +163,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
     "key": None, "kind": None, "prefix": None, "in_pool": None, "open_states": None, "due_from": None,
-    "limit_key": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
+    "limit_key": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20, "every": 1,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
 LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
@@ -455,7 +455,7 @@ def test_the_queues_of_due_jobs_cost_postgresql_a_step_each(postgres_store: Stor
     assert buffers(plan) <= 4 * SUSPECTS
 
 
-@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_jobs"])
+@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_jobs", "pool_use"])
 def test_what_runs_is_found_among_what_runs(sqlite_store: Store, name: str) -> None:
     statement = load_statements("sqlite")[name]
     lines = sqlite_store.read(
@@ -466,7 +466,7 @@ def test_what_runs_is_found_among_what_runs(sqlite_store: Store, name: str) -> N
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_jobs"])
+@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_jobs", "pool_use"])
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 def test_postgresql_finds_what_runs_among_what_runs(postgres_store: Store, name: str, mode: str) -> None:
     plan = postgres_plan(postgres_store, name, page_of("asc"), mode=mode, run=True)

@@ -99,4 +99,4 @@ def test_paused_runs_are_listed_as_such(store: Store) -> None:
     assert listed(RunState.PAUSED) == [2]
     assert listed(RunState.PENDING) == [1, 3]
     assert listed(RunState.PENDING, RunState.PAUSED) == [1, 2, 3]
-    assert store.read(lambda tx: tx.paused_runs([one, two, three])) == {two}
+    assert store.read(lambda tx: tx.shown_runs([one, two, three])[1]) == {two}

@@ -10,6 +10,7 @@ Each question costs a bounded look, however many jobs and schedules there are.
 from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import function_stats, functions_and_day
+from evertick.app.insight.jobs import job_list, upcoming_list
 from evertick.app.insight.overview import activity, changes, coming, overview, overview_and_day, queued
 from evertick.app.insight.pools import pool_stats, pools_and_day
 from evertick.app.insight.search import search
@@ -28,6 +29,8 @@ class _InsightSurface(Surface[InsightOperations]):
     changes = reads(changes)
     functions = reads(function_stats)
     functions_and_day = reads(functions_and_day)
+    job_list = reads(job_list)
+    upcoming_list = reads(upcoming_list)
     pools = reads(pool_stats)
     pools_and_day = reads(pools_and_day)
     search = reads(search)

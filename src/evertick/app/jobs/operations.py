@@ -104,7 +104,8 @@ class JobOperations:
 
         def work(transaction: Transaction) -> JobPage:
             jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=newest_first)
-            return JobPage(jobs=self._views(transaction, jobs), cursor=more)
+            views = job_views(transaction, jobs, self.clock.now(), all_blocked=chosen.blocked_at is not None)
+            return JobPage(jobs=views, cursor=more)
 
         return work
 

@@ -12,7 +12,7 @@ from evertick.base.errors import InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobPlace
-from evertick.base.records.jobs import Job
+from evertick.base.records.jobs import Job, JobFilter
 from evertick.store.contract.store import Transaction
 
 Views = Callable[[Transaction, Sequence[Job]], tuple[JobView, ...]]
@@ -24,17 +24,28 @@ def upcoming(
     tenant: TenantId, views: Views, now: Instant, *, limit: int, cursor: str | None, **where: Unpack[JobsWhere]
 ) -> Work[JobPage]:
     """A page of the jobs of a tenant that are due later than now. Raises as `JobOperations.upcoming`."""
-    if unfit := sorted(where.keys() & {"state", "blocked"}):
-        raise Misuse(f"upcoming jobs are pending and not due yet: leave out {unfit[0]}=")
-    chosen = jobs_where(tenant, **{"due_from": to_datetime(now)} | where)
-    after = JobPlace(Instant(now), JobId("")) if cursor is None else _place(cursor)
+    chosen, after = waiting_where(tenant, now, cursor, **where)
 
     def work(transaction: Transaction) -> JobPage:
         jobs, more = page_of_waiting(transaction, chosen, limit=limit, after=after)
-        place = None if more is None else f"{more.due_at}.{more.job_id}"
-        return JobPage(jobs=views(transaction, jobs), cursor=place)
+        return JobPage(jobs=views(transaction, jobs), cursor=cursor_of(more))
 
     return work
+
+
+def waiting_where(
+    tenant: TenantId, now: Instant, cursor: str | None, **where: Unpack[JobsWhere]
+) -> tuple[JobFilter, JobPlace]:
+    """Which jobs that are due later than now are meant, and the place from which on. Raises as `upcoming`."""
+    if unfit := sorted(where.keys() & {"state", "blocked"}):
+        raise Misuse(f"upcoming jobs are pending and not due yet: leave out {unfit[0]}=")
+    chosen = jobs_where(tenant, **{"due_from": to_datetime(now)} | where)
+    return chosen, JobPlace(Instant(now), JobId("")) if cursor is None else _place(cursor)
+
+
+def cursor_of(place: JobPlace | None) -> str | None:
+    """The cursor of the page that begins at a place."""
+    return None if place is None else f"{place.due_at}.{place.job_id}"
 
 
 def _place(cursor: str) -> JobPlace:

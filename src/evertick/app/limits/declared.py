@@ -88,7 +88,7 @@ class DeclaredPools:
             logger.info("the pool %s is declared with %s", name, words or "no limits")
 
     def _sync(self, transaction: "Transaction") -> Mapping[str, PoolLimits]:
-        settings = transaction.pool_settings()
+        settings = transaction.pool_use().settings
         written = {}
         for pool in self._pools.values():
             declaration = _declaration(pool.limits)

@@ -98,7 +98,7 @@ class PoolOperations:
         check_pool(name)
 
         def work(transaction: Transaction) -> PoolView:
-            if name not in transaction.pool_settings():
+            if name not in transaction.pool_use().settings:
                 raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` shows what pools have")
             if not force and (use := _use_of(transaction, name, self.now())):
                 raise Conflict(
@@ -163,13 +163,14 @@ def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
 
 def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:
     """The pools of these names, or all that are known."""
-    settings, ready = transaction.pool_settings(), transaction.ready_in_pools(limit=READY_MAX)
+    settings, places = transaction.pool_use(every=True)
+    ready = transaction.ready_in_pools(limit=READY_MAX)
     if names is None:
         serves = served(transaction.list_workers())
         of_code = {pool_name(function.pool) for each in serves for function in each.functions}
         names = sorted({DEFAULT_POOL, *settings, *ready, *of_code})
     running = Counter[str]()
-    for (pool, _), count in transaction.running_in_pools().items():
+    for (pool, _, _), count in places.items():
         running[pool] += count
     found = []
     for name in names:

@@ -13,18 +13,19 @@ from evertick.store.contract.store import Transaction
 def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> dict[JobId, str]:
     """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' is paused: why".
 
-    A rate of starts is left out: it holds a job back for moments only. What runs is only counted if a pool of the jobs
-    is limited.
+    A rate of starts is left out: it holds a job back for moments only.
     """
     due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
-    limits = transaction.pool_limits() if due else {}
+    if not due:
+        return {}
+    settings, by_key = transaction.pool_use()
+    limits = {pool: each.limits for pool, each in settings.items()}
     pools = {job.id: pool_name(job.pool) for job in due}
     paused = {pool: each.note for pool, each in limits.items() if each.paused}
     waits = {each: _paused(pool, paused[pool]) for each, pool in pools.items() if pool in paused}
     limited = [job for job in due if job.id not in waits and not limits.get(pools[job.id], NO_LIMITS).is_empty]
     if not limited:
         return waits
-    by_key = transaction.running_by_place()
     by_pool, by_tenant = Counter[str](), Counter[tuple[str, TenantId]]()
     for (pool, tenant, _), count in by_key.items():
         by_pool[pool] += count

@@ -279,7 +279,7 @@ class WorkflowOperations:
     def views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
         """The runs of jobs."""
         ids = [job.id for job in jobs]
-        records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
+        records, paused = transaction.shown_runs(ids)
         return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
 
     # -- helpers

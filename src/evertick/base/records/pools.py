@@ -1,9 +1,11 @@
 """What a pool may run at most, and what it has to do."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from evertick.base.errors import Misuse
+from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.tenants import LIMIT_MAX, StartLimit
 
@@ -47,6 +49,26 @@ class PoolLimits:
 NO_LIMITS: Final = PoolLimits()
 
 
+class PoolSettings(NamedTuple):
+    """What is set for a pool."""
+
+    limits: PoolLimits
+    declared: str | None
+    """What code has declared for it, as text; None if it declares nothing."""
+
+
+NO_SETTINGS: Final = PoolSettings(NO_LIMITS, None)
+
+
+class PoolUse(NamedTuple):
+    """What is set for pools, and what runs in them."""
+
+    settings: Mapping[str, PoolSettings]
+    """By name, of the pools with limits and those that code declares."""
+    running: Mapping[tuple[str, TenantId, str | None], int]
+    """How many jobs of each pool, tenant and limit key run on all workers; None for those without a key."""
+
+
 class ReadyInPool(NamedTuple):
     """Jobs of a pool that are due and wait for a place."""
 
@@ -62,14 +84,3 @@ class PoolHold:
     start: StartLimit
     per_tenant: int | None
     per_key: int | None = None
-
-
-class PoolSettings(NamedTuple):
-    """What is set for a pool."""
-
-    limits: PoolLimits
-    declared: str | None
-    """What code has declared for it, as text; None if it declares nothing."""
-
-
-NO_SETTINGS: Final = PoolSettings(NO_LIMITS, None)

@@ -58,9 +58,18 @@ class History(Protocol):
         ...
 
     def look_for_jobs(
-        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+        self,
+        where: JobFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        unfinished: Sequence[str] | None = None,
     ) -> JobsFound:
-        """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on."""
+        """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on.
+
+        `unfinished`: the tenant's functions that have unfinished jobs, where they are known already.
+        """
         ...
 
     def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:

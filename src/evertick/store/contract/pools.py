@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from evertick.base.ids import TenantId
-from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, ReadyInPool
+from evertick.base.records.pools import PoolHold, PoolLimits, PoolUse, ReadyInPool
 
 
 class AnyLimits(NamedTuple):
@@ -33,8 +33,8 @@ class Pools(Protocol):
         """Replace a pool's limits; empty ones remove them. What code has declared stays known."""
         ...
 
-    def pool_settings(self) -> dict[str, PoolSettings]:
-        """The limits of all pools with limits, and what code has declared for pools, by name."""
+    def pool_use(self, *, every: bool = False) -> PoolUse:
+        """What is set for pools, and what runs in all of them; the latter only if a pool has limits or with `every`."""
         ...
 
     def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
@@ -47,10 +47,6 @@ class Pools(Protocol):
 
     def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
         """How many jobs of each pool and tenant run on all workers. Apps' pools of one name count together."""
-        ...
-
-    def running_by_place(self) -> Mapping[tuple[str, TenantId, str | None], int]:
-        """How many jobs of each pool, tenant and limit key run on all workers; None for those without a key."""
         ...
 
     def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:

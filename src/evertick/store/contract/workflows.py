@@ -72,8 +72,8 @@ class Workflows(Protocol):
         """Take its key from a run that has not ended: what replaces it may have the key while the run cleans up."""
         ...
 
-    def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
-        """Those of the runs that are paused."""
+    def shown_runs(self, ids: Collection[JobId]) -> tuple[Mapping[JobId, RunRecord], set[JobId]]:
+        """The records of runs, as `get_runs`, and those of the runs that are paused."""
         ...
 
     def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:

@@ -55,13 +55,19 @@ class SqlLists(SqlWorkers):
         return jobs
 
     def look_for_jobs(
-        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+        self,
+        where: JobFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        unfinished: Sequence[str] | None = None,
     ) -> JobsFound:
         order = "desc" if newest_first else "asc"
         low, high = _bounds(where)
         beyond = min(after or high, high) if newest_first else max(after or low, low)
         params = _params(where) | {"beyond": beyond, "limit": limit + 1}
-        sources = list(self._sources(where))
+        sources = list(self._sources(where, unfinished))
         horizon = None
         if _is_narrowed(where):
             ends = [end for source in sources if source.look for end in self._edge(source, order, params)]
@@ -100,7 +106,7 @@ class SqlLists(SqlWorkers):
         rows = self._fetch(f"edge_{name} {order}", {**params, **source.params, "skip": source.look - 1})
         return (row[0] for row in rows if row[0] is not None)
 
-    def _sources(self, where: JobFilter) -> Iterator[_Source]:
+    def _sources(self, where: JobFilter, unfinished: Sequence[str] | None) -> Iterator[_Source]:
         states = where.states or tuple(JobState)
         if where.runs is not None and where.runs.attributes:
             yield from _by_attribute(states)
@@ -110,8 +116,8 @@ class SqlLists(SqlWorkers):
         if JobState.PENDING in states and by:
             yield _Source(f"unfinished{by}", {"with_running": int(with_running)}, LOOK_MAX)
         elif JobState.PENDING in states:
-            names, queues = self._names(where)
-            params = {"with_running": int(with_running), "names": json.dumps(names), "queues": queues}
+            names, queues = self._names(where, unfinished)
+            params = {"with_running": int(with_running), "names": json.dumps(list(names)), "queues": queues}
             yield _Source("unfinished_of_all", params, -(-LOOK_MAX // max(1, len(names))))
         elif with_running:
             yield _Source("running", {}, 0)
@@ -121,8 +127,10 @@ class SqlLists(SqlWorkers):
                 _Source(f"finished{by}", {"state": state.value}, LOOK_MAX) for state in FINISHED if state in states
             )
 
-    def _names(self, where: JobFilter) -> tuple[list[str], str | None]:
+    def _names(self, where: JobFilter, unfinished: Sequence[str] | None) -> tuple[Sequence[str], str | None]:
         """The functions whose unfinished jobs are listed; and queues, for blocked ones, as the statement reads them."""
+        if where.blocked_at is None and where.runs is None and unfinished is not None:
+            return unfinished, None
         if where.blocked_at is None:
             which = "unfinished_names" if where.runs is None else "unfinished_workflows"
             return [row[0] for row in self._fetch(which, {"tenant": where.tenant})], None

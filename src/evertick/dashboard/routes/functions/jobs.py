@@ -6,12 +6,13 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.jobs import JobPage
 from evertick.api.schema import Count
+from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
+from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed, parents_of
+from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
 from evertick.dashboard.markup.jobs import has_begun
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
@@ -51,13 +52,12 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     is_typing = LIVE_HEADER in page.request.headers
     if text.startswith(f"{JOB_PREFIX}_") and len(text) == ID_CHARS and not is_typing:
         return page.done(page.url("jobs", text))
-    found = await _found(page, asked)
-    counts = await page.access.jobs.counts_by_function()
+    found, parents, counts = await _found(page, asked)
     others = asked.given()
     has_counts = not others.keys() - {"fn"}
     return page.render(
         "functions/list.html",
-        listed=Listed(found, await parents_of(page.access, found.jobs)),
+        listed=Listed(found, parents),
         asked=asked,
         all_begun=found.cursor is None and all(has_begun(each) for each in found.jobs),
         tabs={name: _counted(counts, asked.fn, state) for name, (_, state) in TABS.items()} if has_counts else {},
@@ -68,21 +68,21 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     )
 
 
-async def _found(page: Page, asked: Asked) -> JobPage:
+async def _found(page: Page, asked: Asked) -> JobList:
     where = asked.where(page.now)
     if asked.shown_order == "due":
         del where["state"]
-        return await page.access.jobs.upcoming(limit=ROWS, cursor=asked.cursor, **where)
-    return await page.access.jobs.list(
+        return await page.access.insight.upcoming_list(limit=ROWS, cursor=asked.cursor, **where)
+    return await page.access.insight.job_list(
         limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", **where
     )
 
 
-def _counted(counts: dict[str, dict[str, int]], function: str | None, state: JobState) -> Count:
-    chosen = counts.values() if function is None else [counts.get(function, {})]
-    return Count.of(sum(each.get(state.value, 0) for each in chosen))
+def _counted(counts: dict[str, JobCounts], function: str | None, state: JobState) -> Count:
+    chosen = counts.values() if function is None else [counts.get(function, JobCounts())]
+    return Count.of(sum(getattr(each, state.value) for each in chosen))
 
 
-def _names(page: Page, counts: dict[str, dict[str, int]]) -> list[str]:
+def _names(page: Page, counts: dict[str, JobCounts]) -> list[str]:
     """The functions to choose from: those of the app, and those that have jobs."""
     return sorted({*counts, *(each.name for each in page.known.app.functions)})

@@ -4,11 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
-from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, ReadyInPool
+from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, PoolUse, ReadyInPool
 from evertick.base.records.tenants import StartLimit
 from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
 from evertick.store.contract.pools import AnyLimits
@@ -24,17 +25,17 @@ class SqlPools(Driver):
         return AnyLimits(bool(tenants), bool(pools), bool(held))
 
     def pool_limits(self) -> dict[str, PoolLimits]:
-        return {pool: each.limits for pool, each in self.pool_settings().items()}
+        return {row[0]: _limits(row[1:]) for row in self._fetch("pool_limits", {})}
 
-    def pool_settings(self) -> dict[str, PoolSettings]:
-        found = {}
-        for pool, running, per_tenant, starts, paused, per_key, note, declared in self._fetch("pool_limits", {}):
-            limits = PoolLimits(
-                running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts, paused=bool(paused),
-                note=note if paused else "",
-            )  # fmt: skip
-            found[pool] = PoolSettings(limits, declared)
-        return found
+    def pool_use(self, *, every: bool = False) -> PoolUse:
+        settings = {}
+        running: Counter[tuple[str, TenantId, str | None]] = Counter()
+        for is_running, pool, *row in self._fetch("pool_use", {"every": int(every)}):
+            if is_running:
+                running[pool_name(pool or DEFAULT_POOL), row[-2], row[-1]] += 1
+            else:
+                settings[pool] = PoolSettings(_limits(row), row[6])
+        return PoolUse(settings, running)
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
@@ -52,14 +53,8 @@ class SqlPools(Driver):
         return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows}
 
     def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
-        found: Counter[tuple[str, TenantId]] = Counter()
-        for (pool, tenant, _), count in self.running_by_place().items():
-            found[pool, tenant] += count
-        return found
-
-    def running_by_place(self) -> Mapping[tuple[str, TenantId, str | None], int]:
         found = self._fetch("running_in_pools", {})
-        return Counter((pool_name(pool or DEFAULT_POOL), tenant, key) for pool, tenant, key in found)
+        return Counter((pool_name(pool or DEFAULT_POOL), tenant) for pool, tenant in found)
 
     def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
         self._run("use_pool_starts", {"pool": pool, "used_until_us": used_until_us})
@@ -72,6 +67,14 @@ class SqlPools(Driver):
             before = found.get(pool, ReadyInPool(0, first))
             found[pool] = ReadyInPool(before.jobs + jobs, min(before.oldest, first))
         return found
+
+
+def _limits(row: Sequence[Any]) -> PoolLimits:
+    running, per_tenant, starts_per_minute, paused, per_key, note = row[:6]
+    return PoolLimits(
+        running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts_per_minute,
+        paused=bool(paused), note=note if paused else "",
+    )  # fmt: skip
 
 
 class SqlLimitKeys(Driver):

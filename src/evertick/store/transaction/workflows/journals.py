@@ -79,8 +79,10 @@ class SqlWorkflows(Driver):
     def release_key(self, run_id: JobId, *, tenant: TenantId) -> None:
         self._fetch("release_key", {"id": run_id, "tenant": tenant})
 
-    def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
-        return {row[0] for row in self._fetch("paused_runs", {"runs": json.dumps(sorted(ids))})}
+    def shown_runs(self, ids: Collection[JobId]) -> tuple[Mapping[JobId, RunRecord], set[JobId]]:
+        rows = self._fetch("shown_runs", {"runs": json.dumps(sorted(ids))}) if ids else []
+        records = {row[0]: RunRecord(*row[2:]) for row in rows if row[2] is not None}
+        return records, {row[0] for row in rows if row[1]}
 
     def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
         if not ends:

@@ -1,0 +1,95 @@
+"""The list of jobs with what stands around it: the jobs that scheduled them, and how many each function has."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Unpack
+
+from evertick.api.jobs import JobPage, JobView
+from evertick.app.documents.tables import require_job_id
+from evertick.app.insight.asked import InsightOperations
+from evertick.app.jobs.upcoming import cursor_of, waiting_where
+from evertick.app.jobs.views import job_views
+from evertick.app.paging import AT_ONCE
+from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.transacting import Work
+from evertick.base.errors import LimitExceeded
+from evertick.base.ids import JobId, TenantId
+from evertick.base.records.history import JobCounts
+from evertick.base.records.jobs import Job, JobSummary
+from evertick.store.contract.store import Transaction
+
+JOBS_MAX: Final = AT_ONCE
+"""Jobs of a page."""
+
+
+class JobList(NamedTuple):
+    """A page of jobs, and what stands around it."""
+
+    page: JobPage
+    parents: dict[str, JobView]
+    """The jobs that scheduled those of the page, by id, as far as they are still kept."""
+    counts: dict[str, JobCounts]
+    """How many jobs each function has."""
+
+
+def job_list(
+    operations: InsightOperations,
+    *,
+    limit: int = JOBS_MAX,
+    cursor: str | None = None,
+    newest_first: bool = True,
+    **where: Unpack[JobsWhere],
+) -> Work[JobList]:
+    """A page as `app.jobs.list` returns it, with what stands around it, at one moment and in few statements.
+
+    `limit`: at most 50. Raises as `app.jobs.list`.
+    """
+    _check(limit)
+    tenant, now = operations.tenant, operations.now()
+    chosen = jobs_where(tenant, now=now, **where)
+    after = None if cursor is None else require_job_id(cursor)
+
+    def work(transaction: Transaction) -> JobList:
+        counts = transaction.count_jobs(tenant)
+        unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
+        found = transaction.look_for_jobs(
+            chosen, limit=limit, after=after, newest_first=newest_first, unfinished=unfinished
+        )
+        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        views = job_views(transaction, jobs, now, all_blocked=chosen.blocked_at is not None)
+        return JobList(JobPage(jobs=views, cursor=found.after), parents, counts)
+
+    return work
+
+
+def upcoming_list(
+    operations: InsightOperations, *, limit: int = JOBS_MAX, cursor: str | None = None, **where: Unpack[JobsWhere]
+) -> Work[JobList]:
+    """A page as `app.jobs.upcoming` returns it, with what stands around it, as `job_list`. Raises as these."""
+    _check(limit)
+    tenant, now = operations.tenant, operations.now()
+    chosen, after = waiting_where(tenant, now, cursor, **where)
+
+    def work(transaction: Transaction) -> JobList:
+        counts = transaction.count_jobs(tenant)
+        found = transaction.look_for_waiting(chosen, limit=limit, after=after)
+        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        views = job_views(transaction, jobs, now)
+        return JobList(JobPage(jobs=views, cursor=cursor_of(found.after)), parents, counts)
+
+    return work
+
+
+def _check(limit: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= JOBS_MAX:
+        raise LimitExceeded(f"a page has 1 to {JOBS_MAX} jobs, not {limit!r}")
+
+
+def _with_parents(
+    transaction: Transaction, tenant: TenantId, found: Sequence[JobSummary]
+) -> tuple[list[Job], dict[str, JobView]]:
+    """Jobs with all that they carry, in their order, and those that scheduled them, read together."""
+    above: set[JobId] = {each.parent_id for each in found if each.parent_id is not None}
+    ids = sorted({*above, *(each.id for each in found)})
+    read = {job.id: job for job in (transaction.get_jobs(ids, tenant=tenant) if ids else ())}
+    jobs = [read[each.id] for each in found if each.id in read]
+    return jobs, {each: JobView.of(read[each]) for each in above if each in read}
