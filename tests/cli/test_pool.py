@@ -119,4 +119,6 @@ def test_a_pool_that_nothing_has_is_perhaps_another_one(shop: App, command: Comm
     assert command("pool", "pause", "mial").err == note
     assert command("pool", "pause", "mail").err == ""
     assert command("pool", "resume", "mial").err == ""  # it has a limit now, so it is known
-    assert command("pool", "set", "bulk", "--running", "5").err == ""
+    note = "note: nothing here has the pool 'bulk' yet"
+    assert command("pool", "get", "bulk").err == f"{note}\n"
+    assert command("pool", "set", "bulk", "--running", "5").err == f"{note}; what is set waits for it\n"

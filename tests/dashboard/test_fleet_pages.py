@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from evertick import ActionCtx, every
+from evertick.base.instants import DAY_MS, Instant
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
@@ -16,6 +17,7 @@ from tests.dashboard.browser import Window, open_window
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.server.conftest import add_activity, order_of, shop_on
+from tests.store.rows import new_job
 
 
 @pytest.fixture
@@ -77,9 +79,30 @@ def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
     assert ended["aria-label"] == "Runs that ended a minute in the last 24 hours: 20 in all, 0 failed"
     series = json.loads(str(late["data-series"]))
     assert (sum(series["ended"]), [each for each in series["p99"] if each is not None]) == (2, [0])
+    site.app.pools.set("pdf", running=1)
     assert site.page("pools/pdf").select("[data-chart]") == [], "there is nothing to draw"
     of_a_tenant = site.by("read", "acme").page("pools")
     assert of_a_tenant.select("svg.spark") == [], "what other tenants do is not shown"
+
+
+def test_a_pool_that_nothing_knows_of_is_a_page_that_says_so(site: Site) -> None:
+    for path in ("pools/post", "pools/post/limits", "pools/post/pause", "pools/post/delete"):
+        page = site.page(path, status=404)
+        assert "There is no pool 'post': no function is in it, nothing is set for it, and no job is." in text_of(page)
+        assert page.find("a", string="Pools") is not None, "the rail is there"
+    acme = site.by("admin", "acme")
+    assert "no job of acme is" in text_of(acme.page("pools/post", status=404))
+
+    site.page("pools/mail")
+    site.page("pools/default")
+    acme.page("pools/mail")
+    waits = new_job(1, name="shop.order", pool="post", due_at=Instant(site.app.environment.clock.now() + DAY_MS))
+    site.app.environment.store.write(lambda tx: tx.insert_jobs([waits]))
+    assert "shop.order" in text_of(site.page("pools/post"))
+    site.page("pools/post/pause")
+    acme.page("pools/post", status=404)
+    site.app.pools.pause("later", "not before the move")
+    assert "not before the move" in text_of(site.page("pools/later"))
 
 
 def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:
@@ -337,6 +360,7 @@ def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -
     [due] = [each["href"] for each in page.select("a") if "show those" in text_of(each)]
     assert [row["id"] for row in site.page(f"functions{due}").select("tbody tr")] == [late]
     assert site.page("functions?order=due&state=failed").select_one("th[aria-sort]") is None
+    site.app.pools.set("elsewhere", running=1)
     assert "due later" in text_of(site.page("pools/elsewhere"))
     pool = site.page("pools/default")
     assert [

@@ -78,6 +78,10 @@ def test_an_overview_of_nothing_teaches(site: Site) -> None:
     shown = text_of(site.page(""))
     assert "Nothing has happened in default yet" in shown
     assert "app.crons.add(" in shown
+    assert "one that is mistyped" not in shown
+    shown = text_of(site.page("/t/acmee"))
+    assert "Nothing has happened in acmee yet" in shown
+    assert "A tenant needs no creation" in shown and "one that is mistyped looks like this, too" in shown
 
 
 def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> None:

@@ -113,9 +113,10 @@ def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOp
         known = {each.pool for each in fleet.pools.list()}
         view = work(fleet)
         moment = out.moments(fleet.now)
-    if view.pool not in known and (near := nearest_names(view.pool, sorted(known))):
-        meant = " or ".join(near)
-        click.echo(f"note: nothing here has the pool {view.pool!r} yet; did you mean {meant}?", err=True)
+    if view.pool not in known:
+        near = " or ".join(nearest_names(view.pool, sorted(known)))
+        meant = f"; did you mean {near}?" if near else "" if view.limits.is_empty else "; what is set waits for it"
+        click.echo(f"note: nothing here has the pool {view.pool!r} yet{meant}", err=True)
     out.write_one(view.to_json(), _words(view, moment), chosen)
 
 

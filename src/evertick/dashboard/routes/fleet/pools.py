@@ -12,7 +12,8 @@ from evertick.api.jobs import JobView
 from evertick.api.pools import PoolView
 from evertick.app.bodies import Body
 from evertick.app.scheduling.choice import JobsWhere
-from evertick.base.errors import Conflict, EvertickError
+from evertick.base.errors import Conflict, EvertickError, NotFound
+from evertick.base.ids import pool_name
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
@@ -77,14 +78,20 @@ async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response
 @routes.page("/pools/{name}", Scope.READ)
 async def show_pool(page: Shown, name: Named) -> Response:
     """A pool, with its jobs of the tenant."""
-    view = await page.known.app.aio.pools.get(name) if page.reaches_all else None
+    view = await _known(page, name) if page.reaches_all else None
     stats = {each.pool: each for each in await page.access.insight.pools()}
     running = await _jobs(page, name, JobState.IN_PROGRESS)
     queued = await _jobs(page, name, JobState.PENDING, due_until=to_datetime(page.now))
     upcoming = await page.access.jobs.upcoming(pool=name, limit=JOBS)
     failed = await _jobs(page, name, JobState.FAILED, newest_first=True)
+    activity = await page.access.insight.activity(pool=name)
+    shown = (stats.get(name), *running, *queued, *upcoming.jobs, *failed, *activity.minutes)
+    if view is None and not any(shown) and name not in _of_code(page):
+        raise NotFound(_missing(page, name))
+    if view is None and page.reaches_all:
+        view = await page.known.app.aio.pools.get(name)
     paused = await _who_paused(page, view)
-    day = charted(await page.access.insight.activity(pool=name))
+    day = charted(activity)
     return page.render(
         "pools/pool.html", most=JOBS, name=name, view=view, stats=stats.get(name), running=running, queued=queued,
         upcoming=upcoming.jobs, failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS, day=day,
@@ -94,7 +101,7 @@ async def show_pool(page: Shown, name: Named) -> Response:
 @routes.page("/pools/{name}/limits", Scope.ADMIN)
 async def show_limits(page: Shown, name: Named) -> Response:
     """Ask what a pool may run."""
-    view = await page.fleet.app.aio.pools.get(name)
+    view = await _asked_about(page, name)
     given = {each: getattr(view.limits, each) for each in LIMITS}
     return _limits(page, view, Form([(each, "" if value is None else str(value)) for each, value in given.items()]))
 
@@ -117,6 +124,7 @@ async def change_limits(page: Shown, name: Named) -> Response:
 @routes.page("/pools/{name}/{action}", Scope.ADMIN)
 async def show_change(page: Shown, name: Named, action: Action) -> Response:
     """Ask whether a pool is to be paused, resumed or deleted."""
+    await _asked_about(page, name)
     return await _change(page, name, action, Form())
 
 
@@ -139,6 +147,35 @@ async def change(page: Shown, name: Named, action: Action) -> Response:
         form.errors[""] = str(error)
         return await _change(page, name, action, form, status=409)
     return page.done(page.url("pools"), f"Deleted the settings of {name}.")
+
+
+async def _asked_about(page: Page, name: str) -> PoolView:
+    """A pool that a form is about. Raises NotFound, Problem."""
+    pools = page.fleet.app.aio.pools
+    view = await _known(page, name)
+    if view is None and name not in _of_code(page):
+        where: JobsWhere = {"pool": name}
+        if not (await page.access.jobs.list(limit=1, **where)).jobs:
+            raise NotFound(_missing(page, name))
+    return view or await pools.get(name)
+
+
+async def _known(page: Page, name: str) -> PoolView | None:
+    """A pool, if it is among those that are known."""
+    return next((each for each in await page.known.app.aio.pools.list() if each.pool == name), None)
+
+
+def _of_code(page: Page) -> set[str]:
+    """The pools of the functions of this server's app."""
+    return {pool_name(each.served.pool) for each in page.known.app.functions}
+
+
+def _missing(page: Page, name: str) -> str:
+    whose = "" if page.reaches_all else f" of {page.tenant}"
+    return (
+        f"There is no pool {name!r}: no function is in it, nothing is set for it, and no job{whose} is. "
+        "A pool needs no creation; it is here from its first job on."
+    )
 
 
 async def _change(page: Page, name: str, action: Action, form: Form, *, status: int = 200) -> Response:
