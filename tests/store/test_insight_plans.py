@@ -34,7 +34,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "prune_activity": ({"before": at(-600_000), "limit": 10}, {"activity_at", "activity_pkey"}),
     "prune_pool_activity": ({"before": at(-600_000), "limit": 10}, {"pool_activity_at", "pool_activity_pkey"}),
     "due_jobs": (
-        {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100, "stuck_until": at(60_000)},
+        {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100},
         {"jobs_ready", "jobs_by_limit_key", "jobs_waiting", "jobs_suspect"},
     ),
     "stuck_runs": (
@@ -44,9 +44,11 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble": (
         {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}
-        | {"shown": 20, "runs": 5, "looked_at": 100},
+        | {"shown": 20, "runs": 5, "looked_at": 100, "late_reasons": MISSED, "day_begun": at(-550_000), "many": 9}
+        | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10},
         {
             "history_failed",
+            "jobs_waiting",
             "occurrences_by_reason",
             "occurrences_pkey",
             "schedules_by_last",
@@ -57,17 +59,14 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
             "pool_limits_pkey",
         },
     ),
-    "recent_missed": (
-        {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "limit": 10},
+    "missed_and_skipped": (
+        {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "limit": 10}
+        | {"pauses": json.dumps([["s00001", 0], ["s00002", 0]]), "skipped_most": 10},
         {"occurrences_by_reason", "occurrences_pkey"},
     ),
     "first_missed": (
         {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "decided": at(-60_000), "limit": 10},
         {"occurrences_by_reason"},
-    ),
-    "skipped_in_pauses": (
-        {"tenant": "default", "pauses": json.dumps([["s00001", 0], ["s00002", 0]]), "limit": 10},
-        {"occurrences_pkey"},
     ),
     "samples": ({"tenant": "default", "names": NAMES, "beside": 9}, {"history_by_name"}),
     "coming_specs": ({"tenant": "default", "until": at(60_000), "limit": 100}, {"schedules_by_next"}),
@@ -88,7 +87,11 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "page": "schedules", "owner": "token_1", "limit": 100},
         {"saved_views_by_name"},
     ),
-    "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest", "audit_log_by_tenant"}),
+    "recent_changes": ({"tenant": "default", "newest": 10}, {"schedule_history_newest", "audit_log_by_tenant"}),
+    "coming_and_changes": (
+        {"tenant": "default", "until": at(60_000), "limit": 100, "newest": 10},
+        {"schedules_by_next", "schedule_history_newest", "audit_log_by_tenant"},
+    ),
 }
 """What each statement is asked, and the indexes that it may read."""
 
@@ -121,7 +124,7 @@ def fill(store: Store) -> None:
 
 
 AS_GOOD: Final = {
-    "recent_missed": {"occurrences_by_reason", "occurrences_in_order"},
+    "missed_and_skipped": {"occurrences_by_reason", "occurrences_pkey", "occurrences_in_order"},
     "trouble": ASKED["trouble"][1] - {"schedules_by_last"},
 }
 """Of occurrences with a time each, those of a schedule at a time are found as quickly by the time; and PostgreSQL sorts

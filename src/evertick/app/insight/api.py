@@ -11,7 +11,15 @@ from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import function_stats, functions_and_day
 from evertick.app.insight.jobs import job_list, upcoming_list
-from evertick.app.insight.overview import activity, changes, coming, overview, overview_and_day, queued
+from evertick.app.insight.overview import (
+    activity,
+    changes,
+    coming,
+    coming_and_changes,
+    overview,
+    overview_and_day,
+    queued,
+)
 from evertick.app.insight.pools import pool_stats, pools_and_day
 from evertick.app.insight.search import search
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
@@ -27,6 +35,7 @@ class _InsightSurface(Surface[InsightOperations]):
     activity = reads(activity)
     coming = reads(coming)
     changes = reads(changes)
+    coming_and_changes = reads(coming_and_changes)
     functions = reads(function_stats)
     functions_and_day = reads(functions_and_day)
     job_list = reads(job_list)

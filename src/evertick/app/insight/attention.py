@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
-from evertick.app.insight.outages import MISSED_MAX
+from evertick.app.insight.outages import MISSED_MAX, SKIPPED_MAX
 from evertick.app.schedules.views import pause_in
-from evertick.app.workflows.stuck import STUCK_MAX, stuck_views
-from evertick.base.ids import ScheduleId, TenantId, pool_name
+from evertick.app.workflows.stuck import STUCK_MAX, stuck_groups
+from evertick.base.ids import ScheduleId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
-from evertick.base.records.insight import DueGroup, FailingSchedule, MissedTime, PausedSchedule, Trouble
+from evertick.base.records.insight import DueGroup, FailingSchedule, MissedTime, Trouble
 from evertick.base.records.jobs import Serves
 from evertick.rules.schedules.fates import FAILURES, Reason
-from evertick.store.contract.store import Transaction
+from evertick.rules.schedules.state import Pause
 
 SHOWN_MAX: Final = 20
 """Of each problem."""
@@ -26,7 +26,6 @@ PAUSED_MAX: Final = 100
 """Paused schedules that are looked at."""
 LONG_PAUSE_MS: Final = DAY_MS
 """From when on a pause needs attention."""
-SKIPPED_MAX: Final = 1_001
 RUNS_SHOWN: Final = 5
 WHY_MISSED: Final = {
     Reason.CATCH_UP_WINDOW: "no worker evaluated it within its catch-up window",
@@ -46,19 +45,27 @@ class Seen:
     serves: Sequence[Serves]
     missed: Sequence[MissedTime]
     trouble: Trouble
-    stuck: bool
-    """Whether runs of workflows cannot go on."""
+    pauses: Mapping[ScheduleId, Pause]
+    skipped: Mapping[ScheduleId, int]
+    """How many times schedules skipped in their long pauses."""
 
 
-def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
+def long_pauses(trouble: Trouble, now: Instant) -> dict[ScheduleId, Pause]:
+    """The pauses that last for long, the longest first."""
+    found = {row.id: pause_in(row.state) for row in trouble.paused_schedules}
+    long = [(pause.at, name, pause) for name, pause in found.items() if pause and now - pause.at >= LONG_PAUSE_MS]
+    return {name: pause for _, name, pause in sorted(long, key=lambda each: each[:2])[:SHOWN_MAX]}
+
+
+def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
     """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
         *_unserved(seen.due, seen.serves),
-        *(_stuck(transaction, tenant, now) if seen.stuck else ()),
+        *_stuck(seen.trouble),
         *_held([group for group in seen.due if is_served(group, seen.serves)], seen.trouble.paused_pools),
         *_failing(seen.trouble.failing_schedules),
-        *_paused(transaction, tenant, now, seen.trouble.paused_schedules),
+        *_paused(now, seen),
     )
 
 
@@ -110,8 +117,8 @@ def _unserved(due: Sequence[DueGroup], serves: Sequence[Serves]) -> Iterator[Att
         )
 
 
-def _stuck(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator[AttentionView]:
-    for group in stuck_views(transaction, [tenant], now)[:SHOWN_MAX]:
+def _stuck(trouble: Trouble) -> Iterator[AttentionView]:
+    for group in stuck_groups(trouble.stuck)[:SHOWN_MAX]:
         yield AttentionView(
             problem="stuck",
             kind="workflow",
@@ -161,25 +168,19 @@ def _failing(schedules: Iterable[FailingSchedule]) -> Iterator[AttentionView]:
         )
 
 
-def _paused(
-    transaction: Transaction, tenant: TenantId, now: Instant, schedules: Iterable[PausedSchedule]
-) -> Iterator[AttentionView]:
-    pauses = {row.id: pause_in(row.state) for row in schedules}
-    since = {name: pause.at for name, pause in pauses.items() if pause is not None}
-    long = sorted((at, name) for name, at in since.items() if now - at >= LONG_PAUSE_MS)[:SHOWN_MAX]
-    skipped = transaction.skipped_in_pauses(tenant, {name: at for at, name in long}, limit=SKIPPED_MAX)
-    for at, name in long:
-        pause, count = pauses[name], skipped.get(name, 0)
-        note = f": {pause.note}" if pause is not None and pause.note else ""
+def _paused(now: Instant, seen: Seen) -> Iterator[AttentionView]:
+    for name, pause in seen.pauses.items():
+        count = seen.skipped.get(name, 0)
+        note = f": {pause.note}" if pause.note else ""
         yield AttentionView(
             problem="paused",
             kind="schedule",
             name=name,
-            what=f"paused for {(now - at) // DAY_MS} d by {pause.by if pause else ''}{note}",
+            what=f"paused for {(now - pause.at) // DAY_MS} d by {pause.by}{note}",
             why=f"{_times(min(count, SKIPPED_MAX - 1))}{' or more' if count >= SKIPPED_MAX else ''} skipped since",
             count=min(count, SKIPPED_MAX - 1),
             more=count >= SKIPPED_MAX,
-            since=to_datetime(at),
+            since=to_datetime(pause.at),
         )
 
 

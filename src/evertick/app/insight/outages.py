@@ -4,13 +4,13 @@ The ledger tells them: each time that was missed for its age was due at one mome
 nothing looked at its schedule between the two. Spans that overlap are one outage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from evertick.api.insight import OutageView
-from evertick.base.ids import TenantId
-from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
-from evertick.base.records.insight import MissedTime
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import DAY_MS, Instant, to_datetime
+from evertick.base.records.insight import MissedTime, Trouble
 from evertick.rules.schedules.catch_up import SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
 from evertick.store.contract.store import Transaction
@@ -21,31 +21,37 @@ MISSED_MAX: Final = 1_000
 LONG_MISSED_MAX: Final = 10_000
 """The same, where an outage is longer than the usual look reaches."""
 LONG_MS: Final = 30 * DAY_MS
+SKIPPED_MAX: Final = 1_001
+"""Times of a pause that are counted."""
 
 
-def missed_times(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list[MissedTime], bool]:
-    """The missed times of the last 24 hours, and those of an outage that ended in them; and whether there are more.
+def missed_and_skipped(
+    transaction: Transaction, tenant: TenantId, now: Instant, trouble: Trouble, pauses: Mapping[ScheduleId, Instant]
+) -> tuple[list[MissedTime], dict[ScheduleId, int], bool]:
+    """The missed times of the last 24 hours, and those of an outage that ended in them; whether there are more.
 
-    Looks further back only if the outage may have begun before that.
+    Looks further back only if an outage may have begun before that. And how many times each schedule skipped in its
+    pause, to SKIPPED_MAX.
     """
-    day_ago = Instant(now - DAY_MS)
-    times = transaction.recent_missed(tenant, reasons=MISSED_REASONS, since=day_ago, limit=MISSED_MAX)
-    cut = _is_cut(times, MISSED_MAX)
-    first = min((time.actual_at for time in times if unseen(Reason(time.reason), time.detail)), default=None)
-    if first is None or not (cut or first < day_ago + HOUR_MS):
-        return times, cut
-    times = transaction.recent_missed(
-        tenant, reasons=MISSED_REASONS, since=Instant(now - LONG_MS), limit=LONG_MISSED_MAX
+    is_missed = bool(trouble.missed or trouble.has_missed)
+    if not (is_missed or pauses):
+        return [], {}, False
+    back, limit = (LONG_MS, LONG_MISSED_MAX) if trouble.missed_long else (DAY_MS, MISSED_MAX)
+    times, skipped = transaction.missed_and_skipped(
+        tenant,
+        reasons=MISSED_REASONS if is_missed else (),
+        since=Instant(now - back),
+        limit=limit,
+        pauses=pauses,
+        skipped_most=SKIPPED_MAX,
     )
-    return times, _is_cut(times, LONG_MISSED_MAX)
+    return times, skipped, _is_cut(times, limit)
 
 
 def outages(
-    transaction: Transaction, tenant: TenantId, now: Instant
-) -> tuple[list[MissedTime], tuple[OutageView, ...]]:
-    """The missed times that are looked at, and the outages that ended in the last 24 hours, the newest first."""
-    times, more = missed_times(transaction, tenant, now)
-    times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
+    transaction: Transaction, tenant: TenantId, now: Instant, times: Sequence[MissedTime], *, more: bool
+) -> tuple[OutageView, ...]:
+    """The outages that ended in the last 24 hours, the newest first, from missed times; `more` if there are more."""
     spans: list[tuple[Instant, Instant]] = []
     for time in sorted(times, key=lambda each: each.actual_at):
         if not unseen(Reason(time.reason), time.detail):
@@ -60,7 +66,7 @@ def outages(
         found[-1] = found[-1].model_copy(
             update={"start": to_datetime(_begin(transaction, tenant, recent[-1], times, now))}
         )
-    return times, tuple(found)
+    return tuple(found)
 
 
 def _begin(

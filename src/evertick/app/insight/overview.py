@@ -1,10 +1,10 @@
 """The overview: how a tenant is doing now, what happened in each minute, what comes, and what was changed lately."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.api.insight import (
     ActivityView,
@@ -16,20 +16,20 @@ from evertick.api.insight import (
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served
+from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served, long_pauses
 from evertick.app.insight.functions import DUE_MAX
-from evertick.app.insight.outages import MISSED_REASONS, outages
+from evertick.app.insight.outages import MISSED_MAX, MISSED_REASONS, missed_and_skipped, outages
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
-from evertick.app.workflows.stuck import stuck_until
+from evertick.app.workflows.stuck import LOOK, STUCK_MAX, stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
-from evertick.base.records.insight import SLOT_MS, DueGroup, MinuteRow
+from evertick.base.records.insight import SLOT_MS, ChangeRow, DueGroup, MinuteRow
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE
 from evertick.store.contract.insight import TroubleLook
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import StoredSpec
@@ -59,7 +59,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
 
 def queued(operations: InsightOperations) -> Work[tuple[QueuedView, ...]]:
     """The tenant's jobs that are due and wait, by pool: how many, and since when."""
-    return lambda transaction: _queued(_due(transaction, operations.tenant, operations.now())[0])
+    return lambda transaction: _queued(_due(transaction, operations.tenant, operations.now()))
 
 
 def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
@@ -92,7 +92,7 @@ def _overview(
     transaction: Transaction, operations: InsightOperations, now: Instant, lately: Sequence[MinuteRow]
 ) -> OverviewView:
     tenant = operations.tenant
-    due, stuck = _due(transaction, tenant, now)
+    due = _due(transaction, tenant, now)
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
@@ -107,9 +107,18 @@ def _overview(
             shown=SHOWN_MAX,
             runs=RUNS_SHOWN,
             looked_at=PAUSED_MAX,
+            late_reasons=sorted(reason.value for reason in SEEN_LATE),
+            day_begun=Instant(now - DAY_MS + HOUR_MS),
+            many=MISSED_MAX,
+            stuck_until=stuck_until(now),
+            stuck_look=LOOK,
+            stuck_most=STUCK_MAX,
         ),
     )
-    times, out = outages(transaction, tenant, now) if trouble.missed or trouble.has_missed else ([], ())
+    pauses = long_pauses(trouble, now)
+    since = {name: pause.at for name, pause in pauses.items()}
+    times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
+    times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
     waiting = [
         group
         for group in due
@@ -127,20 +136,17 @@ def _overview(
         lost=tuple(worker.id for worker in workers if worker.id not in living),
         failing_schedules=Count.of(trouble.failing),
         paused_schedules=Count.of(trouble.paused),
-        outages=out,
+        outages=outages(transaction, tenant, now, times, more=more),
         attention=attention(
-            transaction, tenant, now, Seen(due=due, serves=serves, missed=times, trouble=trouble, stuck=stuck)
+            now,
+            Seen(due=due, serves=serves, missed=times, trouble=trouble, pauses=pauses, skipped=skipped),
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
     )
 
 
-def _due(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list[DueGroup], bool]:
-    """Due jobs, and whether there are runs that cannot go on."""
-    late_at = Instant(now - LATE_AFTER_MS)
-    found = transaction.due_jobs(tenant, now=now, late_at=late_at, limit=DUE_MAX, stuck_until=stuck_until(now))
-    due = [group for group in found if not group.stuck]
-    return due, len(due) < len(found)
+def _due(transaction: Transaction, tenant: TenantId, now: Instant) -> list[DueGroup]:
+    return transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
 
 
 def activity(
@@ -182,28 +188,12 @@ def coming(operations: InsightOperations, *, span: float | timedelta = timedelta
 
     Looks at the 10,000 schedules that are due first, and at the 200 specs that most of them have. Raises LimitExceeded.
     """
-    span_ms = duration_ms(span, name="span")
-    if span_ms > COMING_MAX_MS:
-        raise LimitExceeded("what comes is counted for a day at most; ask for a shorter span")
+    span_ms = _coming_ms(span)
 
     def work(transaction: Transaction) -> ComingView:
-        now = operations.now()
-        start = span_begin(now, BUCKET_MS)
-        buckets = -(-(now + span_ms - start) // BUCKET_MS)
-        until = Instant(start + buckets * BUCKET_MS)
-        specs = transaction.coming_specs(operations.tenant, until=until, limit=COMING_SCHEDULES + 1)
-        starts: Counter[int] = Counter()
-        minute = span_begin(now, MINUTE_MS)
-        for text, schedules in specs[:COMING_SPECS]:
-            for bucket, count in starts_of(text, minute, start, buckets):
-                starts[bucket] += schedules * count
-        found = sum(count for _, count in specs)
-        return ComingView(
-            start=to_datetime(start),
-            bucket_ms=BUCKET_MS,
-            starts=tuple(starts[bucket] for bucket in range(buckets)),
-            looked_at=sum(count for _, count in specs[:COMING_SPECS]),
-            complete=found <= COMING_SCHEDULES and len(specs) <= COMING_SPECS,
+        buckets = _Buckets.of(operations.now(), span_ms)
+        return buckets.coming(
+            transaction.coming_specs(operations.tenant, until=buckets.end, limit=COMING_SCHEDULES + 1)
         )
 
     return work
@@ -214,18 +204,79 @@ def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[Cha
 
     `limit`: at most 100. Raises LimitExceeded.
     """
+    _check_changes(limit)
+    return lambda transaction: _changes(transaction.recent_changes(operations.tenant, limit=limit), limit)
+
+
+def coming_and_changes(
+    operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2), limit: int = 20
+) -> Work[tuple[ComingView, tuple[ChangeView, ...]]]:
+    """What comes, as `coming`, and what was changed last, as `changes`, at one moment. Raises as these."""
+    span_ms = _coming_ms(span)
+    _check_changes(limit)
+
+    def work(transaction: Transaction) -> tuple[ComingView, tuple[ChangeView, ...]]:
+        buckets = _Buckets.of(operations.now(), span_ms)
+        specs, lines = transaction.coming_and_changes(
+            operations.tenant, until=buckets.end, limit=COMING_SCHEDULES + 1, newest=limit
+        )
+        return buckets.coming(specs), _changes(lines, limit)
+
+    return work
+
+
+class _Buckets(NamedTuple):
+    """Spans of five minutes from the present on."""
+
+    now: Instant
+    start: Instant
+    number: int
+
+    @classmethod
+    def of(cls, now: Instant, span_ms: int) -> "_Buckets":
+        start = span_begin(now, BUCKET_MS)
+        return cls(now, start, -(-(now + span_ms - start) // BUCKET_MS))
+
+    @property
+    def end(self) -> Instant:
+        return Instant(self.start + self.number * BUCKET_MS)
+
+    def coming(self, specs: Sequence[tuple[str, int]]) -> ComingView:
+        """The starts in them, of specs with how many schedules have each, the most frequent first."""
+        starts: Counter[int] = Counter()
+        minute = span_begin(self.now, MINUTE_MS)
+        for text, schedules in specs[:COMING_SPECS]:
+            for bucket, count in starts_of(text, minute, self.start, self.number):
+                starts[bucket] += schedules * count
+        found = sum(count for _, count in specs)
+        return ComingView(
+            start=to_datetime(self.start),
+            bucket_ms=BUCKET_MS,
+            starts=tuple(starts[bucket] for bucket in range(self.number)),
+            looked_at=sum(count for _, count in specs[:COMING_SPECS]),
+            complete=found <= COMING_SCHEDULES and len(specs) <= COMING_SPECS,
+        )
+
+
+def _coming_ms(span: float | timedelta) -> int:
+    span_ms = duration_ms(span, name="span")
+    if span_ms > COMING_MAX_MS:
+        raise LimitExceeded("what comes is counted for a day at most; ask for a shorter span")
+    return span_ms
+
+
+def _check_changes(limit: int) -> None:
     if type(limit) is not int or not 1 <= limit <= CHANGES_MAX:
         raise LimitExceeded(f"1 to {CHANGES_MAX} changes are listed, not {limit!r}")
 
-    def work(transaction: Transaction) -> tuple[ChangeView, ...]:
-        found = [
-            ChangeView(at=to_datetime(row.at), actor=row.actor, action=row.action, target=row.target, detail=row.detail)
-            for row in transaction.recent_changes(operations.tenant, limit=limit)
-            if row.is_history or not row.action.startswith("schedule.")  # a schedule's own history says more of these
-        ]
-        return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:limit])
 
-    return work
+def _changes(rows: Iterable[ChangeRow], limit: int) -> tuple[ChangeView, ...]:
+    found = [
+        ChangeView(at=to_datetime(row.at), actor=row.actor, action=row.action, target=row.target, detail=row.detail)
+        for row in rows
+        if row.is_history or not row.action.startswith("schedule.")  # a schedule's own history says more of these
+    ]
+    return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:limit])
 
 
 @lru_cache(maxsize=4_096)

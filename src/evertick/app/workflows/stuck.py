@@ -3,7 +3,7 @@
 They are tried again each minute, so they are among what is due soon.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from evertick.api.reading import RowReading
@@ -28,8 +28,13 @@ def stuck_until(now: Instant) -> Instant:
 
 def stuck_views(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[StuckView, ...]:
     """The runs of some tenants that cannot go on, by workflow and reason, the oldest first."""
+    return stuck_groups(transaction.stuck_runs(tenants, until=stuck_until(now), look=LOOK, limit=STUCK_MAX))
+
+
+def stuck_groups(found: Iterable[StuckRun]) -> tuple[StuckView, ...]:
+    """Runs that cannot go on, by workflow and reason, in their order."""
     groups: dict[tuple[TenantId, str, str], list[StuckRun]] = {}
-    for run in transaction.stuck_runs(tenants, until=stuck_until(now), look=LOOK, limit=STUCK_MAX):
+    for run in found:
         error = RowReading().error("error", run.error) or NO_ERROR
         # A mismatch begins with the run and the row: without them, runs with the same difference are one group.
         why = error.message.partition(": ")[2] if error.message.startswith("run ") else error.message

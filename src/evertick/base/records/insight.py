@@ -81,17 +81,13 @@ class ChangeRow(NamedTuple):
 
 
 class DueGroup(NamedTuple):
-    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late.
-
-    `stuck`: these are runs of a workflow that cannot go on, whether they are due or tried again soon.
-    """
+    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late."""
 
     name: str
     pool: str
     jobs: int
     oldest: Instant
     late: int
-    stuck: bool = False
 
 
 class PoolEnding(NamedTuple):
@@ -138,7 +134,8 @@ class PausedSchedule(NamedTuple):
 class Trouble(NamedTuple):
     """What is wrong: counts of failed jobs, missed times, failing and paused schedules, and which they are.
 
-    `has_missed`: whether a schedule noted lately that a time of it was missed. `paused_pools` says why each is paused.
+    `has_missed`: whether a schedule noted lately that a time of it was missed. `missed_long`: whether an outage may
+    have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused.
     """
 
     failed: int
@@ -146,9 +143,11 @@ class Trouble(NamedTuple):
     failing: int
     paused: int
     has_missed: bool
+    missed_long: bool
     paused_pools: Mapping[str, str]
     failing_schedules: list[FailingSchedule]
     paused_schedules: list[PausedSchedule]
+    stuck: list[StuckRun]
 
 
 class MissedTime(NamedTuple):

@@ -21,7 +21,7 @@ async def show_overview(page: Shown) -> Response:
     """Whether it is healthy, what went wrong, and what comes next."""
     insight = page.access.insight
     now, activity = await insight.overview_and_day()
-    coming, changes = await insight.coming(), await insight.changes(limit=9)
+    coming, changes = await insight.coming_and_changes(limit=9)
     is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued or now.attention)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
     return page.render(

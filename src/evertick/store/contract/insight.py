@@ -1,7 +1,7 @@
 """The contract for what dashboards show beside lists: what happened lately, what is due, what was missed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
@@ -20,16 +20,15 @@ from evertick.base.records.insight import (
     Trouble,
 )
 
-NEVER_STUCK: Final = Instant(-1)
-"""Before all that waits: no run is asked for."""
-
 
 class TroubleLook(NamedTuple):
     """How far is looked for what is wrong.
 
     Jobs that failed since `hour_ago`; occurrences that were missed for one of `reasons` since `day_ago`; each counted
     to `limit`. `shown` failing schedules, those that ran last first, with `runs` occurrences each; and the first
-    `looked_at` paused ones.
+    `looked_at` paused ones. Whether `many` times were missed for one of `late_reasons` since `day_ago`, or one of them
+    before `day_begun`. Runs that cannot go on and are tried again until `stuck_until`: at most `stuck_most`, among the
+    first `stuck_look` jobs of all tenants that wait until then.
     """
 
     reasons: Sequence[str]
@@ -39,6 +38,12 @@ class TroubleLook(NamedTuple):
     shown: int
     runs: int
     looked_at: int
+    late_reasons: Sequence[str]
+    day_begun: Instant
+    many: int
+    stuck_until: Instant
+    stuck_look: int
+    stuck_most: int
 
 
 class Insight(Protocol):
@@ -84,13 +89,8 @@ class Insight(Protocol):
         """The newest `count` successful and `count` failed jobs of each of these functions."""
         ...
 
-    def due_jobs(
-        self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int, stuck_until: Instant = NEVER_STUCK
-    ) -> list[DueGroup]:
-        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind.
-
-        With `stuck_until`: also runs that cannot go on and are tried again until then, as groups of their own.
-        """
+    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
+        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind."""
         ...
 
     def stuck_runs(self, tenants: Sequence[TenantId], *, until: Instant, look: int, limit: int) -> list[StuckRun]:
@@ -108,10 +108,21 @@ class Insight(Protocol):
         """What is wrong with a tenant."""
         ...
 
-    def recent_missed(
-        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, limit: int
-    ) -> list[MissedTime]:
-        """The newest missed occurrences since a moment, of each reason about `limit` at most."""
+    def missed_and_skipped(
+        self,
+        tenant: TenantId,
+        *,
+        reasons: Sequence[str],
+        since: Instant,
+        limit: int,
+        pauses: Mapping[ScheduleId, Instant],
+        skipped_most: int,
+    ) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
+        """The newest missed occurrences since a moment, of each reason about `limit` at most.
+
+        And how many times each of the schedules in `pauses` skipped since a moment because it is paused, to
+        `skipped_most` at most.
+        """
         ...
 
     def first_missed(
@@ -123,18 +134,18 @@ class Insight(Protocol):
         """
         ...
 
-    def skipped_in_pauses(
-        self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
-    ) -> dict[ScheduleId, int]:
-        """How many times each of these schedules skipped since a moment because it is paused, to `limit` at most."""
-        ...
-
     def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
         """The specs of the first `limit` schedules due before `until`, with how many have each, most frequent first."""
         ...
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
         """The newest `limit` lines of the histories of all schedules, and as many of the audit log, in no order."""
+        ...
+
+    def coming_and_changes(
+        self, tenant: TenantId, *, until: Instant, limit: int, newest: int
+    ) -> tuple[list[tuple[str, int]], list[ChangeRow]]:
+        """What `coming_specs` returns, with its `until` and `limit`, and the `newest` lines of `recent_changes`."""
         ...
 
     def found_jobs(

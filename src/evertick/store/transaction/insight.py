@@ -1,7 +1,7 @@
 """What happened lately, what is due and what was missed, over SQL."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
@@ -24,8 +24,8 @@ from evertick.base.records.insight import (
     Trouble,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.store.contract.insight import NEVER_STUCK, TroubleLook
-from evertick.store.transaction.driver import Driver
+from evertick.store.contract.insight import TroubleLook
+from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import FINISHED
 
 LAST_CHARACTER: Final = "\U0010ffff"
@@ -35,6 +35,14 @@ def _summed(at: Instant, counts: Sequence[int]) -> MinuteRow:
     """Sums of the database, which PostgreSQL returns as decimals."""
     ended, failed, canceled, retried = map(int, counts)
     return MinuteRow(at, ended, failed, canceled, retried, late=None, took=None)
+
+
+def _most_first(specs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    return sorted(specs, key=lambda each: (-each[1], each[0]))
+
+
+def _change(r: Row) -> ChangeRow:
+    return ChangeRow(r[0], r[1], r[2], r[3], r[4], bool(r[5]))
 
 
 class SqlInsight(Driver):
@@ -80,12 +88,10 @@ class SqlInsight(Driver):
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}
         return [Sample(*row) for row in self._fetch("samples", params)]
 
-    def due_jobs(
-        self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int, stuck_until: Instant = NEVER_STUCK
-    ) -> list[DueGroup]:
-        params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit, "stuck_until": stuck_until}
+    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
+        params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit}
         return [
-            DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]), bool(row[5]))
+            DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]))
             for row in self._fetch("due_jobs", params)
         ]
 
@@ -99,24 +105,41 @@ class SqlInsight(Driver):
 
     def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
-        [(failed, missed, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
-        pools, failing_schedules, paused_schedules = map(json.loads, lists)
+        params["late_reasons"] = json.dumps(list(look.late_reasons))
+        [(failed, missed, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
+        (late, first), pools, failing_schedules, paused_schedules, stuck = map(json.loads, [aged, *lists])
         return Trouble(
             failed,
             missed,
             failing,
             paused,
             bool(has_missed),
+            late >= look.many or (first is not None and first < look.day_begun),
             dict(pools),
             [FailingSchedule(*each) for each in failing_schedules],
             [PausedSchedule(*each) for each in paused_schedules],
+            [StuckRun(tenant, each[0], each[1], JOB_ERROR.optional(each[2]), each[3]) for each in stuck],
         )
 
-    def recent_missed(
-        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, limit: int
-    ) -> list[MissedTime]:
+    def missed_and_skipped(
+        self,
+        tenant: TenantId,
+        *,
+        reasons: Sequence[str],
+        since: Instant,
+        limit: int,
+        pauses: Mapping[ScheduleId, Instant],
+        skipped_most: int,
+    ) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
         params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "since": since, "limit": limit}
-        return [MissedTime(*row)._replace(made_up=bool(row[-1])) for row in self._fetch("recent_missed", params)]
+        params |= {"pauses": json.dumps([[name, at] for name, at in pauses.items()]), "skipped_most": skipped_most}
+        missed, skipped = [], {}
+        for row in self._fetch("missed_and_skipped", params):
+            if row[2] == "paused":
+                skipped[row[0]] = row[1]
+            else:
+                missed.append(MissedTime(*row)._replace(made_up=bool(row[-1])))
+        return missed, skipped
 
     def first_missed(
         self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
@@ -125,19 +148,20 @@ class SqlInsight(Driver):
         [row] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
         return None if row[0] is None else Instant(row[0])
 
-    def skipped_in_pauses(
-        self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
-    ) -> dict[ScheduleId, int]:
-        params = {"tenant": tenant, "pauses": json.dumps([[name, at] for name, at in since.items()]), "limit": limit}
-        return {row[0]: row[1] for row in self._fetch("skipped_in_pauses", params)} if since else {}
-
     def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
         rows = self._fetch("coming_specs", {"tenant": tenant, "until": until, "limit": limit})
-        return [(row[0], row[1]) for row in rows]
+        return _most_first((row[0], row[1]) for row in rows)
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
-        rows = self._fetch("recent_changes", {"tenant": tenant, "limit": limit})
-        return [ChangeRow(r[0], r[1], r[2], r[3], r[4], bool(r[5])) for r in rows]
+        return [_change(row) for row in self._fetch("recent_changes", {"tenant": tenant, "newest": limit})]
+
+    def coming_and_changes(
+        self, tenant: TenantId, *, until: Instant, limit: int, newest: int
+    ) -> tuple[list[tuple[str, int]], list[ChangeRow]]:
+        params = {"tenant": tenant, "until": until, "limit": limit, "newest": newest}
+        rows = self._fetch("coming_and_changes", params)
+        coming = _most_first((row[4], row[1]) for row in rows if not row[0])
+        return coming, [_change(row[1:]) for row in rows if row[0]]
 
     def found_jobs(
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int

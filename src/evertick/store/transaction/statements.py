@@ -50,7 +50,7 @@ _OWN: Final = {
     },
 }
 """Parts of lists that each database has in its own words."""
-_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows", "chosen")
+_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows", "chosen", "coming", "changes")
 """Parts of statements that are files, `_<name>.sql`."""
 _WORDS: Final = {
     "sqlite": (

@@ -1,10 +1,2 @@
--- coming_specs: the specs of a tenant's schedules that are due before a moment, of the first :limit, those of most schedules first.
--- Reads the index schedules_by_next.
-select spec, count(*)
-  from (select spec
-          from schedules
-         where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :until
-         order by coalesce(next_at, 9223372036854775807), id
-         limit :limit) as coming
- group by spec
- order by count(*) desc, spec
+-- coming_specs: how many schedules have which spec, of those that are due first.
+{coming}

@@ -16,8 +16,8 @@ with recursive ready (due) as (
       from held
      where held.due is not null
 )
-select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end), stuck
-  from (select * from (select j.name, j.pool, j.due_at, 0 as stuck
+select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end)
+  from (select * from (select j.name, j.pool, j.due_at
                   from ready
                  cross join lateral (select name, pool, due_at
                                        from jobs
@@ -27,7 +27,7 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
                                       limit :limit) as j
                  limit :limit) as of_ready
         union all
-        select * from (select j.name, j.pool, j.due_at, 0 as stuck
+        select * from (select j.name, j.pool, j.due_at
                   from held
                  cross join lateral (select name, pool, due_at
                                        from jobs
@@ -37,7 +37,7 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
                                       limit :limit) as j
                  limit :limit) as of_held
         union all
-        select name, pool, due_at, 0
+        select name, pool, due_at
           from (select name, pool, due_at, tenant
                   from jobs
                  where state = 'pending' and stage = 'waiting' and due_at <= :now
@@ -45,19 +45,11 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
                  limit :limit) as of_waiting
          where tenant = :tenant
         union all
-        select name, pool, due_at, 0
+        select name, pool, due_at
           from (select name, pool, due_at, tenant
                   from jobs
                  where state = 'pending' and stage = 'suspect' and due_at <= :now
                  order by due_at, id
                  limit :limit) as of_suspect
-         where tenant = :tenant
-        union all
-        select name, pool, due_at, 1
-          from (select name, pool, due_at, tenant, kind, error
-                  from jobs
-                 where state = 'pending' and stage = 'waiting' and due_at <= :stuck_until
-                 order by due_at, id
-                 limit :limit) as of_stuck
-         where tenant = :tenant and kind = 'workflow' and error is not null) as due
- group by name, pool, stuck
+         where tenant = :tenant) as due
+ group by name, pool

@@ -1,7 +1,6 @@
 -- due_jobs: a tenant's due jobs by function and pool: how many, since when, and how many are late. Of those that are ready or
 -- held back, the first :limit; of those that are not made ready yet and of suspects, those among the first :limit of all
--- tenants. With stuck = 1: runs of workflows that cannot go on and are tried again until :stuck_until, in the same way.
--- Reads the indexes jobs_ready, jobs_by_limit_key, jobs_waiting and jobs_suspect.
+-- tenants. Reads the indexes jobs_ready, jobs_by_limit_key, jobs_waiting and jobs_suspect.
 with recursive ready (due) as (
     select (select queue from jobs where state = 'pending' and stage = 'ready' order by queue limit 1)
     union all
@@ -19,22 +18,22 @@ with recursive ready (due) as (
       from held
      where held.due is not null
 )
-select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end), stuck
-  from (select * from (select j.name, j.pool, j.due_at, 0 as stuck
+select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end)
+  from (select * from (select j.name, j.pool, j.due_at
                   from ready
                   join jobs as j indexed by jobs_ready
                     on j.state = 'pending' and j.stage = 'ready'
                    and j.queue = ready.due and j.tenant = :tenant
                  limit :limit)
         union all
-        select * from (select j.name, j.pool, j.due_at, 0 as stuck
+        select * from (select j.name, j.pool, j.due_at
                   from held
                   join jobs as j indexed by jobs_by_limit_key
                     on j.state = 'pending' and j.stage = 'held' and j.limit_key is not null
                    and j.queue = held.due and j.tenant = :tenant
                  limit :limit)
         union all
-        select name, pool, due_at, 0
+        select name, pool, due_at
           from (select name, pool, due_at, tenant
                   from jobs
                  where state = 'pending' and stage = 'waiting' and due_at <= :now
@@ -42,19 +41,11 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
                  limit :limit) as of_waiting
          where tenant = :tenant
         union all
-        select name, pool, due_at, 0
+        select name, pool, due_at
           from (select name, pool, due_at, tenant
                   from jobs
                  where state = 'pending' and stage = 'suspect' and due_at <= :now
                  order by due_at, id
                  limit :limit) as of_suspect
-         where tenant = :tenant
-        union all
-        select name, pool, due_at, 1
-          from (select name, pool, due_at, tenant, kind, error
-                  from jobs
-                 where state = 'pending' and stage = 'waiting' and due_at <= :stuck_until
-                 order by due_at, id
-                 limit :limit) as of_stuck
-         where tenant = :tenant and kind = 'workflow' and error is not null) as due
- group by name, pool, stuck
+         where tenant = :tenant) as due
+ group by name, pool

@@ -1,16 +1,2 @@
--- recent_changes: the newest lines of the histories of a tenant's schedules, and of what the audit log has of it. Reads the
--- index schedule_history_newest, whose order PostgreSQL would not ask for if the tenant were one: it would look for it
--- among the newest of all. The word of a schedule's history begins as that of the audit log does.
-select at, actor, 'schedule.' || action, schedule_id, detail, 1
-  from (select *
-          from schedule_history
-         where tenant between :tenant and :tenant
-         order by tenant desc, id desc
-         limit :limit) as histories
-union all
-select at, actor, action, target, '', 0
-  from (select *
-          from audit_log
-         where tenant = :tenant
-         order by id desc
-         limit :limit) as audited
+-- recent_changes: the newest lines of the histories of schedules and of the audit log.
+{changes}

@@ -8,6 +8,12 @@ select (select count(*) from (select 1 from history
                                cross join occurrences
                                where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
                                limit :limit) as missed),
+       (select cast(json_build_array(count(*), min(nominal_at)) as text)
+          from (select nominal_at
+                  from {each :late_reasons} as r
+                 cross join occurrences
+                 where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                 limit :many) as late),
        (select count(*) from (select 1 from schedules
                                where tenant = :tenant and failing = 1 limit :limit) as failing),
        (select count(*) from (select 1 from schedules
@@ -38,4 +44,14 @@ select (select count(*) from (select 1 from history
                   from schedules
                  where tenant = :tenant and status = 'paused'
                  order by id
-                 limit :looked_at) as paused)
+                 limit :looked_at) as paused),
+       (select coalesce(json_agg(json_build_array(id, name, error, tried_at)), '[]')::text
+          from (select id, name, error, coalesce(started_at, created_at) as tried_at
+                  from (select tenant, id, name, kind, error, started_at, created_at, due_at
+                          from jobs
+                         where state = 'pending' and stage = 'waiting' and due_at <= :stuck_until
+                         order by due_at, id
+                         limit :stuck_look) as soon
+                 where kind = 'workflow' and error is not null and tenant = :tenant
+                 order by id
+                 limit :stuck_most) as stuck)

@@ -1,8 +1,10 @@
 -- trouble: what is wrong with a tenant, in one row: how many jobs failed and how many occurrences were missed since a moment
--- each, how many schedules are failing and paused (to :limit at most), whether one has missed a time, which pools are paused and why,
--- the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
--- first :looked_at paused ones. Reads the indexes history_failed, occurrences_by_reason, schedules_failing, schedules_paused,
--- schedules_missed and schedules_by_last, and the primary key of occurrences. Lists are JSON.
+-- each, how many schedules are failing and paused (to :limit at most), whether one has missed a time, which pools are paused and
+-- why, the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
+-- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
+-- workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
+-- :stuck_look jobs that wait until then. Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
+-- schedules_paused, schedules_missed, schedules_by_last and jobs_waiting, and the primary key of occurrences. Lists are JSON.
 select (select count(*) from (select 1 from history indexed by history_failed
                                where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
                                limit :limit)),
@@ -11,6 +13,12 @@ select (select count(*) from (select 1 from history indexed by history_failed
                                cross join occurrences
                                where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
                                limit :limit)),
+       (select json_array(count(*), min(nominal_at))
+          from (select nominal_at
+                  from {each :late_reasons} as r
+                 cross join occurrences
+                 where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                 limit :many) as late),
        (select count(*) from (select 1 from schedules indexed by schedules_failing
                                where tenant = :tenant and failing = 1 limit :limit)),
        (select count(*) from (select 1 from schedules indexed by schedules_paused
@@ -38,4 +46,14 @@ select (select count(*) from (select 1 from history indexed by history_failed
                   from schedules indexed by schedules_paused
                  where tenant = :tenant and status = 'paused'
                  order by id
-                 limit :looked_at))
+                 limit :looked_at)),
+       (select json_group_array(json_array(id, name, error, tried_at))
+          from (select id, name, error, coalesce(started_at, created_at) as tried_at
+                  from (select tenant, id, name, kind, error, started_at, created_at, due_at
+                          from jobs
+                         where state = 'pending' and stage = 'waiting' and due_at <= :stuck_until
+                         order by due_at, id
+                         limit :stuck_look) as soon
+                 where kind = 'workflow' and error is not null and tenant = :tenant
+                 order by id
+                 limit :stuck_most))
