@@ -124,10 +124,12 @@ def test_pools_tell_what_ended_in_them_and_how_late_it_began(world: OpenWorld, s
     assert abs((first.late_p99_ms or 0) - 60_000) <= 60_000 / 8
     [other] = shop_app.insight.activity(pool="default").minutes
     assert (other.ended, other.failed) == (1, 1)
-    stats, days = shop_app.insight.pools_and_day()
+    stats, days, day = shop_app.insight.pools_and_day()
     assert [each.pool for each in stats] == list(days) == ["default", "press"]
     assert [each.ended for each in days["press"].minutes] == [3, 1]
-    assert sum(each.ended for each in shop_app.insight.functions_and_day()[1].minutes) == 5
+    assert sum(each.ended for each in day.minutes) == 5
+    assert [each.late_p99_ms for each in day.minutes] == [first.late_p99_ms, second.late_p99_ms]
+    assert shop_app.insight.functions_and_day()[1] == day
 
 
 def test_activity_is_asked_for_by_function_or_by_pool(shop_app: App, world: OpenWorld) -> None:

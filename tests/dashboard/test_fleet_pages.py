@@ -68,6 +68,10 @@ def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
     add_activity(site.app, "shop.order", ended=40, failed=5)
     add_activity(site.app, "shop.mail", pool="mail", ended=20, failed=0)
     listed = site.page("pools")
+    [both, late] = listed.select("[data-chart]")
+    assert both["aria-label"] == "Runs that ended a minute in the last 24 hours: 60 in all, 5 failed"
+    assert "all pools, jobs of default" in text_of(listed.select_one("#numbers"))  # type: ignore[arg-type]
+    assert [each for each in json.loads(str(late["data-series"]))["p50"] if each is not None] == [0]
     [drawn] = listed.select("#p-default svg.spark")
     assert drawn["aria-label"] == "40 ended in the last 24 hours, 5 of them failed; at most 40 in an hour"
     assert [each["class"] for each in drawn.select("path")] == [["ended"], ["failed"]]
@@ -82,7 +86,7 @@ def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
     site.app.pools.set("pdf", running=1)
     assert site.page("pools/pdf").select("[data-chart]") == [], "there is nothing to draw"
     of_a_tenant = site.by("read", "acme").page("pools")
-    assert of_a_tenant.select("svg.spark") == [], "what other tenants do is not shown"
+    assert of_a_tenant.select("svg.spark, [data-chart]") == [], "what other tenants do is not shown"
 
 
 def test_a_pool_that_nothing_knows_of_is_a_page_that_says_so(site: Site) -> None:

@@ -325,6 +325,8 @@ def test_the_list_of_functions_draws_their_day_in_no_further_statement(
     assert drawn["aria-label"] == "Runs that ended a minute in the last 24 hours: 60 in all, 5 failed"
     series = json.loads(str(drawn["data-series"]))
     assert (sum(series["ended"]), sum(series["failed"])) == (6, 0.5), "a minute, in a point of ten"
+    [late] = page.select("[data-chart=lateness]")
+    assert [each for each in json.loads(str(late["data-series"]))["p99"] if each is not None] == [0]
     assert site.page("functions-by-name?cursor=m").select("[data-chart]") == [], "it is on the first page alone"
 
 

@@ -71,8 +71,8 @@ def add_activity(app: App, function: str, *, ended: int, failed: int, pool: str 
     """What a worker writes when attempts of a function in a pool have ended just now."""
     now = app.environment.clock.now()
     rows = [
-        ActivityRow(DEFAULT_TENANT, name, Instant(now // span * span), "w1", ended, failed, 0, 0, None, None)
-        for name, span in (("", MINUTE_MS), (function, SLOT_MS))
+        ActivityRow(DEFAULT_TENANT, name, Instant(now // span * span), "w1", ended, failed, 0, 0, late, None)
+        for name, span, late in (("", MINUTE_MS, '{"0":1}'), (function, SLOT_MS, None))
     ]
     slot = Instant(now // SLOT_MS * SLOT_MS)
     in_pool = PoolActivityRow(DEFAULT_TENANT, pool, slot, "w1", ended, failed, 0, 0, '{"0":1}')

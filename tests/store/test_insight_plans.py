@@ -28,6 +28,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "hour_ago": at(-60_000), "day_ago": at(-600_000), "slot": SLOT_MS},
         {"activity_pkey"},
     ),
+    "activity_by_slot": ({"tenant": "default", "day_ago": at(-600_000), "slot": SLOT_MS}, {"activity_pkey"}),
     "activity_of_pool": ({"tenant": "default", "pool": "mail", "since": at(-60_000)}, {"pool_activity_pkey"}),
     "activity_by_pool": ({"tenant": "default", "since": at(-60_000)}, {"pool_activity_pkey"}),
     "pool_endings": ({"tenant": "default", "limit": 100}, {"history_by_state"}),

@@ -13,6 +13,7 @@ from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime, Trouble
 from evertick.rules.schedules.catch_up import SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
+from evertick.store.contract.insight import MissedLook
 from evertick.store.contract.store import Transaction
 
 MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
@@ -37,14 +38,9 @@ def missed_and_skipped(
     if not (is_missed or pauses):
         return [], {}, False
     back, limit = (LONG_MS, LONG_MISSED_MAX) if trouble.missed_long else (DAY_MS, MISSED_MAX)
-    times, skipped = transaction.missed_and_skipped(
-        tenant,
-        reasons=MISSED_REASONS if is_missed else (),
-        since=Instant(now - back),
-        limit=limit,
-        pauses=pauses,
-        skipped_most=SKIPPED_MAX,
-    )
+    reasons = MISSED_REASONS if is_missed else ()
+    look = MissedLook(reasons, since=Instant(now - back), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
+    times, skipped = transaction.missed_and_skipped(tenant, look)
     return times, skipped, _is_cut(times, limit)
 
 

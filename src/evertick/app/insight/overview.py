@@ -97,24 +97,7 @@ def _overview(
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
     serves = served(alive)
-    trouble = transaction.trouble(
-        tenant,
-        TroubleLook(
-            reasons=MISSED_REASONS,
-            hour_ago=_hour_ago(now),
-            day_ago=Instant(now - DAY_MS),
-            limit=COUNT_MAX + 1,
-            shown=SHOWN_MAX,
-            runs=RUNS_SHOWN,
-            looked_at=PAUSED_MAX,
-            late_reasons=sorted(reason.value for reason in SEEN_LATE),
-            day_begun=Instant(now - DAY_MS + HOUR_MS),
-            many=MISSED_MAX,
-            stuck_until=stuck_until(now),
-            stuck_look=LOOK,
-            stuck_most=STUCK_MAX,
-        ),
-    )
+    trouble = transaction.trouble(tenant, _look(now))
     pauses = long_pauses(trouble, now)
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
@@ -142,6 +125,24 @@ def _overview(
             Seen(due=due, serves=serves, missed=times, trouble=trouble, pauses=pauses, skipped=skipped),
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
+    )
+
+
+def _look(now: Instant) -> TroubleLook:
+    return TroubleLook(
+        reasons=MISSED_REASONS,
+        hour_ago=_hour_ago(now),
+        day_ago=Instant(now - DAY_MS),
+        limit=COUNT_MAX + 1,
+        shown=SHOWN_MAX,
+        runs=RUNS_SHOWN,
+        looked_at=PAUSED_MAX,
+        late_reasons=sorted(reason.value for reason in SEEN_LATE),
+        day_begun=Instant(now - DAY_MS + HOUR_MS),
+        many=MISSED_MAX,
+        stuck_until=stuck_until(now),
+        stuck_look=LOOK,
+        stuck_most=STUCK_MAX,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.api.insight import ActivityView, PoolStats
 from evertick.app.insight.activity_views import activity_view
@@ -31,18 +31,31 @@ def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
     return work
 
 
-def pools_and_day(operations: InsightOperations) -> Work[tuple[list[PoolStats], dict[str, ActivityView]]]:
-    """As `pools`, and what jobs did in each pool in each ten minutes of the last 24 hours, without how late they were.
+class PoolDays(NamedTuple):
+    """How the pools do, and what their last 24 hours were."""
 
-    A pool in which nothing has ended is not there. It is one moment.
+    stats: list[PoolStats]
+    days: dict[str, ActivityView]
+    """What jobs did in each pool in each ten minutes, without how late they were. One in which nothing has ended is not
+    there.
     """
+    day: ActivityView
+    """What jobs did in all of them together."""
 
-    def work(transaction: Transaction) -> tuple[list[PoolStats], dict[str, ActivityView]]:
+
+def pools_and_day(operations: InsightOperations) -> Work[PoolDays]:
+    """As `pools`, with what jobs did in the last 24 hours, in each pool and in all of them; at one moment."""
+
+    def work(transaction: Transaction) -> PoolDays:
         now = operations.now()
         start = span_begin(now - DAY_MS, SLOT_MS)
         days = transaction.activity_by_pool(operations.tenant, since=start)
-        shown = {pool: activity_view(rows, start, now) for pool, rows in days.items()}
-        return pool_stats(operations)(transaction), shown
+        day = transaction.activity_by_slot(operations.tenant, since=start)
+        return PoolDays(
+            stats=pool_stats(operations)(transaction),
+            days={pool: activity_view(rows, start, now) for pool, rows in days.items()},
+            day=activity_view(day, start, now),
+        )
 
     return work
 

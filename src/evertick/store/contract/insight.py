@@ -46,6 +46,20 @@ class TroubleLook(NamedTuple):
     stuck_most: int
 
 
+class MissedLook(NamedTuple):
+    """How far is looked for what was missed.
+
+    The newest times that were missed for one of `reasons` since a moment, of each about `limit` at most. And times that
+    the schedules in `pauses` skipped since a moment because they are paused, each counted to `skipped_most`.
+    """
+
+    reasons: Sequence[str]
+    since: Instant
+    limit: int
+    pauses: Mapping[ScheduleId, Instant]
+    skipped_most: int
+
+
 class Insight(Protocol):
     """What a transaction can tell of how jobs and schedules do. Each question costs a bounded look."""
 
@@ -69,8 +83,12 @@ class Insight(Protocol):
     ) -> tuple[dict[str, FunctionActivity], list[MinuteRow]]:
         """How often each function was run and failed since these two moments.
 
-        And what all of them did in each ten minutes since `day_ago`, in order, without how late it was.
+        And what all of them did in each ten minutes since `day_ago`, as `activity_by_slot`.
         """
+        ...
+
+    def activity_by_slot(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
+        """What all functions did in each ten minutes since then, in order, a row for each."""
         ...
 
     def activity_of_pool(self, tenant: TenantId, pool: str, *, since: Instant) -> list[MinuteRow]:
@@ -108,21 +126,8 @@ class Insight(Protocol):
         """What is wrong with a tenant."""
         ...
 
-    def missed_and_skipped(
-        self,
-        tenant: TenantId,
-        *,
-        reasons: Sequence[str],
-        since: Instant,
-        limit: int,
-        pauses: Mapping[ScheduleId, Instant],
-        skipped_most: int,
-    ) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
-        """The newest missed occurrences since a moment, of each reason about `limit` at most.
-
-        And how many times each of the schedules in `pauses` skipped since a moment because it is paused, to
-        `skipped_most` at most.
-        """
+    def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
+        """Missed occurrences, and how many times schedules skipped in their pauses."""
         ...
 
     def first_missed(

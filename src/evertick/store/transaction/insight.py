@@ -1,7 +1,7 @@
 """What happened lately, what is due and what was missed, over SQL."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
@@ -24,17 +24,17 @@ from evertick.base.records.insight import (
     Trouble,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.store.contract.insight import TroubleLook
+from evertick.store.contract.insight import MissedLook, TroubleLook
 from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import FINISHED
 
 LAST_CHARACTER: Final = "\U0010ffff"
 
 
-def _summed(at: Instant, counts: Sequence[int]) -> MinuteRow:
+def _summed(at: Instant, counts: Sequence[int], late: str | None = None) -> MinuteRow:
     """Sums of the database, which PostgreSQL returns as decimals."""
     ended, failed, canceled, retried = map(int, counts)
-    return MinuteRow(at, ended, failed, canceled, retried, late=None, took=None)
+    return MinuteRow(at, ended, failed, canceled, retried, late, took=None)
 
 
 def _most_first(specs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -68,7 +68,11 @@ class SqlInsight(Driver):
         params = {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago, "slot": SLOT_MS}
         rows = self._fetch("activity_by_function", params)
         functions = {row[0]: FunctionActivity(row[0], *map(int, row[2:6])) for row in rows if row[0]}
-        return functions, [_summed(row[1], row[4:]) for row in rows if not row[0]]
+        return functions, [_summed(row[1], row[4:8], row[8]) for row in rows if not row[0]]
+
+    def activity_by_slot(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
+        rows = self._fetch("activity_by_slot", {"tenant": tenant, "day_ago": since, "slot": SLOT_MS})
+        return [_summed(row[0], row[1:5], row[5]) for row in rows]
 
     def activity_of_pool(self, tenant: TenantId, pool: str, *, since: Instant) -> list[MinuteRow]:
         params = {"tenant": tenant, "pool": pool, "since": since}
@@ -121,18 +125,9 @@ class SqlInsight(Driver):
             [StuckRun(tenant, each[0], each[1], JOB_ERROR.optional(each[2]), each[3]) for each in stuck],
         )
 
-    def missed_and_skipped(
-        self,
-        tenant: TenantId,
-        *,
-        reasons: Sequence[str],
-        since: Instant,
-        limit: int,
-        pauses: Mapping[ScheduleId, Instant],
-        skipped_most: int,
-    ) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
-        params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "since": since, "limit": limit}
-        params |= {"pauses": json.dumps([[name, at] for name, at in pauses.items()]), "skipped_most": skipped_most}
+    def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
+        params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
+        params["pauses"] = json.dumps([[name, at] for name, at in look.pauses.items()])
         missed, skipped = [], {}
         for row in self._fetch("missed_and_skipped", params):
             if row[2] == "paused":

@@ -50,7 +50,18 @@ _OWN: Final = {
     },
 }
 """Parts of lists that each database has in its own words."""
-_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows", "chosen", "coming", "changes")
+_SHARED: Final = (
+    "narrowed",
+    "attributed",
+    "found",
+    "open",
+    "names",
+    "with_rows",
+    "chosen",
+    "coming",
+    "changes",
+    "slots",
+)
 """Parts of statements that are files, `_<name>.sql`."""
 _WORDS: Final = {
     "sqlite": (

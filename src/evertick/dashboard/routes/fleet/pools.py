@@ -63,7 +63,7 @@ class Shows(Body):
 @routes.page("/pools", Scope.READ)
 async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response:
     """All pools."""
-    found, days = await page.access.insight.pools_and_day()
+    found, days, day = await page.access.insight.pools_and_day()
     stats = {each.pool: each for each in found}
     if page.reaches_all:
         views = await page.known.app.aio.pools.list()
@@ -72,7 +72,7 @@ async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response
         queued = {each.pool: each for each in await page.access.insight.queued()}
         names = sorted({*stats, *days, *queued})
         rows = [Row(name, None, stats.get(name), days.get(name), queued.get(name)) for name in names]
-    return page.render("pools/list.html", rows=rows)
+    return page.render("pools/list.html", rows=rows, day=charted(day))
 
 
 @routes.page("/pools/{name}", Scope.READ)
