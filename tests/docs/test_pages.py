@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.cli.programs import Start, programs_in
@@ -38,6 +39,18 @@ def start(folder: Path) -> Iterator[Start]:
 @pytest.mark.parametrize("page", [README, *GUIDE], ids=lambda page: page.name)
 def test_every_example_of_a_page_does_what_the_page_says(page: Path, folder: Path, start: Start) -> None:
     assert run_page(page, folder, start) > 0
+
+
+@pytest.mark.processes
+@pytest.mark.postgres
+def test_the_tests_of_the_guide_run_on_postgres(
+    folder: Path, start: Start, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERTICK_DATABASE_URL", postgres_url)
+
+    assert run_page(ROOT / "docs" / "guide" / "testing.md", folder, start) > 0
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("select count(*) from evertick.history where state = 'success'").fetchone() >= (1,)
 
 
 @pytest.mark.processes
