@@ -3,13 +3,15 @@
 A form that is refused comes back with a complaint and with what was typed, in every field, as text.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+import pytest
 from bs4 import BeautifulSoup, Tag
 
-from evertick import every
+from evertick import App, every
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.dashboard.conftest import Site, site_of, text_of
@@ -96,6 +98,42 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
 """Where each form of the table is filled in."""
 
 
+FIELDS: Final[dict[str, dict[str, str]]] = {
+    "functions/shop.order/run": {"a.item": "bread"},
+    "functions/shop.fail/run?as=json": {"a.how": "plain"},
+    "jobs/cancel-all?state=pending": {"typed": "cancel 2"},
+    "new-schedule?function=shop.order": {"id": "new", "s.0.cron": "0 9 * * *", "a.item": "bread", "do": "save"},
+    "schedules/s/edit": {"note": "x"},
+    "jobs/{pending}/reschedule": {"at": "now+2h"},
+    "schedules/s/delete": {"typed": "s"},
+    "schedules/s/pause": {"note": "maintenance"},
+    "bulk/schedules/pause": {"note": "maintenance"},
+    "bulk/schedules/delete": {"typed": "delete 2"},
+    "bulk/schedules/backfill?row=s&start=2026-01-01&end=2026-01-02": {"typed": "backfill 24"},
+    "views/new?list=schedules&params=%7B%22q%22%3A%22y%22%7D": {"name": "Other"},
+    "views/{view}": {"name": "Another"},
+    "workflow-batch/cancel?row={run}": {"typed": "cancel 1"},
+    "workflow-start?workflow=shop.fulfil": {"a.order_id": "8"},
+    "workflows/{run}/signal": {"event": "paid"},
+    "pools/default/limits": {"running": "5"},
+    "pools/default/pause": {"note": "maintenance"},
+    "settings/tokens/new": {"name": "reports"},
+    "settings/tenants/default": {"jobs": "50"},
+}
+"""What is typed into a form, beside what stands there at first."""
+BEGIN: Final[dict[str, Callable[[App], object]]] = {
+    "bulk/schedules/resume": lambda app: app.schedules.pause("s", "maintenance"),
+    "pools/default/delete": lambda app: app.pools.set("default", running=5),
+}
+"""Without which there is nothing to do."""
+ENDS: Final = {"jobs/{failed}/retry", "bulk/schedules/pause", "bulk/schedules/resume"}
+"""Forms that change nothing more once they have done what they do."""
+BESIDE: Final = {"s.0.interval": "s.0.every"} | {
+    f"retry.{each}": "retry.attempts" for each in ("first", "factor", "cap", "jitter")
+}
+"""Fields that another one has to be filled in for, where that is said; the first one has the name of a kind."""
+
+
 def test_every_form_of_the_table_is_filled_in() -> None:
     forms = {
         route.path.removeprefix("/t/{tenant}/")
@@ -180,3 +218,34 @@ def assert_harmless(html: str, where: object) -> None:
     for each in page.find_all(["input", "textarea"]):
         each.decompose()
     assert not {"\u202e", "\x00"} & set(str(page)), where
+
+
+@pytest.mark.parametrize("where", [each for places in FORMS.values() for each in places])
+def test_what_is_wrong_with_a_field_is_said_beside_it(open_app: OpenApp, where: str) -> None:
+    """One field after the other is wrong, and all others are right."""
+    things = things_of(open_app)
+    BEGIN.get(where, lambda app: None)(things.site.app)
+    form = form_of(things.site, where.format(**things.ids))
+    for name in texts_in(form):
+        for number, wrong in enumerate(TYPED):
+            right = sent_of(form) | {each: [value] for each, value in FIELDS.get(where, {}).items()}
+            more = {name: [wrong], "request": [f"{name} {number}"]} | chosen_with(form, name)
+            if name.endswith(".anchor_at"):
+                more[name.removesuffix("_at")] = ["at"]
+            elif where.startswith("new-schedule") and name != "id":
+                more["id"] = [f"new {name} {number}"]
+            reply = things.site.request("POST", str(form["action"]), data=right | more)
+            if reply.status_code == 422:
+                said = said_beside(BeautifulSoup(reply.text, "html.parser"))
+                assert BESIDE.get(name, name) in said, (name, wrong, said)
+            elif where in ENDS:
+                return
+            elif where.startswith("schedules/s/edit"):
+                form = form_of(things.site, where)
+
+
+def said_beside(page: BeautifulSoup) -> dict[str, str]:
+    """What a page says of its fields, by the names of these: it is tied to them for those who do not see it."""
+    said = {str(each["id"]): text_of(each) for each in page.select(".err[id]")}
+    wrong = page.select("[aria-invalid=true]")
+    return {str(each["name"]): said[str(each["aria-describedby"])] for each in wrong}

@@ -3,7 +3,6 @@
 People press a button again when nothing seems to happen, and browsers send a form again when a page is loaded anew.
 """
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -11,31 +10,8 @@ import pytest
 from evertick import App
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import text_of
-from tests.dashboard.test_every_form import FORMS, form_of, sent_of, things_of
+from tests.dashboard.test_every_form import BEGIN, FIELDS, FORMS, form_of, sent_of, things_of
 
-FIELDS: Final[dict[str, dict[str, str]]] = {
-    "functions/shop.order/run": {"a.item": "bread"},
-    "functions/shop.fail/run?as=json": {"a.how": "plain"},
-    "jobs/cancel-all?state=pending": {"typed": "cancel 2"},
-    "new-schedule?function=shop.order": {"id": "new", "s.0.cron": "0 9 * * *", "a.item": "bread", "do": "save"},
-    "schedules/s/edit": {"note": "x"},
-    "jobs/{pending}/reschedule": {"at": "now+2h"},
-    "schedules/s/delete": {"typed": "s"},
-    "schedules/s/pause": {"note": "maintenance"},
-    "bulk/schedules/pause": {"note": "maintenance"},
-    "bulk/schedules/delete": {"typed": "delete 2"},
-    "bulk/schedules/backfill?row=s&start=2026-01-01&end=2026-01-02": {"typed": "backfill 24"},
-    "views/new?list=schedules&params=%7B%22q%22%3A%22y%22%7D": {"name": "Other"},
-    "views/{view}": {"name": "Another"},
-    "workflow-batch/cancel?row={run}": {"typed": "cancel 1"},
-    "workflow-start?workflow=shop.fulfil": {"a.order_id": "8"},
-    "workflows/{run}/signal": {"event": "paid"},
-    "pools/default/limits": {"running": "5"},
-    "pools/default/pause": {"note": "maintenance"},
-    "settings/tokens/new": {"name": "reports"},
-    "settings/tenants/default": {"jobs": "50"},
-}
-"""What is typed into a form, beside what stands there at first."""
 LATER: Final = {
     "functions/shop.order/run": {"when": "after", "after": "1h"},
     "functions/shop.fail/run?as=json": {"when": "after", "after": "1h"},
@@ -47,11 +23,6 @@ TOLD: Final = {
     "settings/tokens/{token}/rotate": 409,
 }
 """Whose first reply cannot be given again: what an action returned, and the secret of a token, are kept nowhere."""
-BEGIN: Final[dict[str, Callable[[App], object]]] = {
-    "bulk/schedules/resume": lambda app: app.schedules.pause("s", "maintenance"),
-    "pools/default/delete": lambda app: app.pools.set("default", running=5),
-}
-"""Without which there is nothing to do."""
 PLACES: Final = [*((where, {}) for places in FORMS.values() for where in places), *LATER.items()]
 
 

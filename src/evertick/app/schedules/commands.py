@@ -21,7 +21,7 @@ from evertick.app.schedules.definition import (
     refuse_deleting_code,
     schedule_id_of,
 )
-from evertick.app.schedules.options import ScheduleOptions, check_note, check_until, given, note_of, value_of, word
+from evertick.app.schedules.options import ScheduleOptions, check_until, given, note_of, stored_note, value_of, word
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
 from evertick.app.schedules.views import occurrence_view, sentence, summary
@@ -207,7 +207,7 @@ class ScheduleOperations(ScheduleQueries):
         been paused since then. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
         """
         until_at = None if until is None else from_datetime(until)
-        check_note(note)
+        note = stored_note(note)
 
         def event(now: Instant) -> Event:
             check_until(until_at, now)
@@ -227,7 +227,7 @@ class ScheduleOperations(ScheduleQueries):
 
         Raises ScheduleNotFound, VersionConflict.
         """
-        check_note(note)
+        note = stored_note(note)
 
         def resumed(now: Instant) -> Event:
             return Resumed(at=now, note=note, recount=self.make_id(RECOUNT_PREFIX, now) if from_now else None)

@@ -13,6 +13,7 @@ from evertick.app.documents.ranges import Unset
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant, duration_ms, to_iso
+from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms
 from evertick.rules.schedules.lifecycle import cut
@@ -61,14 +62,15 @@ def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str
     found = {name: value for name, value in options.items() if value is not None}
     if value_of(found, "pool") is not None:
         raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
-    check_note(value_of(found, "note", ""))
+    stored_note(value_of(found, "note", ""))
     return found
 
 
-def check_note(note: Any) -> None:
-    """Raise Misuse for a note that is no text."""
+def stored_note(note: Any) -> str:
+    """The note as every database can keep it. Raises Misuse for one that is no text."""
     if not isinstance(note, str):
         raise Misuse(f"a note is text, not {note!r}")
+    return storable(note)
 
 
 def check_until(until: Instant | None, now: Instant) -> None:
@@ -85,7 +87,7 @@ def value_of(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
 
 def note_of(options: Mapping[str, Any]) -> str:
     """The note, cut to the length that is kept."""
-    return cut(value_of(options, "note", ""))
+    return cut(stored_note(value_of(options, "note", "")))
 
 
 def word(words: type[E], value: str) -> E:

@@ -146,7 +146,9 @@ class WorkflowOperations:
         million characters together.
         """
         if not isinstance(event, str) or not 1 <= len(event) <= NAME_CHARS_MAX or not event.isprintable():
-            raise Misuse(f"{event!r} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters")
+            raise Misuse(
+                f"{repr(event)[:60]} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters"
+            )
         if key is not None:
             check_key(key, what="a key")
         text = json_of(value, f"the value of the event {event!r}")

@@ -220,6 +220,8 @@ def _field(name: str, fields: Mapping[str, str] | None, why: str) -> str:
         longest_first = sorted(NAMED, key=len, reverse=True)  # BYMONTHDAY holds BYMONTH
         part = next((NAMED[word] for word in longest_first if word in why[:200]), "freq")
         return f"{name}.{part}"
+    if kind == "interval" and why.startswith(("write the moment", "a time ")):
+        return f"{name}.anchor_at"
     if kind in ("calendar", "interval", "holidays"):
         for part in _PARTS:
             if (part in why or f"the {part.replace('_', ' ').replace('day of ', 'day-of-')}" in why) and part in fields:

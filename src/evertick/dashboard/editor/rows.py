@@ -10,6 +10,7 @@ from typing import Any, Final
 from evertick.base.errors import InvalidSpec
 from evertick.base.json_errors import json_fault
 from evertick.dashboard.editor.rules import Fields, lines_of, rule_fields, rule_wire, set_lines
+from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
@@ -92,10 +93,16 @@ def _exactly(key: str, wire: Any, fields: Fields | None) -> Fields:
 def _interval(fields: Mapping[str, str]) -> dict[str, Any]:
     wire = {"every": _needed(fields, "every", "write how often, such as 5h or 15m")}
     if offset := fields.get("offset", "").strip():
+        try:
+            parse_duration(offset)
+        except InvalidSpec as error:
+            raise InvalidSpec(f"the offset: {error}") from None
         wire["offset"] = offset
     anchor = fields.get("anchor", "epoch")
     if anchor != "epoch":
-        wire["anchor"] = "start" if anchor == "start" else _needed(fields, "anchor_at", "write from which moment")
+        wire["anchor"] = (
+            "start" if anchor == "start" else _needed(fields, "anchor_at", "write the moment from which it is counted")
+        )
     return wire
 
 

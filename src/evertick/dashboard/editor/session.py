@@ -144,6 +144,8 @@ class Session:
                 form.fail("sources", str(error))
         if self.schedule is None and not self.name:
             form.fail("id", "Give it an id, such as billing.reconcile")
+        if not form["workflow_id"].isprintable():
+            form.fail("workflow_id", "A run's name is printable text")
         if not reading.draft.function:
             form.fail("function", "Choose what it starts")
             return
