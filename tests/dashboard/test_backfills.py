@@ -14,6 +14,7 @@ from evertick.cli.root import run
 from evertick.dashboard.schedules.backfills import histogram
 from evertick.recurrence.zones.names import zone_named
 from tests.cli.desk import work_off
+from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, text_of
 from tests.server.conftest import order_of
 
@@ -77,6 +78,26 @@ def test_a_backfill_is_started_followed_and_ends(site: Site) -> None:
     assert "No time of this backfill is skipped" in text_of(site.page(f"{path}?fate=skipped"))
     stop = page.select_one(".acts .bad")
     assert isinstance(stop, Tag) and stop["aria-disabled"] == "true"
+    [again] = [str(link["href"]) for link in page.find_all("a", string="Plan the same range")]
+    assert "end=2026-05-04+00%3A00%3A00" in again, "as it was typed: not included"
+
+    assert "12 of 12" in text_of(site.page("schedules/report/backfills"))
+
+
+def test_the_last_backfills_of_a_schedule_are_listed(site: Site) -> None:
+    assert "No backfill of it is known" in text_of(site.page("schedules/report/backfills"))
+    [link] = site.page("schedules/report").find_all("a", href="/t/default/schedules/report/backfills")
+    for _ in range(7):
+        path = site.send("schedules/report/backfill", **started(site.page(f"{MAY}&rerun=on"))).headers["location"]
+        site.send(f"{path}/cancel")
+    last = site.send("schedules/report/backfill", **started(site.page(f"{MAY}&rerun=on"))).headers["location"]
+    page = site.page(str(link["href"]))
+    rows = page.select("tbody tr")
+    assert len(rows) == 6 and "These are the newest 6." in text_of(page)
+    assert rows[0].select_one("a")["href"] == last  # type: ignore[index]
+    assert "Fri 1 May 00:00 Mon 4 May 00:00" in text_of(rows[0])
+    assert "running 0 of 12" in text_of(rows[0])
+    assert commands_in(page) == ["evertick backfill list report"]
 
 
 def test_a_backfill_is_stopped(site: Site) -> None:
@@ -87,6 +108,10 @@ def test_a_backfill_is_stopped(site: Site) -> None:
     assert "1,440 times that are left" in text_of(site.page(f"{path}/cancel"))
     site.send(f"{path}/cancel")
     assert site.app.schedules.backfill_status("report", path.rpartition("/")[2]).done
+    assert "1,440 times did not run" not in text_of(site.page(path)), "two are open"
+    work_off(site.app, 2)
+    ended = text_of(site.page(path))
+    assert "stopped" in ended and "1,438 times did not run" in ended and "What Stop does" not in ended
     reader = site.by("read")
     assert "aria-disabled" in str(reader.page(path).select_one(".acts"))
     reader.send(f"{path}/cancel", status=403)

@@ -130,8 +130,33 @@ class Tour:
                 if path:
                     self._look_at(window, name, path, how)
 
+    def follow_backfills(self) -> None:
+        """Look at a backfill in each of its states: planned, running, about to be stopped, stopped, ended."""
+        with self._window() as window:
+            page = window.go("schedules/prices north/backfill?start=2026-03-18&end=2026-03-25")
+            self._judge(window, "backfill_planned")
+            page.get_by_role("button", name="Start", exact=False).click()
+            page.locator(".legend.prl .ok").get_by_text(" ok").wait_for()
+            page.locator(".legend.prl .running").first.wait_for()
+            self._judge(window, "backfill_running", full_page=False)
+            page.get_by_text("Stop…", exact=True).click()
+            page.locator("dialog").get_by_text("Let it run").wait_for()
+            self._judge(window, "backfill_stop", full_page=False)
+            page.locator("dialog").get_by_role("button", name="Stop, leaving out", exact=False).click()
+            page.locator(".st.big").get_by_text("stopped").wait_for()
+            self._judge(window, "backfill_stopped", full_page=False)
+            page = window.go("schedules/clear carts/backfill?start=2026-03-22&end=2026-03-24&rerun=on")
+            page.get_by_role("button", name="Start", exact=False).click()
+            page.locator(".st.big").get_by_text("ended").wait_for()
+            self._judge(window, "backfill_ended")
+            window.go("schedules/prices north/backfills")
+            self._judge(window, "backfills")
+
     def _look_at(self, window: Window, name: str, path: str, how: str) -> None:
         window.page.goto(window.address + path)
+        self._judge(window, name, how, path)
+
+    def _judge(self, window: Window, name: str, how: str = "light", path: str = "", *, full_page: bool = True) -> None:
         report = window.axe()
         if report:
             self.faults.append(f"{name} ({how}) {path}:\n{report}")
@@ -139,7 +164,7 @@ class Tour:
         if beyond > 0:
             self.faults.append(f"{name} ({how}) {path}: scrolls {beyond} px sideways")
         if self._pictures is not None:
-            window.page.screenshot(path=self._pictures / f"{name.removeprefix('show_')}-{how}.png", full_page=True)
+            window.page.screenshot(path=self._pictures / f"{name.removeprefix('show_')}-{how}.png", full_page=full_page)
 
     @contextlib.contextmanager
     def _window(
@@ -179,6 +204,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, demonstration(Path(folder)) as server:
         for browser in chromium():
             tour = Tour(server, browser, asked.pictures)
+            tour.follow_backfills()
             tour.crawl()
             for dark, zone in zip((False, True, False), ZONES, strict=True):
                 tour.look(dark=dark, width=WIDTHS[0] if zone != "UTC" else WIDTHS[1], zone=zone)

@@ -275,6 +275,9 @@ def test_a_backfill_is_planned_started_and_canceled(http: Http) -> None:
     assert http.ok("GET", path)["id"] == started["id"]
     assert http.ok("POST", f"{path}/cancel")
     assert http.problem(404, "GET", f"{HOME}/schedules/s/backfills/none")["code"] == "not_found"
+    listed = f"{HOME}/schedules/s/backfills"
+    assert [each["id"] for each in http.ok("GET", f"{listed}?limit=1")] == [http.ok("GET", listed)[0]["id"]]
+    assert http.problem(422, "GET", f"{listed}?limit=0")["code"] == "invalid_request"
 
 
 def test_a_run_from_its_start_to_its_end(http: Http) -> None:

@@ -274,9 +274,10 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
         return Call(method="GET", path=path, query=given(asked), read=OccurrencePage.model_validate)
 
-    def backfills(self, schedule_id: str) -> Call[tuple[BackfillView, ...]]:
-        """The last backfills of a schedule, the newest first, and how far each has come."""
-        return Call(method="GET", path=f"{self._of(schedule_id)}/backfills", read=_backfills)
+    def backfills(self, schedule_id: str, *, limit: int = 100) -> Call[tuple[BackfillView, ...]]:
+        """The last backfills of a schedule, the newest first, and how far each has come; at most `limit`."""
+        path = f"{self._of(schedule_id)}/backfills"
+        return Call(method="GET", path=path, query={"limit": limit}, read=_backfills)
 
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""

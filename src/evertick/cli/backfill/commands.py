@@ -21,15 +21,16 @@ def backfills() -> None:
 
 @backfills.command("list")
 @_schedule
+@click.option("--limit", type=click.IntRange(1, 100), default=100, show_default=True)
 @data_options
 @row_options
-def list_backfills(sid: str, db: str | None, out: OutputOptions) -> None:
+def list_backfills(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
     """List the last backfills of a schedule, the newest first."""
     from evertick.api.schedules import BackfillView
 
     chosen = out.columns(BackfillView.names(), LIST_FIELDS)
     with open_session(db) as session:
-        found = session.schedules.backfills(sid)
+        found = session.schedules.backfills(sid, limit=limit)
         moment = out.moments(session.now)
     out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], chosen)
     if not found and out.tells_of_nothing:

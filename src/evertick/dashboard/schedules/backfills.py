@@ -203,6 +203,11 @@ def to_go(backfill: BackfillView) -> int:
     return 0 if backfill.done else max(0, backfill.times - decided)
 
 
+def until(backfill: BackfillView) -> datetime:
+    """Where its range ends, not included, as people type it: at a whole second."""
+    return (backfill.end + timedelta(seconds=1)).replace(microsecond=0)
+
+
 def shares(backfill: BackfillView) -> Sequence[tuple[str, float, float]]:
     """The parts of the bar of progress: a class, where it begins and how wide it is, in percent."""
     counts = (

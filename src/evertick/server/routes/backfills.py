@@ -93,9 +93,11 @@ async def start_backfill(
 
 
 @routes.at("GET", "/schedules/{schedule_id}/backfills", Scope.READ, returns=list[BackfillView])
-async def list_backfills(caller: Called, schedule_id: Named) -> Response:
+async def list_backfills(
+    caller: Called, schedule_id: Named, limit: Annotated[int, Query(ge=1, le=100)] = 100
+) -> Response:
     """The last backfills of a schedule, the newest first."""
-    return reply(await caller.access.schedules.backfills(schedule_id))
+    return reply(await caller.access.schedules.backfills(schedule_id, limit=limit))
 
 
 @routes.at("GET", "/schedules/{schedule_id}/backfills/{backfill_id}", Scope.READ, returns=BackfillView)

@@ -13,7 +13,7 @@ from evertick.app.schedules.options import word
 from evertick.app.schedules.queries import ScheduleQueries
 from evertick.app.schedules.views import time_view
 from evertick.app.transacting import Work
-from evertick.base.errors import NotFound, VersionConflict
+from evertick.base.errors import LimitExceeded, NotFound, VersionConflict
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime, to_iso
 from evertick.engine.schedules import commands as requests
@@ -21,6 +21,7 @@ from evertick.engine.schedules.commands import Change
 from evertick.rules.schedules.backfill import admit
 from evertick.rules.schedules.events import BackfillCanceled
 from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.metadata import REMEMBERED_MAX
 from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:
@@ -96,13 +97,18 @@ def backfill_times(
     return work
 
 
-def backfills(operations: ScheduleQueries, schedule_id: str) -> Work[tuple[BackfillView, ...]]:
-    """The last backfills of a schedule, the newest first, and how far each has come. Raises ScheduleNotFound."""
+def backfills(operations: ScheduleQueries, schedule_id: str, *, limit: int = 100) -> Work[tuple[BackfillView, ...]]:
+    """The last backfills of a schedule, the newest first, and how far each has come; at most `limit`, up to 100.
+
+    Raises ScheduleNotFound, LimitExceeded.
+    """
+    if type(limit) is not int or not 1 <= limit <= REMEMBERED_MAX:
+        raise LimitExceeded(f"limit is a whole number from 1 to {REMEMBERED_MAX}, not {limit!r}")
 
     def work(transaction: Transaction) -> tuple[BackfillView, ...]:
         row = operations.row(transaction, schedule_id)
         newest = sorted(row.metadata.backfills.items(), key=lambda each: (each[1].asked_at, each[0]), reverse=True)
-        return tuple(backfill_view(transaction, row, name, known) for name, known in newest)
+        return tuple(backfill_view(transaction, row, name, known) for name, known in newest[:limit])
 
     return work
 

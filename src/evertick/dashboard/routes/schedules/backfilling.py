@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.schedules import BackfillPlanView, ScheduleDescription
+from evertick.api.schedules import BackfillPlanView, BackfillView, ScheduleDescription
 from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
@@ -17,6 +17,7 @@ from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
 from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, shown_range, span_of, usual_span
 from evertick.dashboard.zones import offset_words
+from evertick.rules.schedules.fates import Fate, Reason
 from evertick.server.bodies import Named
 from evertick.server.routes import backfills as api
 
@@ -25,6 +26,8 @@ routes = page_routes()
 Text = Annotated[str, Query(max_length=200)]
 LISTED = 500
 """Times of a plan that the page lists; the command lists all."""
+NEWEST = 6
+"""Backfills that a page lists: each is counted anew. The command lists 100."""
 TABS = {"": "All", "buffered": "Waiting", "started": "Started", "skipped": "Skipped", "missed": "Missed"}
 
 
@@ -69,6 +72,22 @@ async def start(page: Shown, schedule_id: Named) -> Response:
     return page.done(to, "The backfill has begun.")
 
 
+@routes.page("/schedules/{schedule_id}/backfills", Scope.READ)
+async def list_backfills(page: Shown, schedule_id: Named) -> Response:
+    """The last backfills of a schedule."""
+    schedules = page.access.schedules
+    schedule = await schedules.get(schedule_id)
+    found = await schedules.backfills(schedule_id, limit=NEWEST + 1)
+    return page.render(
+        "backfill/list.html",
+        schedule=schedule,
+        found=found[:NEWEST],
+        more=len(found) > NEWEST,
+        zone=_zone(schedule),
+        until_of=backfills.until,
+    )
+
+
 @routes.page("/schedules/{schedule_id}/backfills/{backfill_id}", Scope.READ)
 async def show_progress(
     page: Shown,
@@ -92,6 +111,8 @@ async def show_progress(
         zone=_zone(schedule),
         to_go=backfills.to_go(found),
         shares=backfills.shares(found),
+        until=backfills.until(found),
+        stopped=await _is_stopped(page, found),
     )
 
 
@@ -107,6 +128,16 @@ async def cancel(page: Shown, schedule_id: Named, backfill_id: Named) -> Respons
     """Stop a backfill: what waits is skipped, what runs goes on."""
     await api.cancel_backfill(page.known, schedule_id, backfill_id)
     return page.done(page.url("schedules", schedule_id, "backfills", backfill_id), "The backfill is stopped.")
+
+
+async def _is_stopped(page: Page, found: BackfillView) -> bool:
+    """Whether a backfill was ended before it had handed over its times, or while some of them waited."""
+    if not found.done or found.started + found.skipped + found.missed < found.times:
+        return found.done
+    if not found.skipped:
+        return False
+    last = await page.access.schedules.backfill_times(found.schedule, found.id, fate=Fate.SKIPPED, limit=1)
+    return any(each.reason is Reason.BACKFILL_CANCELED for each in last.occurrences)
 
 
 def _zone(schedule: ScheduleDescription) -> Any:
