@@ -204,11 +204,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, demonstration(Path(folder)) as server:
         for browser in chromium():
             tour = Tour(server, browser, asked.pictures)
-            tour.follow_backfills()
             tour.crawl()
             for dark, zone in zip((False, True, False), ZONES, strict=True):
                 tour.look(dark=dark, width=WIDTHS[0] if zone != "UTC" else WIDTHS[1], zone=zone)
             tour.look(dark=False, width=WIDTHS[1], zone="UTC", forced=True)
+            tour.follow_backfills()  # the last: it leaves runs behind
     unseen = sorted(tour.names() - tour.seen.keys())
     for fault in tour.faults:
         print(fault)
