@@ -106,6 +106,8 @@ def fill(app: App, pools: int) -> None:
     app.scheduler.run_after(0, "shop.tally", n=1)
     app.scheduler.using(key="key").run_after(timedelta(hours=1), "shop.tally", n=1)
     app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("shop.tally").args(n=1))
+    for n in range(pools):
+        app.tenants.set(f"customer{n}", jobs=10)
     app.views.create("jobs", "mine", {"state": "failed"})
 
 
@@ -121,6 +123,7 @@ def test_a_list_costs_few_statements_however_many_pools_there_are(
     found = costs(shop(open_app, pools), monkeypatch)
 
     assert {path: names for path, names in found.items() if not 0 < len(names) <= MOST} == {}
+    assert len(found["settings?view=tenants"]) == 7
     assert (len(found["pools"]), len(found["/t/acme/pools"])) == (7, 5)
 
 

@@ -230,8 +230,10 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_documents": ({"rows": '[{"tenant":"default","id":"t_1"}]'}, {"documents_pkey"}),
     "delete_index_entries": ({"rows": "[]"}, {"index_entries_pkey"}),
 }
+USED: Final = {"tenants": json.dumps(["default", "t1"]), "most": 10}
 ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
     **UPCOMING,
+    "tenant_usage": (USED, {"jobs_by_name", "schedules_in_order"}),
     "ready_heads": (
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},
         {"jobs_ready", "jobs_pkey"},
@@ -474,6 +476,17 @@ def test_postgresql_finds_what_runs_among_what_runs(postgres_store: Store, name:
     [scan] = [node for node in nodes(plan) if node.get("Relation Name") == "jobs"]
     assert scan["Index Name"] == "jobs_running"
     assert scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0) == RUNNING
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_what_tenants_use_is_read_from_indexes_and_changes_of_counts_once(postgres_store: Store, mode: str) -> None:
+    plan = list(nodes(postgres_plan(postgres_store, "tenant_usage", USED, mode=mode, run=True)))
+
+    read = {node["Index Name"] for node in plan if "Index Name" in node}
+    assert read - {"job_counts_pkey"} == {"jobs_by_name", "schedules_in_order"}
+    scans = [(node["Relation Name"], node["Actual Loops"]) for node in plan if node["Node Type"] == "Seq Scan"]
+    assert set(scans) <= {("job_count_changes", 1), ("job_counts", 2)}, scans
 
 
 PAID: Final = {"attribute": "stage", "attribute_value": '"paid"', "others": '["customer=7"]'}

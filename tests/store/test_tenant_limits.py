@@ -59,7 +59,7 @@ def test_what_a_tenant_uses_is_counted(store: Store) -> None:
     insert(store, *(new_job(n, tenant=ACME, args='{"n": 1}') for n in range(4)), new_job(9, tenant=BOLT))
     claim(store, limit=2, tenant=ACME)
 
-    usage = store.read(lambda tx: tx.tenant_usage(ACME, counted_max=10))
+    usage = store.read(lambda tx: tx.tenant_usage([ACME, BOLT], counted_max=10))[ACME]
 
     assert (usage.running, usage.jobs, usage.argument_bytes, usage.schedules) == (2, 4, 4 * len('{"n": 1}'), 0)
     assert store.read(lambda tx: tx.running_jobs([ACME, BOLT])) == {ACME: 2}

@@ -6,7 +6,7 @@
 Limits are kept in the database, so they hold for all workers and programs. A first limit is heard of within a second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict, Unpack
 
@@ -42,7 +42,7 @@ class TenantOperations:
     def get(self, name: str) -> Work[TenantView]:
         """A tenant's limits, and what it uses just now. Raises InvalidTenant."""
         tenant = tenant_named(name)
-        return lambda transaction: _view(transaction, tenant, transaction.get_tenant_limits(tenant))
+        return lambda transaction: _views(transaction, [(tenant, transaction.get_tenant_limits(tenant))])[0]
 
     def list(self, *, first: str = "", limit: int = 100) -> Work[list[TenantView]]:
         """Tenants with limits, by name, from `first` on; at most `limit`, up to 10,000. Others are not listed."""
@@ -51,7 +51,7 @@ class TenantOperations:
 
         def work(transaction: Transaction) -> list[TenantView]:
             found = transaction.list_tenant_limits(first=TenantId(first), limit=limit)
-            return [_view(transaction, tenant, limits) for tenant, limits in found]
+            return _views(transaction, found)
 
         return work
 
@@ -78,7 +78,7 @@ class TenantOperations:
             changed = replace(transaction.get_tenant_limits(tenant), **changes)
             transaction.save_tenant_limits(tenant, changed)
             self.on_change()
-            return _view(transaction, tenant, changed)
+            return _views(transaction, [(tenant, changed)])[0]
 
         return work
 
@@ -99,6 +99,6 @@ class AsyncTenants(Awaited[TenantOperations], _TenantSurface):
     """`app.aio.tenants`: as `Tenants`, and every call is awaited."""
 
 
-def _view(transaction: Transaction, tenant: TenantId, limits: TenantLimits) -> TenantView:
-    usage = transaction.tenant_usage(tenant, counted_max=COUNTED_MAX)
-    return TenantView(tenant=tenant, limits=limits, usage=usage)
+def _views(transaction: Transaction, found: Sequence[tuple[TenantId, TenantLimits]]) -> list[TenantView]:
+    usage = transaction.tenant_usage([tenant for tenant, _ in found], counted_max=COUNTED_MAX)
+    return [TenantView(tenant=tenant, limits=limits, usage=usage[tenant]) for tenant, limits in found]

@@ -26,8 +26,8 @@ class Tenants(Protocol):
         """Replace a tenant's limits; empty ones remove them."""
         ...
 
-    def tenant_usage(self, tenant: TenantId, *, counted_max: int) -> TenantUsage:
-        """What a tenant uses. Schedules are counted up to `counted_max`."""
+    def tenant_usage(self, tenants: Collection[TenantId], *, counted_max: int) -> dict[TenantId, TenantUsage]:
+        """What each tenant uses. Schedules are counted up to `counted_max`."""
         ...
 
     def unfinished_jobs(self, tenant: TenantId) -> int:

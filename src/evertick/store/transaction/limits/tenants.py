@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from evertick.base.ids import TenantId
 from evertick.base.records.tenants import StartLimit, TenantLimits, TenantUsage
@@ -29,13 +30,17 @@ class SqlTenants(Driver):
         else:
             self._run("save_tenant_limits", {"tenant": tenant, **asdict(limits)})
 
-    def tenant_usage(self, tenant: TenantId, *, counted_max: int) -> TenantUsage:
-        return TenantUsage(
-            running=self.running_jobs([tenant])[tenant],
-            jobs=self.unfinished_jobs(tenant),
-            argument_bytes=self.argument_bytes(tenant),
-            schedules=self.count_schedules(tenant, limit=counted_max),
-        )
+    def tenant_usage(self, tenants: Collection[TenantId], *, counted_max: int) -> dict[TenantId, TenantUsage]:
+        if not tenants:
+            return {}
+        running = self.running_jobs(tenants)
+        rows = self._fetch("tenant_usage", _named(tenants) | {"most": counted_max})
+        return {
+            tenant: TenantUsage(
+                running=running[tenant], jobs=int(jobs), argument_bytes=int(size), schedules=int(schedules)
+            )
+            for tenant, jobs, size, schedules in rows
+        }
 
     def unfinished_jobs(self, tenant: TenantId) -> int:
         return int(self._fetch("unfinished_jobs", {"tenant": tenant})[0][0])
@@ -68,5 +73,5 @@ def _limits(row: Row) -> TenantLimits:
     return TenantLimits(running=row[1], starts_per_minute=row[2], jobs=row[3], argument_bytes=row[4], schedules=row[5])
 
 
-def _named(tenants: Collection[TenantId]) -> dict[str, str]:
+def _named(tenants: Collection[TenantId]) -> dict[str, Any]:
     return {"tenants": json.dumps(sorted(tenants))}
