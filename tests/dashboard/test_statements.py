@@ -51,6 +51,11 @@ PAGES: Final = (
     "workflows",
     "workflows?workflow=shop.fulfil",
     "workflows?q=a",
+    "workflows?tab=failed",
+    "schedules/hourly/backfills",
+    "workflows?attribute=customer%3Dada",
+    "logs?level=warning",
+    "audit?actor=root",
     "workflow-types",
     "search?q=hour",
 )
