@@ -2,11 +2,14 @@
 
 import json
 import re
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.store.open import open_settled
 from tests.cli.programs import evertick
 
 pytestmark = pytest.mark.processes
@@ -136,6 +139,19 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
     assert json.loads(again.out) == {"job_id": job_id, "due_at": job["due_at"]}
 
 
+def test_a_job_is_given_options(types: Path) -> None:
+    options = ("--limit-key", "ada", "--priority", "5", "--retry", '{"attempts": 3, "first": "1s"}')
+    job_id = evertick(types, "run", "app.count", "--after", "1h", *options).out.strip()
+
+    job = json.loads(evertick(types, "job", "get", job_id, "-o", "json").out)
+    assert (job["limit_key"], job["priority"]) == ("ada", 5)
+    with closing(open_settled(f"sqlite:///{types}/.evertick/types.db")) as store:
+        found = store.read(lambda tx: tx.get_job(job_id, tenant=DEFAULT_TENANT))
+    assert found is not None
+    assert found.retry is not None
+    assert (found.retry.value.attempts_max, found.retry.value.first_ms) == (3, 1_000)
+
+
 def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     midnight = now.replace(hour=0, minute=0, second=0)
@@ -170,6 +186,10 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--at", "some day"], 2, "is not a date or time"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
+        (["app.echo", "--limit-key", "ada"], 2, "--limit-key is for a scheduled job; give --after or --at"),
+        (["app.echo", "--priority", "5"], 2, "--priority is for a scheduled job"),
+        (["app.echo", "--after", "1s", "--priority", "5000"], 2, "priority= is a whole number from"),
+        (["app.echo", "--after", "1s", "--retry", "many"], 2, "--retry: not JSON"),
         (["app.onboard", "text=a b"], 2, "a workflow; start it: evertick workflow start app.onboard 'text=a b'\n"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
         (["app.strange", "--idempotency-key", "k"], 2, "is not a mutation"),

@@ -66,6 +66,19 @@ def test_the_status_is_watched_too(folder: Path, start: Start) -> None:
     assert watch.end() == 130
 
 
+def test_pools_are_watched_too(folder: Path, start: Start) -> None:
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
+    evertick(folder, "pool", "set", "mail", "--running", "3")
+    watch = start("pool", "list", "--watch", "--fields", "pool,state")
+    watch.wait_for(r"mail\tactive")
+
+    evertick(folder, "pool", "pause", "mail", "--reason", "down")
+
+    watch.wait_for(r"mail\tpaused")
+    watch.send(signal.SIGINT)
+    assert watch.end() == 130
+
+
 @pytest.mark.parametrize(
     ("words", "reader"),
     [

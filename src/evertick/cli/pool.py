@@ -10,6 +10,7 @@ from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.reasons import asked_for, reason_option
+from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.tenant import changes_of, limit_options
 
 if TYPE_CHECKING:
@@ -41,17 +42,22 @@ def pool() -> None:
 
 
 @pool.command("list")
+@watch_option
 @source_options
 @row_options
-def list_pools(db: str | None, out: OutputOptions) -> None:
+def list_pools(db: str | None, out: OutputOptions) -> int:
     """List pools: of each, the jobs that run and those that are due and wait, with their limits."""
     from evertick.api.pools import PoolView
 
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
-        found = fleet.pools.list()
-        moment = out.moments(fleet.now)
-    out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
+
+        def write() -> None:
+            found = fleet.pools.list()
+            moment = out.moments(fleet.now)
+            out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
+
+        return refreshed(fleet.store if fleet.is_local else None, out, write)
 
 
 def _add(operation: str, words: str) -> None:

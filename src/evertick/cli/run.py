@@ -68,6 +68,17 @@ class RunFlags(CallFlags):
     key: str | None = flag(
         "--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key."
     )
+    limit_key: str | None = flag(
+        "--limit-key", metavar="KEY", help="With --after or --at: whom the job is for, where a pool has limits by key."
+    )
+    priority: int | None = flag(
+        "--priority", metavar="N", help="With --after or --at: ready jobs of a higher one run first; 0 unless given."
+    )
+    retry: str | None = flag(
+        "--retry",
+        metavar="N|JSON",
+        help="With --after or --at: attempts in all, or attempts, first, factor, cap, jitter.",
+    )
     idempotency_key: str | None = flag(
         "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
     )
@@ -82,12 +93,23 @@ class RunFlags(CallFlags):
         """Whether the call is scheduled instead of made now."""
         return self.after is not None or self.at is not None
 
+    def of_job(self) -> dict[str, Any]:
+        """The options of a scheduled job that are given. Raises InvalidArguments, Misuse."""
+        from evertick.cli.schedule.flags import retry_of
+
+        retry = None if self.retry is None else retry_of(self.retry)
+        found = {"key": self.key, "limit_key": self.limit_key, "priority": self.priority, "retry": retry}
+        return {name: value for name, value in found.items() if value is not None}
+
     def check(self) -> None:
         """Raise UsageError for options that contradict each other."""
         if self.after is not None and self.at is not None:
             raise click.UsageError("--after and --at name two times; give one")
         if self.key is not None and not self.is_scheduled:
             raise click.UsageError("--key names a scheduled job; give --after or --at, or use --idempotency-key")
+        if not self.is_scheduled and (given := self.of_job()):
+            name = next(iter(given)).replace("_", "-")
+            raise click.UsageError(f"--{name} is for a scheduled job; give --after or --at")
         if self.idempotency_key is not None and self.is_scheduled:
             raise click.UsageError("--idempotency-key is for a call made now; a scheduled job takes --key")
 
@@ -222,9 +244,7 @@ def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str,
 def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> str:
     """Schedule the call; returns the job's id."""
     args, kwargs = call
-    scheduler = app.tenant(chosen_tenant()).scheduler
-    if flags.key is not None:
-        scheduler = scheduler.using(key=flags.key)
+    scheduler = app.tenant(chosen_tenant()).scheduler.using(**flags.of_job())
     if flags.after is not None:
         return scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, *args, **kwargs)
     return scheduler.run_at(_moment(flags.at or "", app.environment.clock.now()), function, *args, **kwargs)
@@ -264,7 +284,7 @@ def _on_server(server: Server, function: str, args: dict[str, Any], flags: RunFl
     with open_client(server, named_tenant()) as opened:
         client: Any = opened  # functions are known by their names alone, so their types are not
         if flags.is_scheduled:
-            scheduler = client.scheduler if flags.key is None else client.scheduler.using(key=flags.key)
+            scheduler = client.scheduler.using(**flags.of_job())
             if flags.after is not None:
                 job_id = scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, **args)
             else:

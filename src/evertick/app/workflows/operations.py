@@ -70,7 +70,10 @@ class WorkflowOperations:
         """Start a run with these arguments; returns its id. Raises WorkflowInactive."""
         call = self.job_builder.call(workflow, args, dict(kwargs))
         if not isinstance(call.function, Workflow):
-            raise Misuse(f"{call.function.name} is no workflow; schedule it with scheduler.run_after(0, ...)")
+            name = call.function.name
+            raise Misuse(
+                f"{name} is no workflow; schedule it: scheduler.run_after(0, ...), or `evertick run {name} --after 0s`"
+            )
 
         def work(transaction: Transaction) -> JobId:
             return self._place(transaction, call)
