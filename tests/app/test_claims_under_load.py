@@ -11,7 +11,9 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.errors import Misuse
+from evertick.engine.jobs import claims, tenant_fairness
 from evertick.engine.jobs.claims import BYTES_MAX
+from evertick.engine.jobs.mutations import loop
 from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
 from evertick.store.contract.store import Isolation
@@ -122,6 +124,40 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
     assert waited  # more than once if its commit met a conflict, which runs it again
     assert all(waited)
     assert counts["batches_set_aside"] >= 1
+
+
+@pytest.mark.postgres
+def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SLOW_S", 60)  # no batch is set aside
+    monkeypatch.setattr(tenant_fairness, "KEPT_MS", 60_000)
+    monkeypatch.setattr(claims, "NEW_HEADS_EVERY_MS", 0)
+    app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout_ms=60_000))
+    begun, small_ran = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    @app.mutation
+    def bulk(ctx: MutationCtx, number: int) -> None:
+        if number == 20:
+            begun.set()
+            waited.append(small_ran.wait(20))
+
+    @app.mutation
+    def few(ctx: MutationCtx) -> None:
+        if begun.is_set():
+            small_ran.set()
+
+    app.migrate()
+    app.scheduler.run_after_many(0, [bulk.args(number) for number in range(60)])
+    app.tenant("small").scheduler.run_after(0, few)
+    with app.running():
+        assert begun.wait(50)
+        app.tenant("small").scheduler.run_after(0, few)
+        until(lambda: app.counters.snapshot().get("jobs_success") == 62)
+    app.close()
+
+    assert waited[0]
 
 
 def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -45,7 +45,7 @@ LABELS: Final = {
     "ActionLoop._claim_and_start": "actions.claim",
     "give_back": "give_back",
     "ActionEnds.round": "actions.end",
-    "Claims.lost": "claims.lost",
+    "find_lost": "claims.lost",
     "ActionLogs._store": "actions.log",
     "Reaper.round": "reaper",
     "Pruner.round": "pruner",

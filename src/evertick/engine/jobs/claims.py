@@ -7,8 +7,8 @@ head.
 
 On PostgreSQL a look is used for `LOOK_KEPT_MS` by the loop that fills batches: each head goes on from the rank to which
 it was claimed, because the entries of claimed jobs stay in the index until the next VACUUM. When something was
-scheduled meanwhile and the heads are few, a claim looks for tenants and queues beside them. A more urgent job behind
-one of the heads is seen later.
+scheduled meanwhile and the heads are few, a claim looks for tenants and queues beside them: *newcomers*, which may also
+be claimed alone. A more urgent job behind one of the heads is seen later.
 
 Before a look, or when it finds nothing, jobs whose time has come are made ready.
 
@@ -20,7 +20,6 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,18 +27,17 @@ from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
-from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
+from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
+from evertick.engine.jobs.lost_claims import Attempt, find_lost
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.store.contract.claims import START, Head, Suspect
 from evertick.store.contract.store import Isolation, Transaction
-
-_logger: Final = logging.getLogger("evertick.engine")
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 """Arguments that one loop of a worker holds at most, in bytes."""
@@ -52,7 +50,8 @@ LOOK_KEPT_MS: Final = 200
 KNOWN_HEADS_MAX: Final = 16
 """Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
 NEW_HEADS_EVERY_MS: Final = 25
-"""The least time between two such looks: beside functions that run, a statement can take several milliseconds."""
+"""The least time from such a look that found none to the next: beside functions that run, a statement can take several
+milliseconds."""
 GUESSED_HEADS_MAX: Final = 4
 """After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
 PROMOTED_MAX: Final = 1_000
@@ -65,8 +64,6 @@ SUSPECTS_MAX: Final = 100
 """Suspects looked at when one is wanted."""
 SERVED_MAX: Final = 10_000
 """Tenants of which a loop remembers when it last claimed from them."""
-Attempt = tuple[JobId, int]
-"""A job under one of its claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +160,13 @@ class Claims:
         self._after = START
         self._left: list[Head] = []
         """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
+        self._recent: list[Head] = []
+        """Heads of the last newcomers, if they were few: of those that left no job ready."""
         self._looked_at = LONG_AGO
-        self._heard = False
-        self._found_at = LONG_AGO
+        self.heard = False
+        """Whether something was scheduled since the last search for newcomers."""
+        self._searched_at = LONG_AGO
+        """When newcomers were searched for in vain."""
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
         self._may_guess = False
@@ -188,7 +189,26 @@ class Claims:
 
     def hear(self) -> None:
         """Something was scheduled: tenants that the last look did not find may have jobs."""
-        self._heard = True
+        self.heard = True
+
+    def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+        """Claim ready jobs of tenants and queues that the last look did not find, while it is kept.
+
+        Those that came last are tried first, which saves the search. Others may be left: call it again after these.
+        """
+        known, claims = self._left, list[Claim]()
+        if known and self.heard and not self._keys.hold_back:
+            claims = self._take(transaction, worker_id, self._recent, room, now)
+            if claims:
+                self.heard = False
+            else:
+                self._left = known
+                claims = self._take(transaction, worker_id, self._new_heads(transaction, now), room, now)
+            if claims:
+                left = {head[:2] for head in self._left}
+                self._recent = [head for head in self._last if head[:2] not in left]
+            self._left = [*known, *self._left]
+        return Claimed(claims, now, suspect_is_due=None)
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim ready jobs, as many as there is room for."""
@@ -231,12 +251,13 @@ class Claims:
     def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
         """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
         known = len(self._left) + len(self._served.others)
-        if not self._heard or known > KNOWN_HEADS_MAX or 0 <= now - self._found_at < NEW_HEADS_EVERY_MS:
+        if not self.heard or known > KNOWN_HEADS_MAX or 0 <= now - self._searched_at < NEW_HEADS_EVERY_MS:
             return []
-        self._heard, self._found_at = False, now
+        self.heard, self._searched_at = False, now
         found = transaction.new_heads(self._left, others=self._served.others)
         heads = self._served.among(transaction, found)
         if heads:
+            self._searched_at = LONG_AGO
             self._limits.look(transaction, [*self._left, *heads])
         return heads
 
@@ -253,7 +274,7 @@ class Claims:
             again = self._read(transaction, START, wanted - len(heads))
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
-        self._looked_at = now
+        self._looked_at, self._recent = now, []
         self._limits.look(transaction, [*heads, *self._last])  # a guess may claim behind the last ones
         return heads
 
@@ -361,26 +382,13 @@ class Claims:
 
         `known` must be what ran before the look began: a job that ends meanwhile is still among it.
         """
-        now = self._deps.clock.now()
-        settings = self._deps.settings
+        now, settings = self._deps.clock.now(), self._deps.settings
         # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
         if 0 <= now - self._compared_at < settings.lease_ms:
             return []
         limit = settings.batch + settings.action_slots + len(known)
-
-        def unknown(transaction: Transaction) -> list[Claim]:
-            held = transaction.held_jobs(worker_id, limit=limit)
-            return [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
-
-        def confirmed(transaction: Transaction) -> list[Claim]:
-            transaction.confirm()
-            return unknown(transaction)
-
-        found = await self._deps.executors.read(unknown)
-        if found:  # what a read says of an old primary is no reason to call a function
-            found = await self._deps.executors.write(confirmed, isolation=Isolation.READ_COMMITTED)
+        found = await find_lost(self._deps.executors, worker_id, self._kind, known, limit=limit)
         self._compared_at = now
         if found:
             self._deps.counters.add("claims_found", len(found))
-            _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
         return found

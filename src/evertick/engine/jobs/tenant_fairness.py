@@ -105,14 +105,14 @@ class BatchSize:
 
     def jobs(self, now: Instant) -> int:
         """How many jobs to claim."""
-        return max(1, self._full // SHARE) if self._is_small(now) else self._full
+        return max(1, self._full // SHARE) if self.is_small(now) else self._full
 
     def is_filled(self, claims: Sequence[Claim], now: Instant) -> bool:
         """Whether more jobs than those of a large batch may be due, so that it is worth claiming ahead.
 
         A small batch is not: what is claimed ahead would delay what is new.
         """
-        return len(claims) == self._full and not self._is_small(now)
+        return len(claims) == self._full and not self.is_small(now)
 
     def note(self, claims: Sequence[Claim], now: Instant) -> None:
         """See from a claim whether a tenant has many due jobs, and others few.
@@ -123,5 +123,6 @@ class BatchSize:
         if len(shares) > 1 and max(shares) >= max(2, self._full // LARGE) and min(shares) * 2 < max(shares):
             self._small_until = Instant(now + KEPT_MS)
 
-    def _is_small(self, now: Instant) -> bool:
+    def is_small(self, now: Instant) -> bool:
+        """Whether tenants with few jobs were served beside one with many just now."""
         return self._small_until - KEPT_MS <= now < self._small_until

@@ -3,7 +3,8 @@
 The claim of a batch need not reach the disk: a claim that a crash forgets is a job that is still pending.
 
 Batches run one after another, because those that run at a time conflict. But on PostgreSQL one that takes longer than
-`SLOW_S` is set aside, and others run beside it: so a slow mutation delays only its own batch.
+`SLOW_S` is set aside, and others run beside it: so a slow mutation delays only its own batch. And while tenants with
+few jobs are served beside one with many, their new jobs do not wait for its batch: they run beside it.
 
 When a worker dies, everything it held counts a crash. So a mutation that has seen too many die (a *suspect*) runs
 alone: no other is held, and no action runs in this process. The action loop starts nothing new while one waits, so it
@@ -11,10 +12,12 @@ waits at most for the actions that already run, and the other mutations go on me
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
@@ -57,13 +60,16 @@ class MutationLoop(Loop):
         self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
         self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
-        """Slow batches that run on beside the others."""
+        """Batches that run beside the others: slow ones, and those of newcomers."""
         self._suspect_waits = False
         self._size = BatchSize(deps.settings.batch)
+        self._news = asyncio.Event()
+        """While a batch runs: it has ended, or what was scheduled meanwhile may be claimed."""
 
     def poke(self) -> None:
         """Look again at once, for new tenants too."""
         self._claims.hear()
+        self._news.set()
         super().poke()
 
     async def run(self) -> None:
@@ -107,7 +113,7 @@ class MutationLoop(Loop):
         """Claim due mutations and run them, a few batches while they are full; returns the last claim."""
         heard: list[Claimed] = []
         task = asyncio.create_task(self._claim_and_run(worker_id, heard), name=self.name)
-        if not await self._ended_soon(task, heard):
+        if not await self._ended_soon(task, heard, may_claim=True):
             self._set_aside(task, heard[0].claims)
             return heard[0]
         claimed, has_run = task.result()
@@ -119,6 +125,7 @@ class MutationLoop(Loop):
         Returns the claim and whether the batch has run. It is put into `heard` when the batch begins: one that is set
         aside earlier would never run.
         """
+        loop = asyncio.get_running_loop()
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
             self._size.note(claimed.claims, self._deps.clock.now())
@@ -128,6 +135,8 @@ class MutationLoop(Loop):
             if self._batches.reads_before(batch):
                 return None
             heard.append(claimed)
+            if self._claims.heard:  # what was scheduled during the claim
+                loop.call_soon_threadsafe(self._news.set)
             return self._batches.work(batch)
 
         with self._claims.watching():
@@ -149,7 +158,7 @@ class MutationLoop(Loop):
                 break
             ahead = asyncio.create_task(self._claim(worker_id, claimed.claims))
             try:
-                await self._run(claimed.claims, worker_id)
+                await self._run(claimed.claims, worker_id, may_claim=False)
             except BaseException:
                 ahead.cancel()
                 raise
@@ -164,45 +173,74 @@ class MutationLoop(Loop):
         """Whether to claim the next batch while this one runs: it is full, and batches are run in time."""
         if self._deps.store.single_engine or not self._batches.last_batch_complete:
             return False
-        # Under an identity whose lease was lost, whatever is claimed is taken away at once, and counts a crash.
-        may_claim = not self.stopping and worker_id == self._worker_id()
-        return may_claim and self._size.is_filled(claimed.claims, self._deps.clock.now())
+        return self._may_claim(worker_id) and self._size.is_filled(claimed.claims, self._deps.clock.now())
 
-    async def _claim(self, worker_id: WorkerId, runs: list[Claim]) -> Claimed:
+    def _may_claim(self, worker_id: WorkerId) -> bool:
+        """Under an identity whose lease was lost, whatever is claimed is taken away at once, and counts a crash."""
+        return not self.stopping and worker_id == self._worker_id()
+
+    async def _claim(self, worker_id: WorkerId, runs: list[Claim], *, newcomers: bool = False) -> Claimed:
         with self._claims.watching():
-            work, isolation = self._claim_work(worker_id, runs), self._claims.isolation(Isolation.RELAXED)
-            return await self._deps.executors.write(work, isolation=isolation)
+            work = self._claim_work(worker_id, runs, newcomers=newcomers)
+            return await self._deps.executors.write(work, isolation=self._claims.isolation(Isolation.RELAXED))
 
-    def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = ()) -> Work[Claimed]:
+    def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = (), *, newcomers: bool = False) -> Work[Claimed]:
         """Claim a batch beside the claims `runs` and what was set aside."""
         clock, held = self._deps.clock, [*runs, *self._held_aside]
         size = sum(size_of(claim.args) for claim in held)
         room = Room(jobs=self._size.jobs(clock.now()), bytes=BYTES_MAX - size)
-        return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=room)
+        claim = self._claims.newcomers if newcomers else self._claims.due
+        return lambda transaction: claim(transaction, worker_id, now=clock.now(), room=room)
 
-    # -- slow batches
+    # -- batches beside others
 
-    async def _run(self, claims: list[Claim], worker_id: WorkerId) -> None:
+    async def _run(self, claims: list[Claim], worker_id: WorkerId, *, may_claim: bool = True) -> None:
         """Run claims; if that takes long, they run on beside the next ones."""
         if not claims:
             return
         task = asyncio.create_task(self._batches.run(claims, worker_id), name=self.name)
-        if await self._ended_soon(task, claims):
+        if await self._ended_soon(task, [Claimed(claims, None)], may_claim=may_claim):
             task.result()
         else:
             self._set_aside(task, claims)
 
-    async def _ended_soon(self, task: asyncio.Task[Any], heard: Collection[object]) -> bool:
-        """Wait for a batch; False if it is slow and may be set aside: once it was `heard` of."""
+    async def _ended_soon(self, task: asyncio.Task[Any], heard: Sequence[Claimed], *, may_claim: bool) -> bool:
+        """Wait for a batch; False if it is slow and may be set aside: once it was `heard` of.
+
+        Newcomers run beside it from then on, if they may be claimed: no other claim is under way.
+        """
+        time = asyncio.get_running_loop().time
+        began_at = time()
+        task.add_done_callback(lambda _: self._news.set())
         try:
             while not task.done():
-                await asyncio.wait([task], timeout=SLOW_S)
-                if heard and not task.done() and self._may_set_aside:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SLOW_S):
+                        await self._news.wait()
+                self._news.clear()
+                if heard and may_claim and not task.done():
+                    await self._run_newcomers(heard[0].claims)
+                if heard and not task.done() and self._may_set_aside and time() - began_at >= SLOW_S:
                     return False
         except BaseException:
             task.cancel()
             raise
         return True
+
+    async def _run_newcomers(self, runs: list[Claim]) -> None:
+        """Claim what was scheduled beside a large tenant's jobs while its batch `runs`, and run it at once."""
+        worker_id, now = self._worker_id(), self._deps.clock.now()
+        if not (self._claims.heard and self._may_set_aside and self._size.is_small(now)):
+            return
+        if worker_id is None or not self._may_claim(worker_id):
+            return
+        try:
+            claims = (await self._claim(worker_id, runs, newcomers=True)).claims
+        except (Unavailable, Conflict):
+            return  # the next claim looks for what this one took
+        if claims:
+            self._size.note([*runs, *claims], now)
+            self._run_beside(asyncio.create_task(self._batches.run(claims, worker_id), name=self.name), claims)
 
     @property
     def _may_set_aside(self) -> bool:
@@ -216,6 +254,9 @@ class MutationLoop(Loop):
 
     def _set_aside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
         self._deps.counters.add("batches_set_aside")
+        self._run_beside(task, claims)
+
+    def _run_beside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
         self._aside[task] = claims
         task.add_done_callback(lambda _: self.poke())
 
