@@ -97,6 +97,9 @@ def test_a_batch_is_smaller_while_tenants_with_few_jobs_wait_beside_one_with_man
 
     assert size.jobs(begin) == (16 if is_small else 64)
     assert size.is_filled(claims(a=64), begin) is not is_small
+    smaller = BatchSize(64, share=8)
+    smaller.note(claims(**claimed), begin)
+    assert smaller.jobs(begin) == (8 if is_small else 64)
     assert size.jobs(Instant(begin + 1_000)) == 64
     assert size.jobs(Instant(begin - 1)) == 64  # the clock was set back
 

@@ -23,6 +23,8 @@ from evertick.store.contract.claims import Head, Share
 
 SHARE: Final = 4
 """A batch beside others' jobs is so many times smaller."""
+SHARE_BESIDE: Final = 8
+"""The same, where new jobs run beside a batch: they wait for its claim, which is shorter for a smaller one."""
 LARGE: Final = 8
 """A tenant with so great a part of a full batch has many due jobs: an eighth."""
 KEPT_MS: Final = SECOND_MS
@@ -97,15 +99,16 @@ def _by_rank(head: Head) -> tuple[int, int]:
 
 
 class BatchSize:
-    """The size of a worker's next batch. `full` is the setting `batch`."""
+    """The size of a worker's next batch. `full` is the setting `batch`; a small one is a `share`-th of it."""
 
-    def __init__(self, full: int) -> None:
+    def __init__(self, full: int, *, share: int = SHARE) -> None:
         self._full = full
+        self._share = share
         self._small_until = Instant(0)
 
     def jobs(self, now: Instant) -> int:
         """How many jobs to claim."""
-        return max(1, self._full // SHARE) if self.is_small(now) else self._full
+        return max(1, self._full // self._share) if self.is_small(now) else self._full
 
     def is_filled(self, claims: Sequence[Claim], now: Instant) -> bool:
         """Whether more jobs than those of a large batch may be due, so that it is worth claiming ahead.

@@ -27,7 +27,7 @@ from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Claims, Room
 from evertick.engine.jobs.giving_back import give_back
 from evertick.engine.jobs.mutations.batch import Batch, Result
 from evertick.engine.jobs.mutations.recovery import BatchRunner
-from evertick.engine.jobs.tenant_fairness import BatchSize
+from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_BESIDE, BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import Loop
@@ -62,7 +62,7 @@ class MutationLoop(Loop):
         self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
         """Batches that run beside the others: slow ones, and those of newcomers."""
         self._suspect_waits = False
-        self._size = BatchSize(deps.settings.batch)
+        self._size = BatchSize(deps.settings.batch, share=SHARE if deps.store.single_engine else SHARE_BESIDE)
         self._news = asyncio.Event()
         """While a batch runs: it has ended, or what was scheduled meanwhile may be claimed."""
 
