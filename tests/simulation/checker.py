@@ -76,6 +76,10 @@ class Fact:
         return str(self.args.get("spec", {}).get("tag", ""))
 
 
+UNANSWERED: Final = {"unheard", "lost", "unavailable", "outage", "conflict", "forgotten"}
+"""Faults after which a claim can be there that its worker does not know of."""
+
+
 @dataclass(slots=True)
 class Evidence:
     """Everything the checker looks at, read once."""
@@ -106,6 +110,7 @@ def violations(world: World, profile: Profile) -> list[str]:
         company,
         _crowd,
         apart,
+        _found,
     )
     found = [*world.complaints, *evidence.complaints]
     for check in checks:
@@ -435,6 +440,14 @@ def company(e: Evidence) -> Iterator[str]:
 def _crowd(e: Evidence) -> Iterator[str]:
     for claimed, running, most in e.world.rows("select claimed, running, most from crowd"):
         yield f"crowd: with {e.jobs[claimed].tag} {running} jobs of its key ran, {most} may"
+
+
+def _found(e: Evidence) -> Iterator[str]:
+    """Where every transaction replied, no worker holds a job that its loops do not know of."""
+    struck = {fault.kind.partition("/")[0] for fault in e.world.loop.faults.plan}
+    found = e.world.totals()["claims_found"]
+    if found and not struck & UNANSWERED:
+        yield f"found: {found} claims were taken for lost although every transaction had replied"
 
 
 def count_rare_states(e: Evidence) -> None:

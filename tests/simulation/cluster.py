@@ -41,6 +41,8 @@ class Profile:
     clients: int
     roots: int
     poison: bool
+    flood: bool
+    """Whether a small tenant's jobs come beside many of a large one."""
     old_workers: int
     """How many of the workers do not know `newer` until the faults end."""
     batch: int

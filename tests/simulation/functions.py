@@ -21,7 +21,7 @@ Spec = dict[str, Any]
 fail: the first so many attempts raise · children: specs, each with `delay`, and with `key`, `retry` or `tell` (an
 on_complete; `tell_for` are the ends that it is told of) if it shall have one · nested: a spec that is run as a mutation
 inside · cancel: cancel any job ·
-takes: seconds an action takes
+takes: seconds an action takes · late: an action cancels itself, and asks for these specs before it hears of that
 """
 
 
@@ -164,30 +164,43 @@ async def _act(ctx: ActionCtx, spec: Spec) -> str:
     world.call_outside(str(ctx.job_id), ctx.attempt, spec["tag"])
     for number, child in enumerate(spec.get("children", ())):
         await asyncio.sleep(spec.get("takes", 0) / 4)
-        mine = retagged(child, f"{tag}.{number}")
-        world.note(mine["tag"])
-        if child.get("call"):
-            try:
-                await ctx.run_mutation(work, mine)
-            except Planned:
-                world.note(mine["tag"], most=0)
-            else:
-                world.note(mine["tag"], least=1)
-        else:
-            world.acknowledged.add(await schedule(ctx.scheduler, mine))
+        await _ask_for(ctx, retagged(child, f"{tag}.{number}"))
     await asyncio.sleep(spec.get("takes", 0) / 2)
     if spec.get("cancel"):
-        other = world.some_job()
-        if other is not None:
-            try:
-                await ctx.scheduler.cancel(other)
-            except OutcomeUnknown:
-                world.rare["cancel_unknown"] += 1
-            else:
-                world.note_cancel(other, str(ctx.tenant))
+        await _cancel(ctx, world.some_job())
+    if spec.get("late"):
+        await _cancel(ctx, ctx.job_id)
+        for number, child in enumerate(spec["late"]):
+            await _ask_for(ctx, retagged(child, f"{tag}.late{number}"))
     if ctx.attempt <= spec.get("fail", 0):
         raise Planned(tag)
     return tag
+
+
+async def _ask_for(ctx: ActionCtx, spec: Spec) -> None:
+    """Schedule a spec, or call it."""
+    world = Stage.world
+    world.note(spec["tag"])
+    if not spec.get("call"):
+        world.acknowledged.add(await schedule(ctx.scheduler, spec))
+        return
+    try:
+        await ctx.run_mutation(work, spec)
+    except Planned:
+        world.note(spec["tag"], most=0)
+    else:
+        world.note(spec["tag"], least=1)
+
+
+async def _cancel(ctx: ActionCtx, job_id: str | None) -> None:
+    if job_id is None:
+        return
+    try:
+        await ctx.scheduler.cancel(job_id)
+    except OutcomeUnknown:
+        Stage.world.rare["cancel_unknown"] += 1
+    else:
+        Stage.world.note_cancel(job_id, str(ctx.tenant))
 
 
 KINDS: Final = {

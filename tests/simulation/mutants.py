@@ -15,9 +15,11 @@ from evertick.app.execution.runner import Execution
 from evertick.app.scheduling import job_builder, schedulers
 from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.instants import LONG_AGO
 from evertick.base.records.jobs import Completion, FunctionKind, JobState
 from evertick.engine.jobs import actions, claims, completion, key_limits
 from evertick.engine.jobs.mutations import batch, recovery
+from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry
@@ -255,6 +257,20 @@ async def look_without_knowing(self: Any, worker_id: Any, known: Any = ()) -> An
     return await _find_lost(self, worker_id)
 
 
+async def look_each_time(self: Any, worker_id: Any, known: Any = ()) -> Any:
+    self._compared_at = LONG_AGO
+    return await _find_lost(self, worker_id, known)
+
+
+_run_newcomers = MutationLoop._run_newcomers
+
+
+async def run_newcomers_unseen(self: Any, runs: Any) -> None:
+    aside = dict(self._aside)
+    await _run_newcomers(self, runs)
+    self._aside = aside
+
+
 _start_claims = actions.ActionLoop._start
 
 
@@ -395,6 +411,9 @@ MUTANTS: Final = (
     Mutant("running_found_again", "an action that runs is taken for an unheard claim, and begun again",
            both(swap(claims.Claims, "lost", look_without_knowing),
                 swap(actions.ActionLoop, "_start", start_whatever_runs))),
+    Mutant("newcomers_unknown", "what runs beside a large tenant's batch is taken for an unheard claim",
+           both(swap(MutationLoop, "_run_newcomers", run_newcomers_unseen),
+                swap(claims.Claims, "lost", look_each_time))),  # which it does now and then
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
            swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
     Mutant("blamed", "real once: a mutation fails because its claim was forgotten by a crash, and made again",

@@ -44,7 +44,7 @@ TIMELINE_LINES: Final = 40
 RARE_PER_1000_SEEDS: Final = {
     "actions_taken": 20,
     "action_lost_its_worker": 100,
-    "born_canceled": 1,
+    "born_canceled": 20,
     "canceled_after_a_claim": 50,
     "caller_left_unsure": 50,
     "cancel_unknown": 1,
@@ -59,6 +59,7 @@ RARE_PER_1000_SEEDS: Final = {
     "lease_lost_in_an_action": 10,
     "mutation_conflicts": 200,
     "mutations_taken": 50,
+    "newcomers_claimed": 30,
     "outage": 10,
     "outcomes_unknown": 50,
     "poison_acted": 100,

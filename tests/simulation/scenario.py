@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from unittest.mock import patch
 
@@ -24,6 +24,8 @@ from tests.simulation.world import START, World
 TURMOIL_MAX_S: Final = 60.0
 LIVENESS_LEASES: Final = 3
 STEPS_MAX: Final = 100_000
+FLOODS: Final = 0.2
+"""The part of runs with a flood."""
 LIMITS_OF_A_KEY: Final[tuple[tuple[int | None, ...], ...]] = (
     (), (), (1, 1, 1, 8), (2, 2, None), (1, 900, 1, 3, 8), (900, 2, 1, 0, 2, None),
 )  # fmt: skip
@@ -52,7 +54,21 @@ class Report:
 
 
 def profile_of(seed: int) -> Profile:
-    """What kind of run a seed is."""
+    """What kind of run a seed is: some have a flood, small batches and a database that takes its time."""
+    profile, chance = _any_profile(seed), random.Random(f"{seed}/flood")
+    if chance.random() >= FLOODS:
+        return profile
+    return replace(
+        profile,
+        flood=True,
+        workers=chance.choice((1, 2)),
+        batch=chance.choice((8, 16)),
+        latencies=(0.001, chance.choice((0.02, 0.05))),
+        per_key=chance.choice((profile.per_key, ())),
+    )
+
+
+def _any_profile(seed: int) -> Profile:
     chance = random.Random(f"{seed}/profile")
     workers = chance.choice((1, 2, 2, 3, 4))
     rough = chance.choice((0.0, 0.3, 1.0, 1.0, 3.0))
@@ -65,6 +81,7 @@ def profile_of(seed: int) -> Profile:
         clients=chance.choice((1, 1, 2)),
         roots=chance.choice((3, 6, 10, 16)),
         poison=chance.random() < 0.3,
+        flood=False,
         old_workers=chance.choice((0, 0, 0, 1, workers)),
         batch=chance.choice((1, 2, 8, 64, 256)),
         slots=chance.choice((1, 2, 8)),
@@ -129,6 +146,9 @@ async def _scenario(world: World, profile: Profile) -> None:
     to_do = workload.roots(profile.roots)
     if profile.poison:
         to_do.insert(len(to_do) // 2, workload.poison())
+    if profile.flood:
+        third = len(to_do) // 3
+        to_do[third:third] = workload.flood()
     cluster = Cluster(world, profile, to_do)
     cluster.start()
     disturbing = asyncio.create_task(cluster.disturb(TURMOIL_MAX_S), name="disturb")

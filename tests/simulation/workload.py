@@ -3,7 +3,7 @@
 import random
 from typing import Any, Final
 
-from tests.simulation.functions import Spec
+from tests.simulation.functions import Spec, retagged
 
 KINDS_AND_WEIGHTS: Final = (
     ("mutation", 10),
@@ -14,6 +14,7 @@ KINDS_AND_WEIGHTS: Final = (
 )
 DELAYS: Final = (0, 0, 0, 0.05, 0.5, 2.0, 6.0)
 DEPTH_MAX: Final = 3
+FLOOD: Final = 60
 
 
 class Workload:
@@ -71,6 +72,17 @@ class Workload:
                 # As soon as the others that its worker held, so that they meet again.
                 child |= {"retry": 20, "first": 0.001, "takes": self._chance.choice((0, 0.01, 0.3, 0.6))}
         return {"tag": tag, "kind": "mutation", "how": "call", "tenant": "default", "children": children}
+
+    def flood(self) -> list[Spec]:
+        """Many jobs of a large tenant, and small tenants whose jobs come one after another meanwhile."""
+        push: Spec = {"tag": "", "kind": "push", "delay": 1.0}
+        specs: list[Spec] = [{"kind": "mutation", "how": "call", "tenant": "default", "children": [push] * FLOOD}]
+        for tenant in ("red", "blue"):
+            children = [{"tag": "", "kind": "mutation"}] * 12
+            small: Spec = {"kind": "action", "how": "schedule", "tenant": tenant, "children": children}
+            specs.append(small | {"delay": self._chance.choice((0, 0.5)), "takes": self._chance.choice((0.1, 0.3))})
+        self._roots += len(specs)
+        return [retagged(spec, f"t{self._roots - n}") for n, spec in enumerate(specs)]
 
     def simple(self, *, takes: float) -> list[Spec]:
         """A few jobs without any trick; the actions take that many seconds."""
@@ -135,4 +147,7 @@ class Workload:
             spec["fail"] = chance.choice((1, 99))
         if chance.random() < 0.15:
             spec["cancel"] = True
+        if sum(map(ord, tag)) % 9 == 0:  # not drawn, as above
+            born = {"tag": f"{tag}.late", "kind": "mutation"}
+            spec["late"] = [born, {**born, "call": True, "children": [born]}]
         return spec
