@@ -14,7 +14,7 @@ KINDS_AND_WEIGHTS: Final = (
 )
 DELAYS: Final = (0, 0, 0, 0.05, 0.5, 2.0, 6.0)
 DEPTH_MAX: Final = 3
-FLOOD: Final = 60
+FLOOD: Final = 90
 
 
 class Workload:
@@ -75,10 +75,10 @@ class Workload:
 
     def flood(self) -> list[Spec]:
         """Many jobs of a large tenant, and small tenants whose jobs come one after another meanwhile."""
-        push: Spec = {"tag": "", "kind": "push", "delay": 1.0}
-        specs: list[Spec] = [{"kind": "mutation", "how": "call", "tenant": "default", "children": [push] * FLOOD}]
+        many = [{"tag": "", "kind": kind, "delay": 1.0} for kind in ("push", "push", "action")] * (FLOOD // 3)
+        specs: list[Spec] = [{"kind": "mutation", "how": "call", "tenant": "default", "children": many}]
         for tenant in ("red", "blue"):
-            children = [{"tag": "", "kind": "mutation"}] * 12
+            children = [{"tag": "", "kind": "mutation"}, {"tag": "", "kind": "action"}] * 6
             small: Spec = {"kind": "action", "how": "schedule", "tenant": tenant, "children": children}
             specs.append(small | {"delay": self._chance.choice((0, 0.5)), "takes": self._chance.choice((0.1, 0.3))})
         self._roots += len(specs)

@@ -164,6 +164,8 @@ class ActionLoop(Loop):
         """The last attempts that were begun here, BEGUN_MAX of them. Their functions are not called again."""
         self._starting = False
         self._wants_slots = False
+        self._suspect_waits = True
+        """Whether the last look saw a suspect that is due."""
         self._paused_by: set[str] = set()
         self.on_idle: list[Callable[[], object]] = []
         """Called when nothing runs any more and a pause was asked for."""
@@ -173,6 +175,11 @@ class ActionLoop(Loop):
         self.ends = ActionEnds(deps, on_written=self._free)
         self.on_line: Callable[[], object] = lambda: None
         """Called in any thread when a running function has logged a line."""
+
+    def poke(self) -> None:
+        """Look again at once, for new tenants too."""
+        self._claims.hear()
+        super().poke()
 
     @property
     def running(self) -> int:
@@ -230,15 +237,19 @@ class ActionLoop(Loop):
                 isolation=self._claims.isolation(Isolation.EACH),
             )
         await self._start(suspect.claims + claimed.claims, worker_id)
-        return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
+        was_asked = self._suspect_waits
+        if claimed.suspect_is_due is not None:
+            self._suspect_waits = claimed.suspect_is_due
+        asks_next = self._suspect_waits and not was_asked
+        return self._deps.clock.now() if suspect.claims or asks_next else claimed.next_due_at
 
     def _claim(self, transaction: Transaction, worker_id: WorkerId, room: Room) -> tuple[Claimed, Claimed]:
-        """What there is room for; and a suspect, before the others, if none runs."""
+        """What there is room for; and a suspect, before the others, if the last look saw one and none runs."""
         now, suspect = self._deps.clock.now(), Claimed([], None)
-        if not self._runs_suspect:
+        if self._suspect_waits and not self._runs_suspect:
             suspect = self._claims.suspect(transaction, worker_id, now=now)
         room = replace(room, jobs=room.jobs - len(suspect.claims))
-        return self._claims.due(transaction, worker_id, now=now, room=room), suspect
+        return self._claims.newcomers_first(transaction, worker_id, now=now, room=room), suspect
 
     def _room(self) -> Room:
         """The free slots, and what runs of each tenant: a freed slot goes to the tenant that runs least."""
@@ -381,7 +392,7 @@ class ActionLoop(Loop):
 
     def _poke_for_slot(self) -> None:
         if self._wants_slots:
-            self.poke()
+            super().poke()  # a free slot is no new tenant
 
     def _notify_if_idle(self) -> None:
         if self._paused_by and not (self._tasks or self._starting):

@@ -5,10 +5,10 @@ A look reads, for each queue that this worker serves and each tenant with ready 
 where this one ended. The free places are divided among the tenants (`tenant_fairness`), and claimed by rank behind each
 head.
 
-On PostgreSQL a look is used for `LOOK_KEPT_MS` by the loop that fills batches: each head goes on from the rank to which
-it was claimed, because the entries of claimed jobs stay in the index until the next VACUUM. When something was
-scheduled meanwhile and the heads are few, a claim looks for tenants and queues beside them: *newcomers*, which may also
-be claimed alone. A more urgent job behind one of the heads is seen later.
+On PostgreSQL a look is used for `LOOK_KEPT_MS`, so most claims are one statement: each head goes on from its last rank,
+because the entries of claimed jobs stay in the index until the next VACUUM. When something was scheduled meanwhile and
+the heads are few, a claim looks beside them for *newcomers*: other tenants and queues. These are claimed alone where
+that lets them start sooner. A more urgent job behind a head is seen later.
 
 Before a look, or when it finds nothing, jobs whose time has come are made ready.
 
@@ -50,8 +50,7 @@ LOOK_KEPT_MS: Final = 200
 KNOWN_HEADS_MAX: Final = 16
 """Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
 NEW_HEADS_EVERY_MS: Final = 25
-"""The least time from such a look that found none to the next: beside functions that run, a statement can take several
-milliseconds."""
+"""The least time from such a look that found none to the next: a statement can take several milliseconds."""
 GUESSED_HEADS_MAX: Final = 4
 """After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
 PROMOTED_MAX: Final = 1_000
@@ -156,7 +155,7 @@ class Claims:
         self._kind = kind
         runner, every_ms = deps.runner, deps.settings.poll_ms
         self._served = ServedQueues(runner.functions, self._runs, deps.pool_of_queue, learn_every_ms=every_ms)
-        self._keeps_looks = kind is not FunctionKind.ACTION and not deps.store.single_engine
+        self._keeps_looks = not deps.store.single_engine
         self._after = START
         self._left: list[Head] = []
         """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
@@ -165,8 +164,8 @@ class Claims:
         self._looked_at = LONG_AGO
         self.heard = False
         """Whether something was scheduled since the last search for newcomers."""
-        self._searched_at = LONG_AGO
-        """When newcomers were searched for in vain."""
+        self._searched_at = LONG_AGO  # in vain
+        self._took_newcomers = False
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
         self._may_guess = False
@@ -192,23 +191,30 @@ class Claims:
         self.heard = True
 
     def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim ready jobs of tenants and queues that the last look did not find, while it is kept.
+        """Claim ready jobs of tenants and queues that the last look did not find: not all, so call it again after these.
 
-        Those that came last are tried first, which saves the search. Others may be left: call it again after these.
+        Those that came last are tried first, which saves the search.
         """
         known, claims = self._left, list[Claim]()
-        if known and self.heard and not self._keys.hold_back:
+        if known and self.heard and self._keeps_looks and not self._keys.hold_back:
+            self.heard = False
             claims = self._take(transaction, worker_id, self._recent, room, now)
-            if claims:
-                self.heard = False
-            else:
-                self._left = known
+            if not claims:
+                self.heard, self._left = True, known
                 claims = self._take(transaction, worker_id, self._new_heads(transaction, now), room, now)
             if claims:
+                self._deps.counters.add("newcomers_claimed", len(claims))
                 left = {head[:2] for head in self._left}
                 self._recent = [head for head in self._last if head[:2] not in left]
             self._left = [*known, *self._left]
         return Claimed(claims, now, suspect_is_due=None)
+
+    def newcomers_first(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+        """Claim newcomers alone, so that they start sooner; if there are none, or the last were such, what is due."""
+        found = None if self._took_newcomers else self.newcomers(transaction, worker_id, now=now, room=room)
+        self._took_newcomers = found is not None and bool(found.claims)
+        self.heard |= self._took_newcomers  # there may be more
+        return found if found and found.claims else self.due(transaction, worker_id, now=now, room=room)
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim ready jobs, as many as there is room for."""

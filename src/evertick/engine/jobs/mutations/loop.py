@@ -239,7 +239,6 @@ class MutationLoop(Loop):
         except (Unavailable, Conflict):
             return  # the next claim looks for what this one took
         if claims:
-            self._deps.counters.add("newcomers_claimed", len(claims))
             self._size.note([*runs, *claims], now)
             self._run_beside(asyncio.create_task(self._batches.run(claims, worker_id), name=self.name), claims)
 
