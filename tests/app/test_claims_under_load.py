@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from evertick.engine.jobs.mutations import loop
 from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
 from evertick.store.contract.store import Isolation
+from evertick.store.postgres.transaction import PostgresTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -158,6 +160,36 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     app.close()
 
     assert waited[0]
+
+
+@pytest.mark.postgres
+def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "LOOK_KEPT_MS", 60_000)
+    asked: Counter[str] = Counter()
+    for name in ("claim_jobs", "ready_heads", "suspects", "next_waiting_at"):
+        told = getattr(PostgresTransaction, name)
+
+        def counting(self: object, *args: object, name: str = name, told: Any = told, **options: object) -> Any:
+            asked[name] += 1
+            return told(self, *args, **options)
+
+        monkeypatch.setattr(PostgresTransaction, name, counting)
+    app = App("acts", database_url=postgres_url, settings=Settings(action_slots=4))
+
+    @app.action
+    async def act(ctx: ActionCtx) -> None:
+        await asyncio.sleep(0)
+
+    app.migrate()
+    app.scheduler.run_after_many(0, [act.args() for _ in range(200)])
+    with app.running():
+        until(lambda: app.counters.snapshot().get("jobs_success") == 200)
+    app.close()
+
+    assert asked["claim_jobs"] >= 50
+    assert asked["ready_heads"] + asked["suspects"] + asked["next_waiting_at"] < asked["claim_jobs"]
 
 
 def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, JobState, ServedFunction
 from evertick.base.records.pools import PoolLimits
-from evertick.engine.jobs.claims import HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
+from evertick.engine.jobs.claims import HEADS_MAX, KNOWN_HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation, Store, Transaction
@@ -252,6 +252,48 @@ def test_newcomers_are_claimed_alone_beside_what_the_last_look_found(open_postgr
     assert newcomers(8) == []  # it has more than its share, and is no newcomer any more
     assert [job.tenant for job in loop.claim(limit=9, now=at(9)).claims].count("bob") == 3
     assert loop.looks == 1
+
+
+@pytest.mark.postgres
+def test_newcomers_come_first_but_not_twice_in_a_row(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    fill(store, tenants=1, jobs=40)
+    loop, first, ann = ALoop(store), tenant(0), TenantId("ann")
+
+    def claimed() -> list[str]:
+        room = Room(jobs=2)
+        found = store.write(lambda tx: loop._claims.newcomers_first(tx, ANN, now=at(1), room=room))
+        return [job.tenant for job in found.claims]
+
+    assert claimed() == [first, first]
+    insert(store, new_job(900, tenant=ann))
+    loop._claims.hear()
+    assert claimed() == ["ann"]
+    insert(store, new_job(901, tenant=TenantId("bob")), new_job(902, tenant=TenantId("eve")))
+    assert sorted(claimed()) == ["bob", first]
+    loop._claims.hear()
+    assert claimed() == ["eve"]
+    assert claimed() == [first, first]
+
+
+@pytest.mark.postgres
+def test_beside_many_tenants_a_look_finds_a_new_action_at_once(open_postgres: OpenStore) -> None:
+    store, name = open_postgres(), "app.notify"
+    busy = [tenant(number) for number in range(KNOWN_HEADS_MAX + 1)]
+    jobs = [new_job(2 * n + k, tenant=each, name=name) for n, each in enumerate(busy) for k in range(2)]
+    insert(store, *jobs)
+    loop, running = ALoop(store, kind=ACTION), dict.fromkeys(busy, 2) | {TenantId("zoe"): 1}
+
+    def claimed(after_ms: int) -> tuple[list[str], int]:
+        before = loop.looks
+        claims = loop.claim(limit=1, now=at(after_ms), running=running).claims
+        return [job.tenant for job in claims], loop.looks - before
+
+    assert claimed(0) == ([busy[0]], 1)
+    assert claimed(1) == ([busy[1]], 0)
+    insert(store, new_job(900, tenant=TenantId("zoe"), name=name, due_at=at(0)))
+    loop._claims.hear()
+    assert claimed(2) == (["zoe"], 1)
 
 
 @pytest.mark.postgres

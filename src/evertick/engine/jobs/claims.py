@@ -20,19 +20,20 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
-from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, WorkerId, queue_of
+from evertick.base.ids import TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
+from evertick.base.records.jobs import Claim, FunctionKind, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.lost_claims import Attempt, find_lost
+from evertick.engine.jobs.served_queues import ServedQueues
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
@@ -47,7 +48,7 @@ HEADS_MAX: Final = 256
 """Heads read in one look, unless more jobs than that are wanted."""
 LOOK_KEPT_MS: Final = 200
 """How long the heads of a look are used, where looks are kept."""
-KNOWN_HEADS_MAX: Final = 16
+KNOWN_HEADS_MAX: Final = 64
 """Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
 NEW_HEADS_EVERY_MS: Final = 25
 """The least time from such a look that found none to the next: a statement can take several milliseconds."""
@@ -87,66 +88,6 @@ class Room:
     running: Mapping[TenantId, int] = field(default_factory=dict)
 
 
-class ServedQueues:
-    """The queues of one loop: those for which `runs(pool, function)` is true; `functions` are the worker's.
-
-    A loop looks at every queue with ready jobs but those that it knows to be of others. The name of a queue that it
-    meets for the first time is read from one of its jobs. What was learned is forgotten from time to time, because
-    functions may be registered after the worker's start. `pools` is where it notes the pool of each served queue.
-    """
-
-    def __init__(
-        self,
-        functions: Callable[[], Sequence[ServedFunction]],
-        runs: Callable[[str, str], bool],
-        pools: dict[QueueId, str],
-        *,
-        learn_every_ms: int,
-    ) -> None:
-        self._functions = functions
-        self._runs = runs
-        self._learn_every_ms = learn_every_ms
-        self._served: dict[QueueId, bool] = {}
-        self._learned_at = LONG_AGO
-        self._pools = pools
-        self.others: list[QueueId] = []
-        """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
-        passes them by."""
-
-    def forget(self, now: Instant) -> None:
-        """Before a look: after a while, learn anew."""
-        if 0 <= now - self._learned_at < self._learn_every_ms:
-            return
-        self._learned_at = now
-        self._served.clear()
-        self.others.clear()
-        for function in self._functions():
-            for pool in {function.pool, DEFAULT_POOL}:
-                self._learn(queue_of(pool, function.name), pool, function.name)
-
-    def among(self, transaction: Transaction, heads: list[Head]) -> list[Head]:
-        """The heads of served queues. Those of others that were not known are among `others` from now on."""
-        for queue in {head.queue for head in heads} - self._served.keys():
-            named = transaction.queue_name(queue)
-            if named is not None:
-                self._learn(queue, *named)
-        return [head for head in heads if self._served.get(head.queue, False)]
-
-    def serves(self, queue: QueueId, pool: str, name: str) -> bool:
-        """Whether a queue is served, which may be known to have no ready job."""
-        if queue not in self._served:
-            self._learn(queue, pool, name)
-        return self._served[queue]
-
-    def _learn(self, queue: QueueId, pool: str, name: str) -> None:
-        # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
-        self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
-        if self._served[queue]:
-            self._pools[queue] = pool
-        else:
-            self.others.append(queue)
-
-
 class Claims:
     """The claims of one loop: what it takes next, and what it took although the reply said otherwise."""
 
@@ -164,7 +105,8 @@ class Claims:
         self._looked_at = LONG_AGO
         self.heard = False
         """Whether something was scheduled since the last search for newcomers."""
-        self._searched_at = LONG_AGO  # in vain
+        self._searched_at = LONG_AGO
+        """When newcomers were searched for in vain."""
         self._took_newcomers = False
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
@@ -191,7 +133,7 @@ class Claims:
         self.heard = True
 
     def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim ready jobs of tenants and queues that the last look did not find: not all, so call it again after these.
+        """Claim ready jobs of tenants and queues that the last look did not find; call it again for those left.
 
         Those that came last are tried first, which saves the search.
         """
@@ -204,8 +146,7 @@ class Claims:
                 claims = self._take(transaction, worker_id, self._new_heads(transaction, now), room, now)
             if claims:
                 self._deps.counters.add("newcomers_claimed", len(claims))
-                left = {head[:2] for head in self._left}
-                self._recent = [head for head in self._last if head[:2] not in left]
+                self._recent = [head for head in self._last if head[:2] not in {left[:2] for left in self._left}]
             self._left = [*known, *self._left]
         return Claimed(claims, now, suspect_is_due=None)
 
@@ -247,17 +188,23 @@ class Claims:
         """Claim behind the heads of the last look while it is kept; or, once, behind those that had jobs last."""
         if not self._keeps_looks or self._keys.hold_back:
             return []
-        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left:
+        # Beside many heads only a look finds newcomers: of actions at once, mutations would pay for it in each batch.
+        looks = self._kind is FunctionKind.ACTION and self.heard and self._known > KNOWN_HEADS_MAX
+        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not looks:
             return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
         if self._may_guess and self._last:
             self._may_guess = False
             return self._take(transaction, worker_id, self._last, room, now)
         return []
 
+    @property
+    def _known(self) -> int:
+        """How many places a search for newcomers has to pass by."""
+        return len(self._left) + len(self._served.others)
+
     def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
         """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
-        known = len(self._left) + len(self._served.others)
-        if not self.heard or known > KNOWN_HEADS_MAX or 0 <= now - self._searched_at < NEW_HEADS_EVERY_MS:
+        if not self.heard or self._known > KNOWN_HEADS_MAX or 0 <= now - self._searched_at < NEW_HEADS_EVERY_MS:
             return []
         self.heard, self._searched_at = False, now
         found = transaction.new_heads(self._left, others=self._served.others)
@@ -269,6 +216,7 @@ class Claims:
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
         """Heads of served queues, from where the last look ended, once round."""
+        self.heard = False
         self._served.forget(now)
         self._limits.ask(transaction, now=now)
         if self._limits.may_hold_keys or self._keys.hold_back:
