@@ -46,7 +46,7 @@ class Mutant:
 
 def swap(owner: Any, name: str, new: Any) -> Plant:
     """Replace an attribute."""
-    return lambda: patch.object(owner, name, new)
+    return lambda: patch.object(owner, name, new, create=isinstance(new, property))
 
 
 def sql(name: str, old: str, new: str) -> Plant:
@@ -431,6 +431,8 @@ MUTANTS: Final = (
            swap(actions.ActionLoop, "resume", lambda self: None)),
     Mutant("suspects_together", "suspect actions run beside each other",
            swap(actions.ActionLoop, "_runs_suspect", False)),
+    Mutant("suspects_unseen", "a suspect action that a look has seen is not asked for",
+           swap(actions.ActionLoop, "_suspect_waits", property(lambda self: False, lambda self, value: None))),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
            swap(Registration, "_register_again", register_once)),
 )  # fmt: skip

@@ -3,14 +3,12 @@
 A look reads, for each queue that this worker serves and each tenant with ready jobs there, the rank of the first (its
 *head*): one step of an index a head, however many jobs wait, run or have ended. It goes round: the next one begins
 where this one ended. The free places are divided among the tenants (`tenant_fairness`), and claimed by rank behind each
-head.
+head. Before a look, or when it finds nothing, jobs whose time has come are made ready.
 
 On PostgreSQL a look is used for `LOOK_KEPT_MS`, so most claims are one statement: each head goes on from its last rank,
 because the entries of claimed jobs stay in the index until the next VACUUM. When something was scheduled meanwhile and
-the heads are few, a claim looks beside them for *newcomers*: other tenants and queues. These are claimed alone where
-that lets them start sooner. A more urgent job behind a head is seen later.
-
-Before a look, or when it finds nothing, jobs whose time has come are made ready.
+the heads are few, a claim looks beside them for *newcomers*: other tenants and queues, which are claimed alone where
+they start sooner so. A more urgent job behind a head is seen later.
 
 Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are claimed apart, one at a time, by a loop
 that runs them apart from others.
@@ -20,20 +18,19 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
-from evertick.base.ids import TenantId, WorkerId, queue_of
+from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import Claim, FunctionKind, is_of
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.lost_claims import Attempt, find_lost
-from evertick.engine.jobs.served_queues import ServedQueues
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
@@ -88,6 +85,66 @@ class Room:
     running: Mapping[TenantId, int] = field(default_factory=dict)
 
 
+class ServedQueues:
+    """The queues of one loop: those for which `runs(pool, function)` is true; `functions` are the worker's.
+
+    A loop looks at every queue with ready jobs but those that it knows to be of others. The name of a queue that it
+    meets for the first time is read from one of its jobs. What was learned is forgotten from time to time, because
+    functions may be registered after the worker's start. `pools` is where it notes the pool of each served queue.
+    """
+
+    def __init__(
+        self,
+        functions: Callable[[], Sequence[ServedFunction]],
+        runs: Callable[[str, str], bool],
+        pools: dict[QueueId, str],
+        *,
+        learn_every_ms: int,
+    ) -> None:
+        self._functions = functions
+        self._runs = runs
+        self._learn_every_ms = learn_every_ms
+        self._served: dict[QueueId, bool] = {}
+        self._learned_at = LONG_AGO
+        self._pools = pools
+        self.others: list[QueueId] = []
+        """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
+        passes them by."""
+
+    def forget(self, now: Instant) -> None:
+        """Before a look: after a while, learn anew."""
+        if 0 <= now - self._learned_at < self._learn_every_ms:
+            return
+        self._learned_at = now
+        self._served.clear()
+        self.others.clear()
+        for function in self._functions():
+            for pool in {function.pool, DEFAULT_POOL}:
+                self._learn(queue_of(pool, function.name), pool, function.name)
+
+    def among(self, transaction: Transaction, heads: list[Head]) -> list[Head]:
+        """The heads of served queues. Those of others that were not known are among `others` from now on."""
+        for queue in {head.queue for head in heads} - self._served.keys():
+            named = transaction.queue_name(queue)
+            if named is not None:
+                self._learn(queue, *named)
+        return [head for head in heads if self._served.get(head.queue, False)]
+
+    def serves(self, queue: QueueId, pool: str, name: str) -> bool:
+        """Whether a queue is served, which may be known to have no ready job."""
+        if queue not in self._served:
+            self._learn(queue, pool, name)
+        return self._served[queue]
+
+    def _learn(self, queue: QueueId, pool: str, name: str) -> None:
+        # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
+        self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
+        if self._served[queue]:
+            self._pools[queue] = pool
+        else:
+            self.others.append(queue)
+
+
 class Claims:
     """The claims of one loop: what it takes next, and what it took although the reply said otherwise."""
 
@@ -105,8 +162,7 @@ class Claims:
         self._looked_at = LONG_AGO
         self.heard = False
         """Whether something was scheduled since the last search for newcomers."""
-        self._searched_at = LONG_AGO
-        """When newcomers were searched for in vain."""
+        self._found_none_at = LONG_AGO
         self._took_newcomers = False
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
@@ -188,29 +244,25 @@ class Claims:
         """Claim behind the heads of the last look while it is kept; or, once, behind those that had jobs last."""
         if not self._keeps_looks or self._keys.hold_back:
             return []
-        # Beside many heads only a look finds newcomers: of actions at once, mutations would pay for it in each batch.
-        looks = self._kind is FunctionKind.ACTION and self.heard and self._known > KNOWN_HEADS_MAX
-        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not looks:
+        are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # so that only a look finds newcomers
+        is_stale = are_many and self.heard and self._kind is FunctionKind.ACTION  # in each batch it would cost too much
+        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
             return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
         if self._may_guess and self._last:
             self._may_guess = False
             return self._take(transaction, worker_id, self._last, room, now)
         return []
 
-    @property
-    def _known(self) -> int:
-        """How many places a search for newcomers has to pass by."""
-        return len(self._left) + len(self._served.others)
-
     def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
         """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
-        if not self.heard or self._known > KNOWN_HEADS_MAX or 0 <= now - self._searched_at < NEW_HEADS_EVERY_MS:
+        known = len(self._left) + len(self._served.others)
+        if not self.heard or known > KNOWN_HEADS_MAX or 0 <= now - self._found_none_at < NEW_HEADS_EVERY_MS:
             return []
-        self.heard, self._searched_at = False, now
+        self.heard, self._found_none_at = False, now
         found = transaction.new_heads(self._left, others=self._served.others)
         heads = self._served.among(transaction, found)
         if heads:
-            self._searched_at = LONG_AGO
+            self._found_none_at = LONG_AGO
             self._limits.look(transaction, [*self._left, *heads])
         return heads
 
