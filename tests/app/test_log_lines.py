@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx
+from evertick import App, MutationCtx, SyncActionCtx
 from evertick.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
 from evertick.testing import World
 
@@ -16,7 +16,7 @@ def world() -> Any:
     app = App("shop")
 
     @app.action(name="shop.mail")
-    def mail(ctx: ActionCtx, number: int) -> None:
+    def mail(ctx: SyncActionCtx, number: int) -> None:
         ctx.log.info("Mailing %d", number)
         if number % 3 == 0:
             ctx.log.error("no such address: %d%%", number)
