@@ -22,18 +22,11 @@ CALLS: dict[str, Callable[[App], Any]] = {
     "schedule to get": lambda app: app.schedules.get(HALF),
     "schedule to delete": lambda app: app.schedules.delete(HALF),
     "schedule's occurrences": lambda app: app.schedules.occurrences(HALF),
-    "pause's note": lambda app: app.schedules.pause("s", HALF),
-    "note": lambda app: app.schedules.create("t", when=every(hours=1), do=of(app), note=HALF),
     "tenant": lambda app: app.tenant(HALF),
     "cron": lambda app: app.crons.add(HALF, every(hours=1), app.functions.resolve("get")),
     "name of a mutation": lambda app: app.mutation(name=HALF)(lambda ctx: None),
     "app's name": lambda app: App(HALF),
 }
-
-
-def of(app: App) -> Any:
-    """A call that a schedule can make."""
-    return app.functions.resolve("keep").args("x")
 
 
 @pytest.mark.parametrize("where", CALLS)
@@ -58,3 +51,17 @@ def test_half_of_a_character_is_refused_wherever_it_comes(open_app: OpenApp, whe
         assert isinstance(caught.value, ValueError)
         assert "at position" in str(caught.value)
     assert app.call("get", "things_" + "0" * 28) is None
+
+
+def test_half_of_a_character_in_a_note_is_kept_as_its_escape(open_app: OpenApp) -> None:
+    app = open_app()
+
+    @app.mutation(name="keep")
+    def keep(ctx: MutationCtx, text: str) -> None:
+        """Nothing."""
+
+    app.migrate()
+    app.schedules.create("s", when=every(hours=1), do=keep.args("x"), note=HALF)
+    assert app.schedules.get("s").note == "a\\udc80b"
+    app.schedules.pause("s", f"{HALF}\0")
+    assert app.schedules.get("s").note == "a\\udc80b\\x00"
