@@ -4,10 +4,12 @@ Each round takes a page of schedules whose wake-up has come, or whose runs have 
 that another evaluator holds are skipped, so any number may run and none leads. It takes one more than a page, so that
 it sees that there is more and looks again at once. All that follows from a page is one transaction, and a page
 ends early when enough has followed from it: after an outage, other writers wait for a small part of what is made up
-for, not for all of it. Whatever goes wrong, the next look is at most a minute away, and finds everything that is
+for, not for all of it. Where several may write, two pages are under way while more is due: one is worked out while the
+database writes the other. Whatever goes wrong, the next look is at most a minute away, and finds everything that is
 overdue.
 """
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +35,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 PAGE: Final = 250
 """Schedules of one transaction: more share the price of a commit, and keep other writers waiting for longer."""
+PAGES_AT_ONCE: Final = 2
+"""Pages of one round where several may write and more is due than a page takes."""
 REPORTED_MIN: Final = 25
 """Schedules looked at in every round because their runs ended, however many are due."""
 PAGE_MIN: Final = 8
@@ -57,6 +61,8 @@ _Key = tuple[TenantId, ScheduleId]
 @dataclass(frozen=True, slots=True)
 class _Round:
     items: list[Evaluated]
+    again: bool
+    """Whether there is more to do now."""
     wake_at: Instant | None
     budget: "_Budget"
 
@@ -94,16 +100,31 @@ class Evaluator(Loop):
         super().__init__(deps, poll_ms=min(deps.settings.poll_ms, deps.settings.evaluate_every_ms))
         self._targets = targets
         self._page_size = PAGE
+        self._more_is_due = False
         self._occurrences_max = OCCURRENCES_MAX
         self._orphans_heard_at = Instant(0)
 
     async def round(self) -> Instant | None:
-        """Evaluate one page."""
+        """Evaluate a page, or two at once; each skips what the other has locked. Raises what ended one of them."""
+        if not self._more_is_due:
+            done = [await self._write_page()]
+        else:
+            ended = await asyncio.gather(*(self._write_page() for _ in range(PAGES_AT_ONCE)), return_exceptions=True)
+            self._more_is_due = False
+            done = []
+            for each in ended:
+                if isinstance(each, BaseException):
+                    raise each
+                done.append(each)
+        self._more_is_due = any(each.again for each in done) and not self._deps.store.single_engine
+        return min((each.wake_at for each in done if each.wake_at is not None), default=None)
+
+    async def _write_page(self) -> _Round:
         done = await self._deps.executors.write(self._page, isolation=Isolation.READ_COMMITTED)
         if done.items:
             self._adapt(done.budget.took_ms)
             log_evaluated(done.items, self._deps.counters)
-        return done.wake_at
+        return done
 
     def _page(self, transaction: Transaction) -> _Round:
         budget = _Budget(self._deps.clock, self._occurrences_max)
@@ -126,7 +147,7 @@ class Evaluator(Loop):
         orphaned = self._hear_orphans(transaction, evaluation.now, idle=not page)
         again = more or orphaned or unseen > 0
         wake_at = now if again else self._next_look(transaction, evaluation.now, idle=not page)
-        return _Round(items, wake_at, budget)
+        return _Round(items, again, wake_at, budget)
 
     def _adapt(self, took_ms: float) -> None:
         """Let pages grow while they are quick, and shrink when one has kept others waiting."""
