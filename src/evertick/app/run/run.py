@@ -1,7 +1,7 @@
 """Runs: what belongs to one run of a function, and to everything it calls inside the same transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -122,8 +122,10 @@ class as_current:
         self._token = _current.set(self._run)
 
     def __exit__(self, *_: object) -> None:
-        with suppress(ValueError):  # a task that is thrown away is closed in another context
+        try:
             _current.reset(self._token)
+        except ValueError:  # a task that is thrown away is closed in another context
+            pass
 
 
 class FunctionRaised(Exception):

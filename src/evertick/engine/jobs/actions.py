@@ -221,14 +221,15 @@ class ActionLoop(Loop):
             return None  # the next registration pokes
         self._starting = True
         try:
-            return await self._claim_and_start(worker_id)
+            return await self._claim_and_start(worker_id, room)
         finally:
             self._starting = False
             self._notify_if_idle()
 
-    async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
-        await self._start(await self._claims.lost(worker_id, known=set(self._tasks)), worker_id)
-        room = self._room()
+    async def _claim_and_start(self, worker_id: WorkerId, room: Room) -> Instant | None:
+        if found := await self._claims.lost(worker_id, known=set(self._tasks)):
+            await self._start(found, worker_id)
+            room = self._room()
         if room.jobs <= 0:
             return self._deps.clock.now()  # what was found has filled the slots
         with self._claims.watching():
@@ -358,7 +359,8 @@ class ActionLoop(Loop):
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
             logs = running.control.log.unstored()
-            self.ends.add(_Ended(running, end._replace(logs=logs, started_at=running.started_at)))
+            # The last two fields. `_replace` would take several times as long, for each action.
+            self.ends.add(_Ended(running, JobEnd(*end[:-2], logs, running.started_at)))
 
     def _end_of(self, running: _Running, outcome: Outcome) -> JobEnd:
         """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
