@@ -214,11 +214,8 @@ class ActionLoop(Loop):
         """Claim what fits the free slots and start it."""
         room = self._room()
         self._wants_slots = room.jobs <= 0 or room.bytes < JOB_BYTES_MAX
-        if self._paused_by or self._wants_slots:
-            return None  # the end of the pause, or a freed slot, pokes
-        worker_id = self._worker_id()
-        if worker_id is None:
-            return None  # the next registration pokes
+        if self._paused_by or self._wants_slots or (worker_id := self._worker_id()) is None:
+            return None  # the end of the pause, a freed slot or the next registration pokes
         self._starting = True
         try:
             return await self._claim_and_start(worker_id, room)
@@ -358,9 +355,8 @@ class ActionLoop(Loop):
     def _end(self, running: _Running, end: JobEnd) -> None:
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
-            logs = running.control.log.unstored()
-            # The last two fields. `_replace` would take several times as long, for each action.
-            self.ends.add(_Ended(running, JobEnd(*end[:-2], logs, running.started_at)))
+            # Its last two fields are given here; `_replace` would take several times as long, for each action.
+            self.ends.add(_Ended(running, JobEnd(*end[:-2], running.control.log.unstored(), running.started_at)))
 
     def _end_of(self, running: _Running, outcome: Outcome) -> JobEnd:
         """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
