@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -306,3 +307,35 @@ def test_whatever_instant_a_step_is_struck_at_the_loop_stays_whole(
         thread.join()
     assert not faults
     assert len(timed_out) > 100
+
+
+LOOKS_WHILE_GARBAGE_IS_COLLECTED = """
+import gc, threading
+from evertick.base.step_limit import _frame_of
+
+class Garbage:
+    def __init__(self):
+        self.itself, self.local = self, threading.local()
+        self.local.value = 1
+
+for _ in range(10):
+    gc.disable()
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    garbage = [Garbage() for _ in range(10)]
+    del garbage
+    gc.set_threshold(gc.get_count()[0] + 10)  # while the frames of the threads are made
+    gc.enable()
+    assert _frame_of(threads[0].ident) is not None and gc.isenabled()
+    gc.disable()
+    end.set()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_a_look_at_a_thread_does_not_wait_for_ever_for_the_garbage_collector() -> None:
+    """Real once: the whole process stood still, because Python 3.11 collects garbage in `sys._current_frames`."""
+    subprocess.run([sys.executable, "-c", LOOKS_WHILE_GARBAGE_IS_COLLECTED], check=True, timeout=60)

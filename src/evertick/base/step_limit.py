@@ -14,6 +14,7 @@ not struck before it comes back; then it can only be told who holds the loop (`S
 """
 
 import asyncio
+import gc
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType
@@ -132,7 +133,7 @@ class StepLimit:
 
     def may_be_struck(self, now: float) -> bool:
         """Whether the code that runs just now can be struck without harm to others."""
-        frame = sys._current_frames().get(self._guard.thread)
+        frame = _frame_of(self._guard.thread)
         package = "" if frame is None else _package(frame)
         return package != OURS and (package not in SHARED or now - self._fired_at >= SHARED_FOR_S)
 
@@ -204,9 +205,24 @@ def holder_of(loop: asyncio.AbstractEventLoop) -> str | None:
     return task.get_name() if limit is None else f"{limit.name} ({task.get_name()})"
 
 
+def _frame_of(thread: int) -> FrameType | None:
+    """What runs in a thread just now. For the watcher's thread alone.
+
+    Python 3.11 makes the frames of all threads under a lock of the interpreter. If the garbage collector runs meanwhile
+    and finds a `threading.local`, it wants the same lock, and the process stands still for ever (CPython's gh-106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(thread)
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _where(thread: int) -> str:
     """The innermost place of a thread in a program's own code, or else whatever runs there."""
-    frame = innermost = sys._current_frames().get(thread)
+    frame = innermost = _frame_of(thread)
     while frame is not None and not _is_own(frame):
         frame = frame.f_back
     frame = frame or innermost
