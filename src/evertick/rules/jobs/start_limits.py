@@ -13,6 +13,8 @@ from evertick.base.records.tenants import StartLimit
 MINUTE_US: Final = 60_000_000
 AHEAD_US: Final = MINUTE_US // 10
 """How far ahead of the present the rate may be used."""
+CLOCKS_DIFFER_US: Final = 1_000_000
+"""Clocks of workers may differ by so much."""
 
 
 def starts_allowed(limit: StartLimit, *, running: int, now: Instant) -> int | None:
@@ -47,7 +49,13 @@ def _each(per_minute: int) -> int:
 
 
 def _used_until(limit: StartLimit, now: Instant) -> int:
-    """Never in the past; nor farther ahead than a clock that was set back explains."""
+    """Never in the past. Farther ahead than starts can bring it, it is of a clock that was ahead, or of a lower rate.
+
+    Then one job may start now, which writes it anew, and the others at the rate.
+    """
     assert limit.per_minute is not None  # noqa: S101
     each = _each(limit.per_minute)
-    return min(max(limit.used_until_us, now * 1_000), now * 1_000 + max(AHEAD_US, each) + each)
+    ahead = max(AHEAD_US, each)
+    if limit.used_until_us > now * 1_000 + ahead + CLOCKS_DIFFER_US:
+        return now * 1_000 + ahead - each
+    return max(limit.used_until_us, now * 1_000)
