@@ -2,7 +2,7 @@
 
 import doctest
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from types import ModuleType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -85,6 +85,46 @@ def test_the_common_keywords_are_kept() -> None:
     assert first(spec, "2026-07-31T14:00:00Z") == "2026-09-01T09:00:00-04:00"
 
 
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            rrule("FREQ=MONTHLY;BYMONTHDAY=1", dtstart=datetime(2026, 1, 1, tzinfo=BERLIN)),
+            ["2026-03-01T00:00:00+01:00", "2026-04-01T00:00:00+02:00"],
+        ),
+        (
+            rrule("FREQ=DAILY", dtstart=datetime(2026, 3, 28, 2, 30, tzinfo=BERLIN), tz="Europe/Berlin"),
+            ["2026-03-28T02:30:00+01:00", "2026-03-29T03:30:00+02:00", "2026-03-30T02:30:00+02:00"],
+        ),
+        (  # first met in the hour that the clock passes over
+            rrule("FREQ=DAILY", dtstart=datetime(2026, 3, 29, 2, 30, tzinfo=BERLIN)),
+            ["2026-03-29T03:30:00+02:00", "2026-03-30T02:30:00+02:00"],
+        ),
+        (
+            rrule("FREQ=DAILY", dtstart=datetime(2026, 3, 28, 8, tzinfo=UTC), tz="Europe/Berlin"),
+            ["2026-03-28T09:00:00+01:00", "2026-03-29T09:00:00+02:00"],
+        ),
+        (
+            rrule("FREQ=DAILY", dtstart="2026-03-28T09:00:00+01:00", tz="Europe/Berlin"),
+            ["2026-03-28T09:00:00+01:00", "2026-03-29T09:00:00+02:00"],
+        ),
+        (
+            rrule("FREQ=DAILY", dtstart=datetime(2026, 3, 28, 9, tzinfo=UTC)),
+            ["2026-03-28T09:00:00+00:00", "2026-03-29T09:00:00+00:00"],
+        ),
+    ],
+)
+def test_an_rrule_is_counted_on_the_clock_that_its_dtstart_is_on(spec: Spec, expected: list[str]) -> None:
+    rule = compile_spec(spec)
+    times = rule.preview(len(expected), asking.at("2026-02-20T00:00:00Z"))
+
+    assert asking.local(rule, times) == expected
+    assert spec_from_wire(spec_to_wire(spec)) == spec
+
+
 def test_an_exclusion_may_be_written_in_its_wire_form() -> None:
     """As the command line and the API write it: the holidays of a country, a calendar, days."""
     wire = {"holidays": {"country": "US", "subdivision": "CA"}}
@@ -146,6 +186,19 @@ def test_a_sentence_and_the_keywords_add_up() -> None:
         (lambda: words.calendar(hour="25"), "hour must lie between 0 and 23"),
         (lambda: words.calendar(hours=9), "no field 'hours'"),
         (lambda: words.rrule("FREQ=DAILY"), "DTSTART"),
+        (
+            lambda: words.rrule("FREQ=DAILY", dtstart=datetime(2026, 1, 1, tzinfo=BERLIN), tz="America/New_York"),
+            "the DTSTART is in the time zone Europe/Berlin, but tz= is America/New_York",
+        ),
+        (
+            lambda: words.rrule("DTSTART;TZID=Asia/Tokyo:20260101T090000 RRULE:FREQ=DAILY", tz=BERLIN),
+            "the DTSTART is in the time zone Asia/Tokyo, but tz= is Europe/Berlin",
+        ),
+        (
+            lambda: words.rrule("FREQ=DAILY", dtstart=datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))),
+            "dtstart 2026-01-01 00:00:00+01:00 has an offset and no time zone",
+        ),
+        (lambda: words.rrule("FREQ=DAILY", dtstart="2026-01-01T00:00:00-05:00"), "has an offset and no time zone"),
         (
             lambda: words.sentence("every weakday at 9am"),
             "'weakday at 9am' is not understood after 'every'",

@@ -34,6 +34,7 @@ from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Spec
 from evertick.recurrence.spec.text import shown
+from evertick.recurrence.zones.names import is_utc
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
@@ -182,17 +183,25 @@ def calendar(**fields: Unpack[Fields]) -> Spec:
 def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[Common]) -> Spec:
     """An RRULE of RFC 5545, counted from `dtstart`; or the lines of a whole set, DTSTART among them.
 
-    A `dtstart` without a zone is local time in `tz`.
+    The rule is counted on the wall clock of `tz`, or of the zone that `dtstart` has: a `ZoneInfo`, or a TZID in the
+    lines. A `dtstart` without a zone is local time in `tz`; one in UTC may stand beside any `tz`. Raises InvalidSpec
+    if `dtstart` has another zone than `tz`, or an offset such as +01:00 and there is no `tz`.
 
     >>> rrule("FREQ=WEEKLY;BYDAY=MO,WE", dtstart="2026-01-05T09:00:00").rrules[0].recur.interval
     1
+    >>> from zoneinfo import ZoneInfo
+    >>> rrule("FREQ=DAILY", dtstart=datetime(2026, 1, 5, 9, tzinfo=ZoneInfo("Europe/Berlin"))).time_zone
+    'Europe/Berlin'
     """
+    given = _zone_name(common.get("tz"))
     if dtstart is None:
         parsed, zone = parse_properties(rule)
-        if zone is not None and common.get("tz") is None:
-            common["tz"] = zone
     else:
-        parsed = parse_rrule(_moment(dtstart), rule)
+        first, zone = _beginning(dtstart, given)
+        parsed = parse_rrule(first, rule)
+    if zone is not None and given not in (None, zone):
+        raise InvalidSpec(f"the DTSTART is in the time zone {zone}, but tz= is {given}; give the zone once")
+    common["tz"] = zone or given
     return _finished(Spec(rrules=(parsed,)), common)
 
 
@@ -228,6 +237,10 @@ def sentence(text: str, **common: Unpack[Common]) -> Spec:
 
 # --- what they share ----------------------------------------------------------------------------------------
 
+_OFFSET_HINT: Final = (
+    "dtstart {} has an offset and no time zone, whose days and clock changes an RRULE is counted in; "
+    'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")), or give tz= too'
+)
 _WEEKDAY_HINT: Final = 'day_of_week must be a string like "monday", or a list of such, not {}'
 
 
@@ -313,13 +326,26 @@ def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
     return whole + 1 if round_up and rest else whole
 
 
-def _moment(dtstart: datetime | str) -> Moment:
+def _beginning(dtstart: datetime | str, zone: str | None) -> tuple[Moment, str | None]:
+    """DTSTART, and the zone whose wall clock it is on. `zone` is the one given beside it."""
     if isinstance(dtstart, str):
-        return parse_moment(dtstart, "dtstart")
+        moment = parse_moment(dtstart, "dtstart")
+        if zone is None and moment.kind is MomentKind.INSTANT and dtstart[-1] not in "Zz":
+            raise InvalidSpec(_OFFSET_HINT.format(shown(dtstart)))
+        return moment, None
     if isinstance(dtstart, datetime) and dtstart.tzinfo is None:
-        return parse_moment(dtstart.isoformat(timespec="seconds"), "dtstart")
+        return _local(dtstart), None
     instant = _instant(dtstart, "dtstart")
-    return Moment(kind=MomentKind.INSTANT, value=instant, text=format_instant(instant))
+    moment = Moment(kind=MomentKind.INSTANT, value=instant, text=format_instant(instant))
+    named = getattr(dtstart.tzinfo, "key", None)
+    if named is None and zone is None and dtstart.tzname() != "UTC":
+        raise InvalidSpec(_OFFSET_HINT.format(dtstart))
+    # `fold` does not count: a local time that comes twice is the first of the two (RFC 5545), or what `dst` says.
+    return (moment, None) if named is None or is_utc(named) else (_local(dtstart), named)
+
+
+def _local(dtstart: datetime) -> Moment:
+    return parse_moment(dtstart.replace(tzinfo=None).isoformat(timespec="seconds"), "dtstart")
 
 
 def _seconds(length: timedelta, what: str) -> int:
