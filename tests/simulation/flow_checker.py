@@ -60,7 +60,7 @@ def flow_violations(world: World, profile: Profile) -> list[str]:
     found = [*world.complaints, *evidence.complaints]
     for check in (lost, actions, isolation, unrest, company, apart):
         found += check(evidence)
-    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned, _paused):
+    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned, _stopped, _paused):
         found += check_runs(evidence, journals)
     found += _replayed(evidence)
     count_rare_states(evidence)
@@ -187,6 +187,8 @@ def _fit(e: Evidence, items: list[dict[str, Any]], outcomes: list[Any], *, quara
             allowed = outcome == "slept"
         elif do == "wait":
             allowed = outcome in e.world.sent[item["event"]] or (outcome == "timeout" and "seconds" in item)
+        elif do == "stop":
+            allowed = False
         elif do == "poke":
             allowed = outcome in (tag, "nobody")
         elif do == "child":
@@ -235,6 +237,21 @@ def _cleaned(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:
         e.world.rare["flow_cleaned"] += 1
         if len(e.effects.get(cleanup["tag"], ())) != 1:
             yield f"cleanup: {job.tag} was canceled, its cleanup ran {len(e.effects.get(cleanup['tag'], ()))} times"
+
+
+def _stopped(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:
+    """A run whose step has ended it is canceled, and takes none of the steps behind that one."""
+    for job in _flows(e):
+        items = job.args["spec"]["items"]
+        place = next((n for n, item in enumerate(items) if item["do"] == "stop"), None)
+        if place is None or not e.effects.get(items[place]["tag"]):
+            continue
+        e.world.rare["flow_stopped"] += 1
+        if job.state != "canceled":
+            yield f"stopped: {job.tag} has ended itself, and is {job.state}"
+        for item in _steps(items[place + 1 :]):
+            if e.effects.get(item["tag"]):
+                yield f"stopped: {job.tag} has ended itself, and then did {item['tag']}"
 
 
 def _paused(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:

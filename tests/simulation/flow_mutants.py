@@ -19,6 +19,7 @@ APPEND: Final = SqliteTransaction.append_journal
 SEND: Final = SqliteTransaction.send_messages
 ADVANCE: Final = open_runs.advance
 NEW_RUN: Final = open_runs.new_run
+RUN_STEP: Final = open_runs._Around.run_step
 
 
 def journal_later(self: Any, entries: Sequence[Any]) -> None:
@@ -87,6 +88,13 @@ def nothing_taken(*args: Any) -> Any:
     return progress
 
 
+def step_goes_on(self: Any, call: Any) -> Any:
+    """It is not seen that the step has ended its run."""
+    outcome = RUN_STEP(self, call)
+    self.run_is_over = False
+    return outcome
+
+
 MUTANTS: Final = (
     Mutant(
         "journal later", "a step's effect and its row are two commits",
@@ -118,6 +126,8 @@ MUTANTS: Final = (
     Mutant("new chance", "a replay draws other random numbers", swap(open_runs, "new_run", seed_of_the_attempt)),
     Mutant("children go on", "what a run has given up is not canceled", swap(open_runs, "cancel", forget)),
     Mutant("cancel forgotten", "a run does not hear that it is to be canceled", swap(advance, "_next_row", no_cancel)),
+    Mutant("own end missed", "a run goes on behind a step that has terminated it",
+           swap(open_runs._Around, "run_step", step_goes_on)),
     Mutant("memory ahead", "a run stays in memory though its transaction was undone",
            swap(RunsInMemory, "drop", keep_undone)),
     Mutant("old memory", "a run in memory goes on though another worker has let it go on since",

@@ -11,6 +11,7 @@ canceled), `rounds` (how often it continues as new), `boom` (it fails at its end
     poke    a mutation step that sends an `event` to the run of the flow `to`, if that has not ended
     child   a `flow` as a child workflow; `seconds`: given up after them
     all     `items` at the same time
+    stop    a mutation step with one effect that ends the run itself: `how` is cancel or terminate; never the last item
 
 The outcome of an item is what its step returned, or "failed", "unknown" or "timeout".
 """
@@ -54,6 +55,19 @@ def flow_poke(ctx: MutationCtx, spec: Spec) -> str:
     except (JobNotFound, RunNotOpen):
         return "nobody"
     Stage.world.rare["flow_poked"] += 1
+    return str(spec["tag"])
+
+
+@FLOWS.mutation(name="flow_stop")
+def flow_stop(ctx: MutationCtx, spec: Spec, run_id: str) -> str:
+    """One effect, and the end of the run of which this is a step."""
+    ctx.db.insert("effects", {"tag": spec["tag"], "job": ctx.job_id})
+    Stage.world.asked_to_end.add(run_id)
+    if spec["how"] == "cancel":
+        ctx.workflows.cancel(run_id)
+    else:
+        Stage.world.terminated.add(run_id)
+        ctx.workflows.terminate(run_id)
     return str(spec["tag"])
 
 
@@ -140,6 +154,10 @@ async def _poke(step: Step, item: Spec) -> str:
     return await step.run(flow_poke, item)
 
 
+async def _stop(step: Step, item: Spec) -> str:
+    return await step.run(flow_stop, item, step.id)
+
+
 async def _child(step: Step, item: Spec) -> Any:
     async with asyncio.timeout(item.get("seconds")):
         return await step.workflow(flow, item["flow"])
@@ -162,14 +180,17 @@ _DO: Final = {
     "poke": _poke,
     "child": _child,
     "all": _all,
+    "stop": _stop,
 }
 
 
 class FlowWorkload:
     """Draws flow specs, and what clients do with the runs."""
 
-    def __init__(self, chance: random.Random, flows: int) -> None:
+    def __init__(self, chance: random.Random, flows: int, stops: random.Random) -> None:
         self._chance = chance
+        self._stops = stops
+        """Chance of its own, so that the other flows of a seed stay what they were."""
         self._flows = flows
 
     def requests(self) -> list[Spec]:
@@ -179,6 +200,9 @@ class FlowWorkload:
         for number in range(self._flows):
             tag = f"f{number}"
             spec = self._flow(tag, depth=2)
+            if self._stops.random() < 0.1:
+                stop = {"do": "stop", "tag": f"{tag}.stop", "how": self._stops.choice(("cancel", "terminate"))}
+                spec["items"].insert(self._stops.randrange(len(spec["items"])), stop)
             asked.append({"how": "start", "tag": tag, "flow": spec})
             later = [
                 {"how": "signal", "tag": tag, "event": item["event"], "value": f"{tag} {n}"}

@@ -62,6 +62,7 @@ RARE_PER_100_SEEDS: Final = {
     "flow_sleep_done": 20,
     "flow_dropped": 10,
     "flow_cleaned": 5,
+    "flow_stopped": 10,
     "flow_paused": 10,
     "flow_resumed": 10,
     "jobs_reaped": 50,
@@ -171,7 +172,8 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
 
 async def _scenario(world: World, profile: Profile) -> None:
     chance = random.Random(f"{world.loop.seed}/flows")
-    to_do = FlowWorkload(chance, flows=chance.choice((2, 4, 8))).requests()
+    stops = random.Random(f"{world.loop.seed}/stops")
+    to_do = FlowWorkload(chance, flows=chance.choice((2, 4, 8)), stops=stops).requests()
     cluster = FlowCluster(world, profile, to_do)
     cluster.start()
     disturbing = asyncio.create_task(cluster.disturb(TURMOIL_MAX_S), name="disturb")
