@@ -20,6 +20,7 @@ SEND: Final = SqliteTransaction.send_messages
 ADVANCE: Final = open_runs.advance
 NEW_RUN: Final = open_runs.new_run
 RUN_STEP: Final = open_runs._Around.run_step
+LEND: Final = RunsInMemory.lend
 
 
 def journal_later(self: Any, entries: Sequence[Any]) -> None:
@@ -69,12 +70,17 @@ def begun_elsewhere(self: Any, claim: Any, run: Any, progress: Any, *, now: Any)
 END_OF: Final = OpenRuns._end_of
 
 
-def keep_undone(self: Any, claims: Any) -> None:
+def keep_undone(self: Any, loan: Any) -> None:
     """A run that went on in a transaction that was undone stays in memory, for the next try of the batch to find."""
-    for claim in claims:
-        run = self.take(claim)
-        if run is not None:
-            self._kept[claim.id] = KeptRun(run, claim._replace(attempt=claim.attempt - 1))
+    for job_id, (run, claim) in self._returned(loan).items():
+        self._kept[job_id] = KeptRun(run, claim._replace(attempt=claim.attempt - 1))
+
+
+def one_loan(self: Any, loan: Any, claims: Any) -> None:
+    """Two batches that have the same run have it in one place."""
+    loan.update(self.__dict__.get("one_place", {}))
+    LEND(self, loan, claims)
+    self.one_place = loan
 
 
 def forget(*args: Any, **options: Any) -> None:
@@ -130,6 +136,8 @@ MUTANTS: Final = (
            swap(open_runs._Around, "run_step", step_goes_on)),
     Mutant("memory ahead", "a run stays in memory though its transaction was undone",
            swap(RunsInMemory, "drop", keep_undone)),
+    Mutant("one loan", "a run in memory is found by a batch that runs beside the one that has it",
+           swap(RunsInMemory, "lend", one_loan)),
     Mutant("old memory", "a run in memory goes on though another worker has let it go on since",
            swap(memory, "_follows", lambda *_: True)),
     Mutant(

@@ -6,7 +6,7 @@ So either all of a mutation is there or nothing. The end of a job is fenced: if 
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import TransactionEnded, WriteConflict
@@ -14,6 +14,7 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.engine.jobs.completion import finish, logged_by
+from evertick.engine.jobs.workflows.memory import Loan
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.store.contract.claims import OwnJob
@@ -55,6 +56,8 @@ class Batch:
     """How often in a row the database has refused the batch, although it replied to other questions."""
     losses: Losses | None = None
     """Of a single mutation."""
+    loan: Loan = field(default_factory=dict)
+    """The runs in memory that its transaction has."""
 
     @property
     def is_single(self) -> bool:

@@ -126,12 +126,13 @@ class MutationLoop(Loop):
         aside earlier would never run.
         """
         loop = asyncio.get_running_loop()
+        nothing = Batch([], worker_id)
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
             self._size.note(claimed.claims, self._deps.clock.now())
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None
-            batch = Batch(claimed.claims, worker_id)
+            batch = replace(nothing, claims=claimed.claims)
             if self._batches.reads_before(batch):
                 return None
             heard.append(claimed)
@@ -144,7 +145,7 @@ class MutationLoop(Loop):
                 self._claim_work(worker_id), begin, isolation=self._claims.isolation(Isolation.RELAXED)
             )
         if begun is not None:
-            await self._batches.complete(Batch(claimed.claims, worker_id), begun)
+            await self._batches.complete(replace(nothing, claims=claimed.claims), begun)
         return claimed, begun is not None
 
     async def _run_while_claiming(self, claimed: Claimed, worker_id: WorkerId) -> Claimed:

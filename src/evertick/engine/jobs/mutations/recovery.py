@@ -103,7 +103,7 @@ class BatchRunner:
 
         def work(transaction: Transaction) -> list[Result]:
             def runs(transaction: Transaction, unit: UnitOfWork) -> OpenRuns:
-                return OpenRuns(transaction, unit, batch.claims, deps, memory, records)
+                return OpenRuns(transaction, unit, batch.claims, deps, memory, batch.loan, records)
 
             return run_batch(transaction, batch, deps, runs=runs)
 
@@ -233,9 +233,9 @@ class BatchRunner:
         try:
             results = await running
         except BaseException:
-            self.memory.drop(batch.claims)
+            self.memory.drop(batch.loan)
             raise
-        self.memory.keep(batch.claims)
+        self.memory.keep(batch.loan)
         return results
 
     async def _end_alone(self, batch: Batch, error: TransactionEnded) -> list[Batch]:

@@ -7,6 +7,9 @@ by replay.
 A run that is kept is used only for the claim that follows the one under which it was kept: each claim counts `attempt`
 up, and only who has the claim writes the journal. So no one else has written anything to it in between.
 
+Each batch has a loan of its own: two can have the same claim of a run at the same time, when a crash of the database
+has forgotten a claim and the same worker makes it once more. One of them is committed.
+
 To leave memory runs code of the user's (`finally`), so it happens in the threads of batches, in limited time.
 """
 
@@ -36,6 +39,10 @@ class KeptRun(NamedTuple):
     claim: Claim
 
 
+Loan = dict[JobId, KeptRun]
+"""The runs that the transaction of a batch has, until it is known what became of it."""
+
+
 class RunsInMemory:
     """The runs that one loop keeps: the most recently used ones, no more than `limit`.
 
@@ -50,41 +57,39 @@ class RunsInMemory:
         self._counters = counters
         self._lock = threading.Lock()
         self._kept: OrderedDict[JobId, KeptRun] = OrderedDict()
-        self._lent: dict[tuple[JobId, int], KeptRun] = {}
-        """What transactions have that are not known to be committed, by the job and attempt of their claims."""
+        self._loans: dict[int, Loan] = {}
+        """What transactions have that are not known to be committed, by the identity of the dict."""
         self._leaving: list[KeptRun] = []
         self._is_closed = False
 
     def __len__(self) -> int:
-        return len(self._kept) + len(self._lent) + len(self._leaving)
+        return len(self._kept) + sum(len(loan) for loan in self._loans.values()) + len(self._leaving)
 
     # -- in the thread of a batch
 
-    def lend(self, claims: Sequence[Claim]) -> set[JobId]:
-        """Before a transaction: lend it the runs of its claims that are in memory; returns which these are."""
-        lent = set()
+    def lend(self, loan: Loan, claims: Sequence[Claim]) -> None:
+        """Before a transaction: lend it the runs of its claims that are in memory."""
         with self._lock:
+            self._loans[id(loan)] = loan
             leaving, self._leaving = self._leaving, []
             for claim in claims:
                 kept = self._kept.pop(claim.id, None)
                 if kept is not None and _follows(claim, kept.claim):
-                    self._lent[claim.id, claim.attempt] = kept
-                    lent.add(claim.id)
+                    loan[claim.id] = kept
                 elif kept is not None:
                     leaving.append(kept)
-            if lent:
-                self._counters.add("runs_from_memory", len(lent))
+            if loan:
+                self._counters.add("runs_from_memory", len(loan))
         for each in leaving:
             self.evict(*each)
-        return lent
 
-    def take(self, claim: Claim) -> Run | None:
+    def take(self, loan: Loan, claim: Claim) -> Run | None:
         """The run that was lent for a claim: it is about to go on."""
         with self._lock:
-            lent = self._lent.pop((claim.id, claim.attempt), None)
+            lent = loan.pop(claim.id, None)
         return None if lent is None else lent.run
 
-    def give(self, run: Run, claim: Claim, wait_ms: int) -> None:
+    def give(self, loan: Loan, run: Run, claim: Claim, wait_ms: int) -> None:
         """The run has gone on as far as it can, and waits for so long at most. It leaves memory if it only sleeps, and
         for long.
         """
@@ -93,7 +98,7 @@ class RunsInMemory:
         with self._lock:
             stays = stays and self._limit > 0 and not self._is_closed
             if stays:
-                self._lent[claim.id, claim.attempt] = KeptRun(run, claim)
+                loan[claim.id] = KeptRun(run, claim)
         if not stays:
             self.evict(run, claim)
 
@@ -106,36 +111,39 @@ class RunsInMemory:
 
     # -- when the transaction has ended
 
-    def keep(self, claims: Sequence[Claim]) -> None:
-        """The transaction of these claims is committed."""
+    def keep(self, loan: Loan) -> None:
+        """The transaction is committed."""
         with self._lock:
-            for claim in claims:
-                lent = self._lent.pop((claim.id, claim.attempt), None)
-                if lent is None:
-                    continue
-                older = self._kept.pop(claim.id, None)
+            for job_id, lent in self._returned(loan).items():
+                older = self._kept.pop(job_id, None)
                 if older is not None:
                     self._leaving.append(older)
-                self._kept[claim.id] = lent
+                self._kept[job_id] = lent
             while len(self._kept) > self._limit:
                 self._leaving.append(self._kept.popitem(last=False)[1])
 
-    def drop(self, claims: Sequence[Claim]) -> None:
-        """The transaction of these claims is not known to be committed."""
+    def drop(self, loan: Loan) -> None:
+        """The transaction is not known to be committed."""
         with self._lock:
-            lent = [self._lent.pop((claim.id, claim.attempt), None) for claim in claims]
-            self._leaving += [each for each in lent if each is not None]
+            self._leaving += self._returned(loan).values()
 
     def close(self) -> None:
         """The worker ends: no run is kept any more."""
         with self._lock:
             self._is_closed = True
-            leaving = [*self._leaving, *self._lent.values(), *self._kept.values()]
+            lent = [run for loan in list(self._loans.values()) for run in self._returned(loan).values()]
+            leaving = [*self._leaving, *lent, *self._kept.values()]
             self._leaving.clear()
-            self._lent.clear()
             self._kept.clear()
         for each in leaving:
             self.evict(*each)
+
+    def _returned(self, loan: Loan) -> dict[JobId, KeptRun]:
+        """What a loan holds; it is empty from now on."""
+        self._loans.pop(id(loan), None)
+        runs = dict(loan)
+        loan.clear()
+        return runs
 
 
 def _follows(claim: Claim, last: Claim) -> bool:

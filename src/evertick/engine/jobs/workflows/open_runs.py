@@ -25,7 +25,7 @@ from evertick.base.records.logs import LogLine, append
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.workflows.memory import RunsInMemory
+from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
 from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
@@ -50,16 +50,18 @@ class OpenRuns:
         claims: Sequence[Claim],
         deps: EngineDeps,
         memory: RunsInMemory,
+        loan: Loan,
         records: Mapping[JobId, RunRecord] | None = None,
     ) -> None:
         self._transaction = transaction
         self._unit = unit
         self._deps = deps
         self._memory = memory
+        self._loan = loan
         ids = [claim.id for claim in claims]
         self._records = dict(transaction.get_runs(ids) if records is None else records)
-        in_memory = memory.lend(claims)
-        replayed = [(each.id, each.generation) for each in self._records.values() if each.id not in in_memory]
+        memory.lend(loan, claims)
+        replayed = [(each.id, each.generation) for each in self._records.values() if each.id not in loan]
         self._journals = transaction.load_journals(replayed)
         self._messages: dict[JobId, list[Message]] = {}
         for message in transaction.waiting_messages(ids):
@@ -123,7 +125,7 @@ class OpenRuns:
         around = _Around(self._transaction, self._unit, claim, self._deps)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
-        run = self._memory.take(claim) or self._new_run(claim, journal, record)
+        run = self._memory.take(self._loan, claim) or self._new_run(claim, journal, record)
         waits_until: Instant | None = None
         try:
             progress = advance(run, journal, self._messages.get(claim.id, []), around)
@@ -144,7 +146,7 @@ class OpenRuns:
             if waits_until is None:
                 self._memory.evict(run, claim)
             else:
-                self._memory.give(run, claim, waits_until - now)
+                self._memory.give(self._loan, run, claim, waits_until - now)
         self._unit.keep()
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs), progress.run_is_over
