@@ -269,7 +269,10 @@ def test_why_it_did_not_run_is_told_step_by_step(site: Site) -> None:
     assert "It is to start at" in text_of(upcoming)
     before = site.page("schedules/s?at=2020-01-08+09:00")
     [line] = commands_in(before)[-1:]
-    assert line == "evertick schedule backfill s --start-time 2020-01-08T08:00:00Z --end-time 2020-01-08T08:00:00Z"
+    assert (
+        line
+        == "evertick schedule backfill s --start-time 2020-01-08T08:00:00Z --end-time 2020-01-08T08:00:00Z --skip-done"
+    )
     assert before.find("a", string="Backfill this one")
     wrong = site.page("schedules/s?at=soonish", status=422)
     assert wrong.select_one("#at-e") and wrong.select_one("input[name=at]")["value"] == "soonish"

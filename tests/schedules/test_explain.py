@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
         "no worker looked at it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
     )
     assert told.fix == (
-        "evertick schedule backfill s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"
+        "evertick schedule backfill s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z --skip-done"
     )
 
 
@@ -181,7 +182,9 @@ def test_what_was_asked_for_by_hand_is_asked_for_again_with_another_policy(world
     again = app.schedules.explain("s", datetime(2026, 1, 1, 0, 0, 11, tzinfo=UTC))
 
     at = skipped.nominal.strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert told.fix == (f"evertick schedule backfill s --start-time {at} --end-time {at} --overlap-policy BufferAll")
+    assert told.fix == (
+        f"evertick schedule backfill s --start-time {at} --end-time {at} --skip-done --overlap-policy BufferAll"
+    )
     assert again.fix == "evertick schedule trigger s --overlap-policy AllowAll"
 
 
@@ -274,6 +277,72 @@ def test_before_the_schedule_before_its_rule_and_after_its_end(world: OpenWorld)
         Missing.DELETED,
         "the schedule had been deleted by app api at 2026-01-01T00:14:00Z",
     )
+
+
+def outage(world: OpenWorld, do: Any = tick) -> World:
+    """Three times of `s` that nobody looked at, and then a worker again."""
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=do, catch_up="none")
+    w.kill()
+    w.advance(200)
+    w.restart()
+    w.advance(10)
+    return w
+
+
+def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be_run_again(world: OpenWorld) -> None:
+    w = outage(world)
+    before = app.schedules.explain("s", minutes(2))
+    assert (before.fate, before.ran) == (Fate.MISSED, False)
+    assert before.fix is not None and before.fix.endswith("--skip-done"), "run twice it bills once"
+
+    made = app.schedules.backfill("s", START, minutes(3), overlap="allow_all", only_missed=True)
+    w.advance(5)
+    told = app.schedules.explain("s", minutes(2))
+
+    assert told.sentence == f"missed, and made up for by {made.id} at 2026-01-01T00:03:30Z, which ended success"
+    assert (told.fate, told.ran, told.fix) == (Fate.MISSED, True, None)
+    assert chain(told)[-2:] == ["!awake", "made up"]
+    assert [each.origin for each in told.occurrences] == ["schedule", "backfill"], (
+        "the one that is explained comes first"
+    )
+
+
+def test_a_backfill_whose_run_waits_makes_up_for_it_too(world: OpenWorld) -> None:
+    w = outage(world, do=nap.args(20))
+    made = app.schedules.backfill("s", START, minutes(3), overlap="buffer_all", only_missed=True)
+    w.advance(1)
+
+    told = [app.schedules.explain("s", minutes(each)) for each in (1, 2, 3)]
+
+    assert {each.fix for each in told} == {None}
+    assert all(each.sentence.startswith("missed, and ") and made.id in each.sentence for each in told)
+    assert told[2].sentence.endswith("which waits for s-2026-01-01T00:01:00Z")
+
+
+def test_a_backfill_under_way_is_told_of_before_it_hands_a_time_over(world: OpenWorld) -> None:
+    outage(world)
+    made = app.schedules.backfill("s", START, minutes(3), max_active=1, only_missed=True)
+
+    told = app.schedules.explain("s", minutes(3))
+
+    assert (told.sentence, told.fix) == (f"missed, and to be made up for by {made.id}, which is under way", None)
+
+
+def test_a_backfill_whose_run_failed_leaves_that_run_to_be_looked_at(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=fail, catch_up="none")
+    w.kill()
+    w.advance(80)
+    w.restart()
+    w.advance(10)
+    app.schedules.backfill("s", minutes(1), minutes(1))
+    w.advance(5)
+
+    told = app.schedules.explain("s", minutes(1))
+
+    assert told.sentence.endswith("which ended failed")
+    assert told.fix == f"evertick job get {told.occurrences[1].job_id}"
 
 
 def test_what_was_asked_by_hand_is_told_as_such(world: OpenWorld) -> None:

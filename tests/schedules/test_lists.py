@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -86,6 +87,34 @@ def test_what_an_outage_did_is_late_and_missed_for_a_day(world: OpenWorld) -> No
     assert listed(health="late") == []
     assert listed(health="missed") == []
     assert app.schedules.counts().missed == Count(number=0)
+
+
+@pytest.mark.parametrize("how", [{"overlap": "allow_all"}, {"overlap": "buffer_all"}, {"max_active": 1}])
+def test_what_was_missed_is_told_until_all_of_it_was_made_up_for(world: OpenWorld, how: dict[str, Any]) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=5), do=nap.args(20), catch_up_window=timedelta(seconds=30))
+    w.kill()
+    w.advance(24 * 60)
+    w.restart()
+    w.advance(1)
+    assert listed(health="missed") == ["s"]
+
+    app.schedules.backfill("s", START, minutes(10), only_missed=True, **how)
+    w.advance(50)
+    assert listed(health="missed") == ["s"], "two of four were made up for"
+    app.schedules.backfill("s", START, minutes(24), only_missed=True, **how)
+    w.advance(10)
+    assert listed(health="missed") == ([] if how == {"overlap": "allow_all"} else ["s"])
+    w.advance(50)
+
+    assert listed(health="missed") == []
+    [schedule] = app.schedules.list_detailed().schedules
+    assert (schedule.health, app.schedules.counts().missed) == ((), Count(number=0))
+    w.kill()
+    w.advance(8 * 60)
+    w.restart()
+    w.advance(1)
+    assert listed(health="missed") == ["s"], "the next outage is told of as the first one was"
 
 
 def test_what_a_backfill_runs_is_not_late(world: OpenWorld) -> None:

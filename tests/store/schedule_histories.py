@@ -120,6 +120,9 @@ class ScheduleDraws:
         after = None if last is None else (time, str(last.id))
         return (where,), {"limit": self._random.randint(1, 5), "after": after, "order": order}
 
+    def draw_has_missed(self, tables: Any) -> Any:
+        return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS), "since": self._moment()}
+
     def draw_schedule_counts(self, tables: Any) -> Any:
         where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))
         return (where,), {"now": self._moment(), "limit": self._random.randint(1, 5)}

@@ -64,7 +64,7 @@ def test_it_did_not_run_because_it_was_paused(world: World) -> None:
     assert explanation.sentence == "skipped: paused by ada since 2026-01-01T00:00:00Z: no flour"
     assert explanation.fix == (
         "evertick schedule resume bread; then evertick schedule backfill bread "
-        "--start-time 2026-01-01T05:00:00Z --end-time 2026-01-01T05:00:00Z"
+        "--start-time 2026-01-01T05:00:00Z --end-time 2026-01-01T05:00:00Z --skip-done"
     )
 
 

@@ -51,7 +51,8 @@ class Explanation(Schema):
     """Why a schedule ran at a time or did not.
 
     `fate` and `reason` are those of the ledger's row; without a row `fate` is None and `missing` says why there is
-    none. `occurrences` are the rows at that time, triggers and backfills included. `fix` is a command that would help.
+    none. `occurrences` are the rows at that time, triggers and backfills included: first the one that `fate` is of.
+    `fix` is a command that would help; None if nothing is to be done, as for a time that a backfill has made up for.
     """
 
     schedule: ScheduleId
@@ -67,8 +68,10 @@ class Explanation(Schema):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def ran(self) -> bool:
-        """Whether a run was started for it."""
-        return self.fate is Fate.STARTED
+        """Whether a run was started for it, be it by a backfill later."""
+        return self.fate is Fate.STARTED or any(
+            each.fate is Fate.STARTED and each.nominal == self.at for each in self.occurrences
+        )
 
 
 class Unrecorded(StrEnum):
@@ -97,6 +100,7 @@ class AuditCounts(Schema):
     late: int
     skipped: int
     missed: int
+    made_up: int = 0
     blocked: int
     waiting: int
     unrecorded: int
@@ -106,8 +110,9 @@ class AuditReport(Schema):
     """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
 
     The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too
-    much to look at all of it. `blocked` are runs that have not begun, because no live worker runs their function; they
-    are counted as started or late, too.
+    much to look at all of it. `missed` are times that nothing has made up for; those that a trigger or a backfill has
+    started or queued since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live
+    worker runs their function; they are counted as started or late, too.
     """
 
     start: Moment
@@ -151,8 +156,13 @@ class AuditReport(Schema):
 
     @property
     def missed_count(self) -> int:
-        """How many occurrences should have run and did not."""
+        """How many occurrences should have run and did not, nor anything in their place."""
         return self.counts.missed
+
+    @property
+    def made_up_count(self) -> int:
+        """How many occurrences were missed, and made up for since by a trigger or a backfill."""
+        return self.counts.made_up
 
     @property
     def skipped_count(self) -> int:

@@ -138,7 +138,11 @@ class BackfillView(Schema):
 
 
 class BackfillPlanView(Schema):
-    """What a backfill would do: every time, which of them ran before, and the token that starts exactly this plan."""
+    """What a backfill would do: every time it would run, and the token that starts exactly this plan.
+
+    `already_ran` are the times of the span that were started before. They are among `times`, and run again, unless
+    `skip_done` or `only_missed` leaves them out.
+    """
 
     schedule: ScheduleId
     start: Moment

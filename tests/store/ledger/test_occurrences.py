@@ -1,6 +1,7 @@
 """The ledger: a time is in it once, its final fate is final, and how its run ended is noted once."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,25 @@ def test_a_filter_narrows_the_ledger(store: Store, where: OccurrenceFilter, expe
 
     assert minutes(ledger(store, where)) == expected
     assert minutes(ledger(store, where, newest_first=True)) == expected[::-1]
+
+
+def test_whether_a_time_was_missed_that_nobody_has_started_since(store: Store) -> None:
+    def missed(minute: int, name: str = "s1", **more: Any) -> OccurrenceRow:
+        return occurrence(minute, name, fate="missed", reason="buffer_full", job_id=None, **more)
+
+    def since(minute: int, name: ScheduleId = S1) -> bool:
+        return store.read(lambda tx: tx.has_missed(name, tenant=DEFAULT_TENANT, since=at(minute * 60_000)))
+
+    record(store, occurrence(1), missed(2), missed(3), missed(4), missed(5, tenant=OTHER), missed(5, "s2"))
+    assert (since(0), since(4), since(5), since(5, S2)) == (True, True, False, True)
+
+    record(store, occurrence(3, origin="backfill", request="b"), occurrence(4, origin="trigger", request="t"))
+    assert (since(0), since(2), since(3)) == (True, True, False)
+
+    record(store, waiting(2, origin="backfill", request="b"))
+    assert since(2), "what waits may never start"
+    record(store, occurrence(2, origin="backfill", request="b"))
+    assert not since(0)
 
 
 def test_retention_removes_what_was_decided_first_and_leaves_what_is_open(store: Store) -> None:

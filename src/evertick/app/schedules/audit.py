@@ -7,12 +7,14 @@ can run every night: `report.clean`.
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, UnrecordedTime
 from evertick.app.paging import all_occurrences, all_schedules
 from evertick.app.schedules.blocked_runs import is_blocked
+from evertick.app.schedules.made_up import made_up_by
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
@@ -58,12 +60,11 @@ def audit(
             operations.check_known(transaction, name)
         now = operations.now()
         found: dict[str, list[OccurrenceRow]] = {"blocked": [], "late": [], "missed": [], "skipped": []}
-        counts = {"blocked": 0, "late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        counts = {"blocked": 0, "late": 0, "made_up": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
         workers = transaction.workers_alive(now)
         where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
         looked = _Looked()
-        for row in _counted(all_occurrences(transaction, where), looked):
-            word = _word(row, late_ms)
+        for row, word in _words(_counted(all_occurrences(transaction, where), looked), late_ms):
             counts[word] += 1
             words = (word, "blocked") if is_blocked(transaction, row, workers, now) else (word,)
             counts["blocked"] += len(words) - 1
@@ -112,6 +113,16 @@ def _counted(rows: Iterable[OccurrenceRow], looked: _Looked) -> Iterator[Occurre
             return
         looked.rows += 1
         yield row
+
+
+def _words(rows: Iterable[OccurrenceRow], late_ms: int) -> Iterator[tuple[OccurrenceRow, str]]:
+    """The rows, which are in the order of their nominal times, each with what it counts as."""
+    for _, group in groupby(rows, key=attrgetter("nominal_at")):
+        at_once = list(group)
+        others = [row for row in at_once if row.origin != Origin.SCHEDULE]
+        for row in at_once:
+            word = _word(row, late_ms)
+            yield row, "made_up" if word == "missed" and made_up_by(row, others) is not None else word
 
 
 def _word(row: OccurrenceRow, late_ms: int) -> str:

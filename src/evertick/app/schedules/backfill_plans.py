@@ -1,24 +1,24 @@
 """Backfills: what a request for one means, what it would run, and how far it has come."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TypedDict
 
 from evertick.api.schedules import BackfillView
 from evertick.app.paging import all_occurrences
+from evertick.app.schedules.made_up import under_way
 from evertick.app.schedules.options import word
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant, from_datetime, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.schedules.times import times_of
-from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill, skips_until
+from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill
 from evertick.rules.schedules.events import BackfillAsked
 from evertick.rules.schedules.fates import FAILURES, Fate
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
-from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill, FireTime
+from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
@@ -83,20 +83,10 @@ def planned(transaction: Transaction, row: Schedule, backfill: Backfill, options
         times=times,
         ran=by_fate[Fate.STARTED],
         skip_done=options.get("skip_done", False),
-        missed=missed.difference(_under_way(row, (time for time in times if time.nominal_at in missed)))
+        missed=missed.difference(at for at, _ in under_way(row, (time for time in times if time.nominal_at in missed)))
         if only_missed
         else None,
     )
-
-
-def _under_way(row: Schedule, times: Iterable[FireTime]) -> Iterator[Instant]:
-    """Which of these times backfills that have begun will still hand over."""
-    for time in times:
-        for backfill in row.state.backfills:
-            is_left = backfill.done_until is None or time.nominal_at > backfill.done_until
-            is_within = backfill.start_at <= time.actual_at <= backfill.end_at
-            if is_left and is_within and skips_until(backfill, time.nominal_at) is None:
-                yield time.nominal_at
 
 
 def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillAsked]:

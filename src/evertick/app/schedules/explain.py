@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from evertick.api.reports import Answer, Check, Explanation, Missing
 from evertick.app.limits.waiting import pool_waits
 from evertick.app.schedules.blocked_runs import blocked_runs
+from evertick.app.schedules.made_up import made_up
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.cures import THEN, WORKER
@@ -72,7 +73,7 @@ class _Chain:
         return Explanation(
             schedule=self.schedule, at=to_datetime(self.at), checks=tuple(self.checks), fate=Fate(row.fate),
             reason=Reason(row.reason), missing=None, sentence=sentence, fix=fix,
-            occurrences=tuple(occurrence_view(each) for each in self.rows),
+            occurrences=tuple(map(occurrence_view, sorted(self.rows, key=lambda each: each is not row))),
         )  # fmt: skip
 
 
@@ -230,6 +231,9 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
                 chain.stopped("ran", f"{found.run_id} has not begun: no live worker runs {blocker.name}")
                 sentence += f"; that run is blocked, because no live worker runs {blocker.name}"
                 return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
+            if (made := made_up(found, chain.rows, row)) is not None:
+                chain.passed("made up", made.text)
+                return chain.with_rows(found, f"{found.fate}, and {made.text}", made.fix)
             if unseen(reason, found.detail):
                 sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
             return chain.with_rows(found, sentence, _fix(chain, row, found))
@@ -333,7 +337,8 @@ def _command(verb: str, schedule_id: str) -> str:
 
 
 def _backfill_command(schedule_id: str, at: Instant) -> str:
-    return f"{_command('backfill', schedule_id)} --start-time {to_iso(at)} --end-time {to_iso(at)}"
+    """One that can be run twice: what it has run is left out then."""
+    return f"{_command('backfill', schedule_id)} --start-time {to_iso(at)} --end-time {to_iso(at)} --skip-done"
 
 
 def _late(found: OccurrenceRow) -> str:

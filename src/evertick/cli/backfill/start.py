@@ -123,8 +123,10 @@ def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView
     words.append(f"from {iso(plan.start)} to {iso(plan.end)} (both included)")
     if plan.times:
         words += [f"first {iso(plan.times[0].nominal)}", f"last {iso(plan.times[-1].nominal)}"]
-    again = "will run again" if flags.include_done else "left out"
-    words.append(f"{len(plan.already_ran):,} already ran" + (f" and {again}" if plan.already_ran else ""))
+    ran = len(plan.already_ran)
+    is_left_out = flags.only_missed or not flags.include_done
+    again = f"{'is' if ran == 1 else 'are'} left out" if is_left_out else "will run again"
+    words.append(f"{ran:,} already ran" + (f" and {again}" if ran else ""))
     click.echo("   ".join(words), err=True)
     policy = plan.overlap or session.schedules.get(sid).policies.overlap
     if plan.count > 1 and policy in LOSSY and flags.max_active is None:

@@ -139,6 +139,7 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
         f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} in time, "
         f"{report.late_count:,} late, {report.skipped_count:,} skipped, {report.missed_count:,} missed"
     )
+    words += f", {report.made_up_count:,} more made up for since" if report.made_up_count else ""
     words += f", {report.blocked_count:,} blocked: no live worker runs their function" if report.blocked_count else ""
     unrecorded = f", {len(report.unrecorded):,} not recorded" if report.unrecorded else ""
     cut = "" if report.complete else "; there was too much to look at all of it"

@@ -17,6 +17,7 @@ from evertick.dashboard.markup.states import outcome_of
 from evertick.dashboard.markup.times import DAYS, MONTHS
 from evertick.dashboard.zones import offset_words
 from evertick.recurrence.zones.zones import Zone, instant_of
+from evertick.rules.schedules.fates import Fate
 
 SHOWN_UPCOMING: Final = 3
 FIRST_DAY: Final = date(2, 1, 1)
@@ -197,6 +198,7 @@ NAMES: Final = {
     "room": ("There was room", "There was no room"),
     "startable": ("It could be started", "It could not be started"),
     "started": ("Started", "Not started"),
+    "made up": ("Made up for", "Not made up for"),
     "ran": ("It runs", "It has not begun"),
     "ended": ("Ended", "Ended without success"),
     "recorded": ("Recorded", "Not recorded"),
@@ -224,7 +226,7 @@ def steps_of(explanation: Explanation) -> list[Step]:
         is_end = check.answer is Answer.NO
         steps.append(Step(_css(explanation, check), bad if is_end else good, check.text, is_end))
     steps += _merged(plain)
-    if steps and steps[-1].is_end and explanation.fate is not None and not explanation.ran:
+    if steps and steps[-1].is_end and explanation.fate not in (None, Fate.STARTED):
         done = {check.name for check in explanation.checks}
         rest = [word for name, word in REACHED.items() if name not in done]
         if rest:
@@ -243,7 +245,7 @@ def _css(explanation: Explanation, check: Check) -> str:
         return "info"
     if explanation.fate is None:
         return "late" if explanation.missing in ("not_looked_at", "no_record") else "skipped"
-    if explanation.ran:
+    if explanation.fate == Fate.STARTED:
         return "failed"
     return {"missed": "missed", "buffered": "queued"}.get(explanation.fate, "skipped")
 

@@ -10,17 +10,21 @@ from typing import Final
 from evertick.base.cures import no_schedule
 from evertick.base.errors import ScheduleNotFound, WriteConflict
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
+from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import NewJob, Stop
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
+from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
 EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed without a request."""
+NEVER: Final = Instant(0)
+"""When a schedule missed a time that has missed none."""
 LOOKED_AT: Final = 200
 """Schedules among which one may have been meant that is not there."""
 
@@ -54,9 +58,24 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
             transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
             why = "its target is gone" if item.gone else "it had ended, and its retention is over"
             add_history(transaction, item.row, (EVALUATOR, "deleted", why), evaluation)
-    rows = [item.row for item in items if not (item.retired or item.gone)]
+    rows = [_health(transaction, item, evaluation.now) for item in items if not (item.retired or item.gone)]
     if transaction.save_schedules(rows) != len(rows):
         raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
+
+
+def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule:
+    """The schedule; one that has missed nothing any more, if a backfill has just started the last of what it missed.
+
+    The ledger is asked once for each backfill, at its end: until then it has times to make up for.
+    """
+    row, state = item.row, item.plan.state
+    is_over = not state.backfills and not any(each.origin is Origin.BACKFILL for each in state.waiting)
+    has_started = any(each.origin == Origin.BACKFILL and each.fate == Fate.STARTED for each in item.occurrences)
+    if row.missed_at is not None or not is_over or not has_started:
+        return row
+    if transaction.has_missed(row.id, tenant=row.tenant, since=Instant(now - DAY_MS)):
+        return row
+    return row._replace(missed_at=NEVER)
 
 
 def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:

@@ -67,6 +67,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant) -> bool:
+        """Whether a nominal time of a schedule at `since` or later was missed, and not started by hand since."""
+        ...
+
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
         """Remove rows of the ledger decided before `before`; returns how many."""
         ...

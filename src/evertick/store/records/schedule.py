@@ -104,6 +104,8 @@ class Schedule(NamedTuple):
     `kind` is `schedule` (made at run time) or `cron` (declared in code). `next_at` and `last_at` are the times of its
     next and its last start. `last_result` and `last_failure` are what the next run is told.
 
+    `late` and `missed_at` (when it was found to have missed a time) are only written; None leaves them as they are.
+
     `function`, `status` (`active`, `paused`, `completed`, or `unreadable` by this release), `note` and `seen_until`
     repeat parts of the target and the state as columns, for lists. Only `with_target`, `with_state` and `set_aside` set
     them.
