@@ -1,7 +1,7 @@
 """Query plans: hot statements read by an index, sort nothing, and cost the same however much lies beside their rows."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
-from evertick.store.transaction.statements import load_statements, statement_names
+from evertick.store.transaction.statements import load_statements, of_each, statement_names, together
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, claim_in, job_id, new_job, worker
 
 FUTURE, DONE, RUNNING, SUSPECTS, DUE = 6_000, 6_000, 200, 50, 300
@@ -410,6 +410,48 @@ def test_sqlite_reads_a_list_in_the_order_of_an_index(sqlite_store: Store, what:
     [line] = [row[3] for row in rows]
     assert line.startswith("SEARCH"), line
     assert f"INDEX {next(iter(indexes))} " in line, line
+
+
+TOGETHER: Final = {
+    "edges": ("edge_unfinished_of_all", "edge_finished of runs", "edge_finished of runs"),
+    "lists": ("list_unfinished_of_all", "list_finished of runs", "list_finished of runs"),
+}
+"""Lists that are read by one statement: each by the index that it has alone."""
+OF_RUNS: Final = {"jobs_by_name", "history_runs"}
+
+
+def of_several(names: Sequence[str], order: str) -> tuple[str, dict[str, Any]]:
+    """A statement of several lists, and its parameters."""
+    of_states = {of_each("state", 1): "success", of_each("state", 2): "failed"}
+    skips = {of_each("skip", number): 20 for number in range(len(names))}
+    return together([f"{name} {order}" for name in names]), page_of(order) | of_states | skips
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("what", TOGETHER)
+def test_postgresql_reads_lists_together_as_it_reads_each(postgres_store: Store, what: str, order: str) -> None:
+    name, params = of_several(TOGETHER[what], order)
+
+    plan = list(nodes(postgres_plan(postgres_store, name, params, mode="force_custom_plan")))
+
+    assert {node["Index Name"] for node in plan if "Index Name" in node} == OF_RUNS
+    assert "Seq Scan" not in {node["Node Type"] for node in plan}
+    assert sum(node["Node Type"] == "Sort" for node in plan) == (what == "lists"), "that of the functions' jobs"
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("what", TOGETHER)
+def test_sqlite_reads_lists_together_as_it_reads_each(sqlite_store: Store, what: str, order: str) -> None:
+    name, params = of_several(TOGETHER[what], order)
+
+    steps, _ = sqlite_steps(sqlite_store, name, params)
+    alone = [
+        sqlite_steps(sqlite_store, f"{part} {order}", params | {"state": state})[0]
+        for part, state in zip(TOGETHER[what], ("", "success", "failed"), strict=True)
+    ]
+
+    assert steps < sum(alone) * 1.2 + 100, alone
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])

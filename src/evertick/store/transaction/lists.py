@@ -1,15 +1,13 @@
 """Lists of jobs over SQL. A page costs no more than a bounded look, however many jobs lie beside those that are wanted.
 
-A list reads one index for each state that is asked for, in the order of its ids, and puts these pages together. The
-index that narrows most is taken. What it does not narrow is asked of the rows that a look through it meets: of at most
-LOOK_MAX in each index. How far the looks get is found first, and the nearest of these ends is the *horizon* of the
-page: up to there each index was read, beyond it the next page goes on.
+A list reads one index for each state that is asked for, in the order of its ids, and puts these pages together; all of
+them are read by one statement. The index that narrows most is taken. What it does not narrow is asked of the rows that
+a look through it meets: of at most LOOK_MAX in each index. How far the looks get is found first, and the nearest of
+these ends is the *horizon* of the page: up to there each index was read, beyond it the next page goes on.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, JobId, TenantId, first_id_from
@@ -21,6 +19,7 @@ from evertick.rules.jobs.serving import served
 from evertick.store.contract.history import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
+from evertick.store.transaction.statements import OF_EACH, of_each, together
 from evertick.store.transaction.workers import SqlWorkers
 
 LOOK_MAX: Final = 2_000
@@ -70,13 +69,19 @@ class SqlLists(SqlWorkers):
         sources = list(self._sources(where, unfinished))
         horizon = None
         if _is_narrowed(where):
-            ends = [end for source in sources if source.look for end in self._edge(source, order, params)]
+            by_attribute = where.runs is not None and where.runs.attributes
+            looks = sources[:1] if by_attribute else [source for source in sources if source.look]
+            ends = [
+                end
+                for (end,) in self._fetch_of(order, [(_edge_of(source), source) for source in looks], params)
+                if end is not None
+            ]
             horizon = (max if newest_first else min)(ends, default=None)
             if horizon is not None and not low < horizon < high:
                 horizon = None  # the look gets to the end of what is wanted
         params["horizon"] = horizon or (low if newest_first else high)
-        pages = [self._fetch(f"list_{source.name} {order}", {**params, **source.params}) for source in sources]
-        rows = list(islice(merge(*pages, key=_id_of, reverse=newest_first), limit + 1))
+        found = self._fetch_of(order, [(f"list_{source.name}", source) for source in sources], params)
+        rows = sorted(found, key=_id_of, reverse=newest_first)
         jobs = [summary_of(row) for row in rows[:limit]]
         return JobsFound(jobs, jobs[-1].id if len(rows) > limit else horizon)
 
@@ -100,11 +105,17 @@ class SqlLists(SqlWorkers):
         params = {"tenants": json.dumps(list(tenants)), "since": since, "limit": limit}
         return [FailedJob(*row) for row in self._fetch("failed_since", params)]
 
-    def _edge(self, source: _Source, order: str, params: Mapping[str, Any]) -> Iterator[str]:
-        """Where a look through an index ends, if there are more rows."""
-        name = "by_attribute" if source.name.endswith("by_attribute") else source.name
-        rows = self._fetch(f"edge_{name} {order}", {**params, **source.params, "skip": source.look - 1})
-        return (row[0] for row in rows if row[0] is not None)
+    def _fetch_of(self, order: str, named: Sequence[tuple[str, _Source]], params: Mapping[str, Any]) -> list[Row]:
+        """The rows of statements, each of a source, in no order: in one round trip."""
+        if not named:
+            return []
+        every = dict(params)
+        for number, (_, source) in enumerate(named):
+            own = {**source.params, "skip": source.look - 1}
+            if len(named) > 1:
+                own = {of_each(name, number) if name in OF_EACH else name: value for name, value in own.items()}
+            every |= own
+        return self._fetch(together([f"{name} {order}" for name, _ in named]), every)
 
     def _sources(self, where: JobFilter, unfinished: Sequence[str] | None) -> Iterator[_Source]:
         states = where.states or tuple(JobState)
@@ -142,6 +153,11 @@ class SqlLists(SqlWorkers):
             if where.name in (None, name) and not any(each.runs(name, pool or DEFAULT_POOL) for each in serves)
         ]
         return sorted({name for name, _ in found}), "".join(f" {queue} " for _, queue in found)
+
+
+def _edge_of(source: _Source) -> str:
+    """Where a look through an index ends, if there are more rows. That of attributes does not know states."""
+    return "edge_by_attribute" if source.name.endswith("by_attribute") else f"edge_{source.name}"
 
 
 def _by_attribute(states: Sequence[JobState]) -> Iterator[_Source]:

@@ -11,6 +11,8 @@ and hope to meet what a list wants; `{schedule_id}` likewise. `{moment}` is a ti
 `{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share, and other parts are shared in the same
 way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
 
+`together` makes one statement of several lists. Each has its own value of the parameters in `OF_EACH`.
+
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
 a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
 part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
@@ -20,7 +22,7 @@ rows that tenants can have.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -106,6 +108,21 @@ _MOMENTS: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "co
 """The times by which schedules are listed, as their indexes have them."""
 
 
+OF_EACH: Final = ("state", "skip")
+"""Parameters of which each of several lists that are read together has its own."""
+_AND: Final = " and "
+
+
+def together(names: Sequence[str]) -> str:
+    """The name of the statement that has the rows of several, in no order."""
+    return _AND.join(names)
+
+
+def of_each(parameter: str, number: int) -> str:
+    """What a parameter in `OF_EACH` is called for the part with this number of a statement of several."""
+    return f"{parameter}_{'abcdefgh'[number]}"
+
+
 class Statements(dict[str, str]):
     """Statements by name. A text is made for its database when it is first asked for: most programs use few."""
 
@@ -116,7 +133,9 @@ class Statements(dict[str, str]):
         self._place = place
 
     def __missing__(self, name: str) -> str:
-        text = self[name] = placed(_for_driver(self._texts[name], self._dialect), self._dialect, self._place)
+        parts = name.split(_AND)
+        raw = self._texts[name] if len(parts) == 1 else _union([self._texts[part] for part in parts])
+        text = self[name] = placed(_for_driver(raw, self._dialect), self._dialect, self._place)
         return text
 
 
@@ -164,6 +183,17 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
         for order, (beyond, within) in _DIRECTIONS.items():
             filled = text.replace("{beyond}", beyond).replace("{within}", within).replace("{order}", order)
             yield f"{name}{by} {order}", filled.replace("{by}", condition)
+
+
+def _union(texts: Sequence[str]) -> str:
+    """The rows of several statements. Each keeps its limit, and its plan."""
+    parts = []
+    for number, text in enumerate(texts):
+        renamed = _COMMENT.sub("", text).strip()
+        for parameter in OF_EACH:
+            renamed = re.sub(rf"(?<![:\w]):{parameter}\b", f":{of_each(parameter, number)}", renamed)
+        parts.append(f"select * from ({renamed}) as part_{number}")  # noqa: S608 - texts of files
+    return "\nunion all\n".join(parts)
 
 
 def _for_driver(text: str, dialect: str) -> str:
