@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from evertick import App, MutationCtx, every
+from evertick.base.instants import MINUTE_MS, Instant
 from tests.cli.desk import Command, work_off
 from tests.store.rows import claim
+from tests.store.schedule_rows import schedule
 
 PATIENCE_S = 60
 
@@ -116,6 +118,24 @@ def test_a_live_worker_is_shown_and_jobs_that_it_cannot_run_are_blocked(shop: Ap
     [queue] = status["queues"]
     assert (queue["function"], queue["due"], queue["blocked"], status["lag_ms"]) == ("shop.gone", 1, 1, 0)
     assert said == "1 live worker; 1 due, 1 blocked; 0 running; 0 later; 0 failed in the last hour\n"
+
+
+def test_schedules_that_nobody_looks_at_are_told_of(shop: App, command: Command) -> None:
+    def come_due(ago_ms: int, *names: str) -> None:
+        at = Instant(shop.environment.clock.now() - ago_ms)
+        rows = [schedule(name, next_at=at, wake_at=at) for name in names]
+        shop.environment.store.write(lambda tx: [tx.insert_schedule(row) for row in rows])
+
+    come_due(2 * MINUTE_MS, "bills")
+    one = command("status")
+    come_due(3 * MINUTE_MS, "letters", "reports")
+    some = command("status", "-o", "table")
+
+    [row] = command("status", "-o", "json").json["overdue"]
+    assert (one.code, row["tenant"], row["schedules"]) == (0, "default", 3)
+    assert re.search(r"; 0 later; 1 schedule overdue since \S+Z; 0 failed", one.err)
+    assert re.search(r"; 0 later; 3 schedules overdue, the first since \S.*; 0 failed", some.err)
+    assert "overdue" in some.out.splitlines()
 
 
 def test_claimed_mutations_wait_until_they_are_done(shop: App, command: Command) -> None:

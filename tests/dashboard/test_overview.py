@@ -16,7 +16,7 @@ from evertick.base.records.schedules import OccurrenceRow
 from evertick.base.records.stored import text_of as text_of_value
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.markup.templates import action_words, capitalise
-from evertick.dashboard.routes.overview import heading
+from evertick.dashboard.routes.overview import heading, late_now
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, ScheduleState
 from evertick.store.contract.store import Transaction
@@ -176,6 +176,35 @@ def happened(name: str, now: Instant, ago: int, **changes: Any) -> OccurrenceRow
     """An occurrence of so long ago."""
     moment = Instant(now - ago)
     return occurrence(0, name, nominal_at=moment, actual_at=moment, decided_at=now, **changes)
+
+
+def test_schedules_that_nobody_looks_at_are_late_now(site: Site) -> None:
+    def come_due(tx: Transaction) -> None:
+        for name, ago in (("bills", 20), ("letters", 90), ("in time", 1)):
+            at = Instant(now - ago * MINUTE_MS // 60)
+            tx.insert_schedule(schedule(name, next_at=at, wake_at=at))
+
+    now = site.app.environment.clock.now()
+    site.app.environment.store.write(come_due)
+
+    page = site.page("")
+    [row] = page.select(".att tbody tr")
+    assert text_of(row).startswith("letters due, and nobody has looked at it, the first of 2 such schedules")
+    [late] = [each for each in page.select(".figs a") if "Late now" in text_of(each)]
+    assert text_of(late).startswith("Late now 2 2 schedules, since ")
+    [scheduler] = [each for each in page.select(".figs a") if "Scheduler" in text_of(each)]
+    assert "behind by 2 min" in text_of(scheduler)
+    [listed, _] = row.select("a.b")
+    assert listed["href"] == late["href"]
+    shown = text_of(site.page(str(late["href"])))
+    assert "letters" in shown and "bills" in shown and "in time" not in shown
+
+
+def test_late_now_counts_jobs_and_schedules_together() -> None:
+    both = now(late=Count(number=2), overdue_schedules=Count(number=9_999), overdue_since=AT)
+    assert late_now(both) == Count(number=10_000, more=True)
+    assert heading(both) == "10,000+ runs are late. The rest is on time."
+    assert late_now(now(late=Count(number=1))) == Count(number=1)
 
 
 def test_the_overview_names_paused_pools_that_hold_jobs_back(site: Site) -> None:

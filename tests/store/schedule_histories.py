@@ -110,7 +110,7 @@ class ScheduleDraws:
             next_before=self._moment() if self._maybe(0.2) else None,
             time_zone=self._pick((None, None, "UTC", "Asia/Tokyo")),
             failing=self._maybe(0.2),
-            late=self._maybe(0.2),
+            late_at=self._moment() if self._maybe(0.2) else None,
             missed_since=self._moment() if self._maybe(0.2) else None,
         )
         known = [row for row in tables.schedules.values() if row.tenant == where.tenant]
@@ -125,7 +125,7 @@ class ScheduleDraws:
 
     def draw_schedule_counts(self, tables: Any) -> Any:
         where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))
-        return (where,), {"now": self._moment(), "limit": self._random.randint(1, 5)}
+        return (where,), {"now": self._moment(), "late_at": self._moment(), "limit": self._random.randint(1, 5)}
 
     # -- the ledger
 

@@ -120,13 +120,13 @@ class ScheduleModel:
             and (where.next_before is None or (row.next_at is not None and row.next_at < where.next_before))
             and where.time_zone in (None, row.time_zone)
             and (not where.failing or row.last_failure is not None)
-            and (not where.late or row.late)
+            and (where.late_at is None or bool(row.late) or (row.next_at is not None and row.next_at < where.late_at))
             and (where.missed_since is None or (row.missed_at is not None and row.missed_at >= where.missed_since))
             and is_beyond(row)
         ]
         return sorted(found, key=place, reverse=order.descending)[:limit]
 
-    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
         def count(chosen: ScheduleFilter) -> int:
             return len(self.list_schedules(chosen, limit=limit))
 
@@ -134,7 +134,7 @@ class ScheduleModel:
         return ScheduleCounts(
             count(where),
             count(replace(every, failing=True)),
-            count(replace(every, late=True)),
+            count(replace(every, late_at=late_at)),
             count(replace(every, missed_since=Instant(now - DAY_MS))),
             count(replace(every, status="paused")),
             count(replace(every, next_before=Instant(now + HOUR_MS))),

@@ -42,17 +42,22 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenants": json.dumps(["default", "acme"]), "until": at(60_000), "look": 100, "limit": 10},
         {"jobs_waiting"},
     ),
+    "overdue_schedules": (
+        {"tenants": json.dumps(["default", "acme"]), "late_at": at(60_000), "limit": 100},
+        {"schedules_by_next"},
+    ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble": (
         {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}
         | {"shown": 20, "runs": 5, "looked_at": 100, "late_reasons": MISSED, "day_begun": at(-550_000), "many": 9}
-        | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10},
+        | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10, "late_at": at(-10_000)},
         {
             "history_failed",
             "jobs_waiting",
             "occurrences_by_reason",
             "occurrences_pkey",
             "schedules_by_last",
+            "schedules_by_next",
             "schedules_failing",
             "schedules_missed",
             "schedules_paused",

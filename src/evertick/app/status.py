@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.reading import RowReading
-from evertick.api.status import FailureView, QueueView, StatusView, UnwritableView, WorkerView
+from evertick.api.status import FailureView, OverdueView, QueueView, StatusView, UnwritableView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import looked_at
 from evertick.app.workflows.stuck import stuck_views
@@ -16,11 +16,12 @@ from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.jobs import NO_ERROR, Serves, Worker
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.jobs.serving import served
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
 from evertick.store.write_health import WriteFailure
 
 JOBS_MAX: Final = 10_000
-"""Unfinished jobs, and failures of the last hour, that are looked at."""
+"""Unfinished jobs, failures of the last hour and overdue schedules that are looked at."""
 
 
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
@@ -42,7 +43,7 @@ def unwritable_view(failure: WriteFailure | None, now: Instant) -> UnwritableVie
 def status_of(
     transaction: Transaction, tenant: TenantId | None, now: Instant, failure: WriteFailure | None = None
 ) -> StatusView:
-    """The state of a tenant's jobs, or those of all tenants that have work, and of all workers.
+    """The state of a tenant's jobs and schedules, or those of all tenants that have work, and of all workers.
 
     `failure` is what the store says of its writes (`Store.write_failure`).
     """
@@ -51,6 +52,8 @@ def status_of(
     alive = transaction.workers_alive(now, among=workers)
     queues, count = _queues(transaction, tenants, now, served(alive))
     failures, failed = _failures(transaction, tenants, now)
+    overdue = transaction.overdue_schedules(tenants, late_at=Instant(now - LATE_AFTER_MS), limit=JOBS_MAX)
+    count = max(count, sum(group.schedules for group in overdue))
     return StatusView(
         tenants=tenants,
         at=to_datetime(now),
@@ -66,6 +69,10 @@ def status_of(
         complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
         unwritable=unwritable_view(failure, now),
         stuck=stuck_views(transaction, tenants, now),
+        overdue=tuple(
+            OverdueView(tenant=group.tenant, schedules=group.schedules, since=to_datetime(group.since))
+            for group in sorted(overdue, key=lambda each: each.tenant)
+        ),
     )
 
 

@@ -24,13 +24,14 @@ WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 @tenants_option
 @output_option
 def status(db: str | None, out: OutputOptions) -> int:
-    """Show live workers, how long due jobs wait, unfinished jobs by function, and the failures of the last hour."""
+    """Show live workers, how long due jobs wait, unfinished jobs by function, schedules that are overdue, and the
+    failures of the last hour."""
     with open_fleet(db) as fleet:
         return refreshed(fleet.store, out, lambda: _write_status(fleet, out))
 
 
 def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
-    from evertick.api.status import FailureView, QueueView, StuckView
+    from evertick.api.status import FailureView, OverdueView, QueueView, StuckView
     from evertick.api.workflows import WorkflowTypeView
 
     now = fleet.now
@@ -42,6 +43,7 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
     live = [worker for worker in found.workers if worker.alive]
     _section(out, "workers", live, WORKER_LIST, moment)
     _section(out, "queues", found.queues, QueueView.names(), moment)
+    _section(out, "overdue", found.overdue, OverdueView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "stuck", found.stuck, StuckView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
@@ -50,7 +52,7 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
         click.echo(f"the database cannot be written since {since}: {found.unwritable.reason}", err=True)
     if not out.is_none:
         hides_workers = not fleet.is_local and fleet.tenant is not None
-        click.echo(_summary(found, None if hides_workers else len(live)), err=True)
+        click.echo(_summary(found, None if hides_workers else len(live), moment), err=True)
 
 
 @click.command("list")
@@ -95,7 +97,7 @@ def _words(view: "Schema", moment: MomentWriter) -> dict[str, str]:
     return words
 
 
-def _summary(found: "StatusView", live: int | None) -> str:
+def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str:
     due, later, running, blocked = (
         sum(getattr(queue, name) for queue in found.queues) for name in ("due", "later", "running", "blocked")
     )
@@ -104,8 +106,21 @@ def _summary(found: "StatusView", live: int | None) -> str:
     stuck = f"; {runs:,} run{'' if runs == 1 else 's'} of workflows cannot go on" if runs else ""
     lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
     held = f", {blocked:,} blocked" if blocked else ""
-    cut = "" if found.complete else "; there are more jobs or tenants than were looked at"
+    cut = "" if found.complete else "; there are more jobs, schedules or tenants than were looked at"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
-    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{stuck}"
+    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{_overdue(found, moment)}{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
     return f"{workers}{jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"
+
+
+def _overdue(found: "StatusView", moment: MomentWriter) -> str:
+    """What the summary says of schedules at whose next time nobody has looked."""
+    if not found.overdue:
+        return ""
+    count = sum(each.schedules for each in found.overdue)
+    since = moment(min(each.since for each in found.overdue))
+    return (
+        f"; {count:,} schedules overdue, the first since {since}"
+        if count > 1
+        else f"; 1 schedule overdue since {since}"
+    )

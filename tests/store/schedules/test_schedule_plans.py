@@ -21,13 +21,15 @@ NEVER: Final = 2**63 - 1
 KEYS: Final = json.dumps([["default", f"due{n:05}"] for n in range(3)])
 LISTED: Final = {
     "tenant": "default", "kind": None, "status": None, "function": None, "id_contains": None, "next_before": None,
-    "time_zone": None, "failing": None, "late": None, "missed_since": None, "limit": 10,
+    "time_zone": None, "failing": None, "late_at": None, "missed_since": None, "limit": 10,
 }  # fmt: skip
 LEDGER: Final = {
     "tenant": "default", "start": -NEVER, "end": NEVER, "fates": None, "reason": None, "after_schedule": "",
     "after_origin": "", "after_request": "", "limit": 10,
 }  # fmt: skip
-COUNTED: Final = tuple(f"SCAN {part}" for part in ("chosen", "failing", "late", "missed", "paused", "soon", "CONSTANT"))
+COUNTED: Final = tuple(
+    f"SCAN {part}" for part in ("chosen", "failing", "late", "overdue", "missed", "paused", "soon", "CONSTANT")
+)
 """Rows that a statement of counts has read before."""
 ONE: Final = {"tenant": "default", "schedule_id": "due00001"}
 
@@ -46,7 +48,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_chosen_schedules asc": (LISTED | {"after_id": "due00010"}, {"schedules_in_order", "schedules_pkey"}),
     "list_chosen_schedules desc": (LISTED | {"after_id": "due00010"}, {"schedules_in_order", "schedules_pkey"}),
     "schedule_counts": (
-        LISTED | {"limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
+        LISTED | {"limit": 10_001, "day_ago": at(0), "soon": at(100_000), "overdue_before": at(-10_000)},
         {
             "schedules_by_next",
             "schedules_failing",

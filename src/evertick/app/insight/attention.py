@@ -1,5 +1,5 @@
-"""What needs attention: missed times, jobs that no worker serves or a paused pool holds back, runs of workflows that
-cannot go on, schedules that fail or are paused for long.
+"""What needs attention: missed times, schedules that nobody looks at, jobs that no worker serves or a paused pool
+holds back, runs of workflows that cannot go on, schedules that fail or are paused for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
 failing ones, and some of the paused ones.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
+from evertick.api.schema import Count
 from evertick.app.insight.outages import MISSED_MAX, SKIPPED_MAX
 from evertick.app.schedules.views import pause_in
 from evertick.app.workflows.stuck import STUCK_MAX, stuck_groups
@@ -61,6 +62,7 @@ def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
     """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
+        *_overdue(seen.trouble, is_working=bool(seen.serves)),
         *_unserved(seen.due, seen.serves),
         *_stuck(seen.trouble),
         *_held([group for group in seen.due if is_served(group, seen.serves)], seen.trouble.paused_pools),
@@ -91,6 +93,24 @@ def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
             more=len(group) >= MISSED_MAX,
             since=to_datetime(group[-1].nominal_at),
         )
+
+
+def _overdue(trouble: Trouble, *, is_working: bool) -> Iterator[AttentionView]:
+    """All of them together: while no worker looks, it is soon every schedule."""
+    if (first := trouble.first_overdue) is None:
+        return
+    count = Count.of(trouble.overdue)
+    others = "" if count.number == 1 else f", the first of {count} such schedules"
+    yield AttentionView(
+        problem="overdue",
+        kind="schedule",
+        name=first.id,
+        what=f"due, and nobody has looked at it{others}",
+        why="workers are alive, and none has evaluated it yet" if is_working else "no worker is alive",
+        count=count.number,
+        more=count.more,
+        since=to_datetime(first.next_at),
+    )
 
 
 def _unserved(due: Sequence[DueGroup], serves: Sequence[Serves]) -> Iterator[AttentionView]:

@@ -112,6 +112,8 @@ def _overview(
         lag_ms=max((now - group.oldest for group in waiting), default=0),
         lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
         late=Count.of(sum(group.late for group in due)),
+        overdue_schedules=Count.of(trouble.overdue),
+        overdue_since=None if trouble.first_overdue is None else to_datetime(trouble.first_overdue.next_at),
         failed_hour=Count.of(trouble.failed),
         missed_day=Count.of(trouble.missed),
         queued=_queued(due),
@@ -143,6 +145,7 @@ def _look(now: Instant) -> TroubleLook:
         stuck_until=stuck_until(now),
         stuck_look=LOOK,
         stuck_most=STUCK_MAX,
+        late_at=Instant(now - LATE_AFTER_MS),
     )
 
 

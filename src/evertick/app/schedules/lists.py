@@ -14,7 +14,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.schedules import RunEnding
 from evertick.recurrence.wire.short import short_form
-from evertick.rules.schedules.catch_up import started_late
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, started_late
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
@@ -59,7 +59,9 @@ def counts(operations: "ScheduleOperations", **where: Unpack[Where]) -> Work[Sch
     chosen = operations.where(**where)
 
     def work(transaction: Transaction) -> ScheduleCountsView:
-        found = transaction.schedule_counts(chosen, now=operations.now(), limit=COUNT_MAX + 1)
+        now = operations.now()
+        late_at = Instant(now - LATE_AFTER_MS)
+        found = transaction.schedule_counts(chosen, now=now, late_at=late_at, limit=COUNT_MAX + 1)
         return ScheduleCountsView(**dict(zip(ScheduleCountsView.model_fields, map(Count.of, found), strict=True)))
 
     return work
@@ -85,11 +87,26 @@ def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -
     endings: dict[str, list[RunEnding]] = {}
     for ending in transaction.newest_endings(ids, tenant=tenant, count=STRIP):
         endings.setdefault(ending.schedule_id, []).append(ending)
-    return tuple(_detailed(row, last.get(row.id), endings.get(row.id, [])[:STRIP], row.id in missed) for row in rows)
+    overdue = {row.id for row in rows if row.next_at is not None and now - row.next_at > LATE_AFTER_MS}
+    return tuple(
+        _detailed(
+            row,
+            last.get(row.id),
+            endings.get(row.id, [])[:STRIP],
+            is_missing=row.id in missed,
+            is_overdue=row.id in overdue,
+        )
+        for row in rows
+    )
 
 
 def _detailed(
-    row: Schedule, last: OccurrenceView | None, endings: Sequence[RunEnding], is_missing: bool
+    row: Schedule,
+    last: OccurrenceView | None,
+    endings: Sequence[RunEnding],
+    *,
+    is_missing: bool,
+    is_overdue: bool,
 ) -> DetailedSchedule:
     plain: ScheduleSummary = summary(row)
     is_readable = plain.status != UNREADABLE
@@ -97,7 +114,7 @@ def _detailed(
     started = next(began, None)
     wrong = {
         "failing": bool(row.failing),
-        "late": started is not None and started_late(started.origin, started.late_ms),
+        "late": is_overdue or (started is not None and started_late(started.origin, started.late_ms)),
         "missed": is_missing,
     }
     pause = pause_of(row) if plain.status == "paused" else None

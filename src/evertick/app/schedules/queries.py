@@ -31,6 +31,7 @@ from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, Sch
 from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
@@ -83,8 +84,9 @@ class ScheduleQueries:
         unreadable by this release, which can then only delete it. `function`: the name of what they call.
         `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
         of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
-        seconds late) or `missed` (a time of the last 24 hours was missed, and not made up for). `limit`: at most 1,000.
-        `cursor` continues after the page that returned it.
+        seconds late, or the next time was due more than ten seconds ago and nobody has looked at it) or `missed` (a
+        time of the last 24 hours was missed, and not made up for). `limit`: at most 1,000. `cursor` continues after the
+        page that returned it.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidArguments for a cursor of another list.
         """
@@ -249,7 +251,7 @@ class ScheduleQueries:
             next_before=None if next_before is None else from_datetime(next_before),
             time_zone=where.get("time_zone"),
             failing=health == "failing",
-            late=health == "late",
+            late_at=Instant(self.now() - LATE_AFTER_MS) if health == "late" else None,
             missed_since=Instant(self.now() - DAY_MS) if health == "missed" else None,
         )
 

@@ -90,6 +90,14 @@ class DueGroup(NamedTuple):
     late: int
 
 
+class OverdueGroup(NamedTuple):
+    """Schedules of a tenant whose next time has come, and nobody has looked at it: how many, and since when."""
+
+    tenant: TenantId
+    schedules: int
+    since: Instant
+
+
 class PoolEnding(NamedTuple):
     """A job that has ended, as its pool is told of it."""
 
@@ -136,6 +144,7 @@ class Trouble(NamedTuple):
 
     `has_missed`: whether a schedule noted lately that a time of it was missed. `missed_long`: whether an outage may
     have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused.
+    `overdue` are schedules at whose next time nobody has looked; the first of these is None if there is none.
     """
 
     failed: int
@@ -148,6 +157,15 @@ class Trouble(NamedTuple):
     failing_schedules: list[FailingSchedule]
     paused_schedules: list[PausedSchedule]
     stuck: list[StuckRun]
+    overdue: int
+    first_overdue: "OverdueSchedule | None"
+
+
+class OverdueSchedule(NamedTuple):
+    """A schedule at whose next time nobody has looked, and that time."""
+
+    id: ScheduleId
+    next_at: Instant
 
 
 class MissedTime(NamedTuple):

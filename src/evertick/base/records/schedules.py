@@ -73,7 +73,8 @@ class ScheduleFilter:
     next_before: Instant | None = None
     time_zone: str | None = None
     failing: bool = False
-    late: bool = False
+    late_at: Instant | None = None
+    """Late: the last start came late, or the next time was due before this moment and nobody has looked at it."""
     missed_since: Instant | None = None
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from evertick.api.insight import ComingView, OverviewView
+from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.activity import charted
@@ -34,10 +35,26 @@ async def show_overview(page: Shown) -> Response:
         crowded=_crowded(page, coming),
         changes=changes,
         nothing=nothing,
+        late=late_now(now),
+        behind_ms=behind_ms(now),
         oldest=min((each.oldest for each in now.queued), default=None),
         queued=sum(each.jobs.number for each in now.queued),
         sees_workers=page.known.token.tenant is None,
     )
+
+
+def late_now(now: OverviewView) -> Count:
+    """What should have started more than ten seconds ago: jobs, and the next times of schedules."""
+    parts = (now.late, now.overdue_schedules)
+    number = sum(each.number for each in parts)
+    return Count(number=min(number, COUNT_MAX), more=number > COUNT_MAX or any(each.more for each in parts))
+
+
+def behind_ms(now: OverviewView) -> int:
+    """How far behind the scheduler is: since when the first of them waits, a job that is served or a schedule."""
+    if now.overdue_since is None:
+        return now.lag_ms
+    return max(now.lag_ms, from_datetime(now.at) - from_datetime(now.overdue_since))
 
 
 def heading(now: OverviewView) -> str:
@@ -46,7 +63,7 @@ def heading(now: OverviewView) -> str:
         return "The database cannot be written: nothing runs, and nothing can be changed."
     if not now.alive:
         return "No worker is alive: what is due waits."
-    counted = ((now.missed_day, "missed today"), (now.late, "late"), (now.failed_hour, "failed in the last hour"))
+    counted = ((now.missed_day, "missed today"), (late_now(now), "late"), (now.failed_hour, "failed in the last hour"))
     wrong = [(each.number, each.more, word) for each, word in counted if each.number]
     if not wrong:
         return "Everything is on time."

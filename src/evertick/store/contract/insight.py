@@ -13,6 +13,7 @@ from evertick.base.records.insight import (
     FunctionActivity,
     MinuteRow,
     MissedTime,
+    OverdueGroup,
     PoolActivityRow,
     PoolEnding,
     Sample,
@@ -28,7 +29,8 @@ class TroubleLook(NamedTuple):
     to `limit`. `shown` failing schedules, those that ran last first, with `runs` occurrences each; and the first
     `looked_at` paused ones. Whether `many` times were missed for one of `late_reasons` since `day_ago`, or one of them
     before `day_begun`. Runs that cannot go on and are tried again until `stuck_until`: at most `stuck_most`, among the
-    first `stuck_look` jobs of all tenants that wait until then.
+    first `stuck_look` jobs of all tenants that wait until then. Schedules whose next time came before `late_at` are
+    overdue, counted to `limit`.
     """
 
     reasons: Sequence[str]
@@ -44,6 +46,7 @@ class TroubleLook(NamedTuple):
     stuck_until: Instant
     stuck_look: int
     stuck_most: int
+    late_at: Instant
 
 
 class MissedLook(NamedTuple):
@@ -116,6 +119,10 @@ class Insight(Protocol):
 
         They are looked for among the first `look` jobs of all tenants that wait until then.
         """
+        ...
+
+    def overdue_schedules(self, tenants: Sequence[TenantId], *, late_at: Instant, limit: int) -> list[OverdueGroup]:
+        """Schedules whose next time came before `late_at`, by tenant: of each the first `limit`, and of all."""
         ...
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:

@@ -81,8 +81,8 @@ class Schedules(Protocol):
         """Schedules in an order, beyond the position `after`: (next or last time, id). By id only the id counts."""
         ...
 
-    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
-        """How many schedules there are, each number to `limit` at most."""
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
+        """How many schedules there are, each number to `limit` at most. Next times before `late_at` are late."""
         ...
 
     def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:

@@ -16,6 +16,8 @@ from evertick.base.records.insight import (
     FunctionActivity,
     MinuteRow,
     MissedTime,
+    OverdueGroup,
+    OverdueSchedule,
     PausedSchedule,
     PoolActivityRow,
     PoolEnding,
@@ -104,6 +106,10 @@ class SqlInsight(Driver):
         rows = self._fetch("stuck_runs", params) if tenants else ()
         return [StuckRun(row[0], row[1], row[2], JOB_ERROR.optional(row[3]), row[4]) for row in rows]
 
+    def overdue_schedules(self, tenants: Sequence[TenantId], *, late_at: Instant, limit: int) -> list[OverdueGroup]:
+        params = {"tenants": json.dumps(list(tenants)), "late_at": late_at, "limit": limit}
+        return [OverdueGroup(*row) for row in self._fetch("overdue_schedules", params)]
+
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
         return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}
 
@@ -111,7 +117,7 @@ class SqlInsight(Driver):
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         params["late_reasons"] = json.dumps(list(look.late_reasons))
         [(failed, missed, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
-        (late, first), pools, failing_schedules, paused_schedules, stuck = map(json.loads, [aged, *lists])
+        (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(json.loads, [aged, *lists])
         return Trouble(
             failed,
             missed,
@@ -123,6 +129,8 @@ class SqlInsight(Driver):
             [FailingSchedule(*each) for each in failing_schedules],
             [PausedSchedule(*each) for each in paused_schedules],
             [StuckRun(tenant, each[0], each[1], JOB_ERROR.optional(each[2]), each[3]) for each in stuck],
+            overdue[0],
+            OverdueSchedule(*overdue[1:]) if overdue[0] else None,
         )
 
     def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:

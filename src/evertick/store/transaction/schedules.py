@@ -110,9 +110,10 @@ class SqlSchedules(SqlOpenOccurrences):
             rows = [*rows, *self._fetch(f"list_schedules_by_time {order.by} {direction}", further)]
         return [_schedule(row) for row in rows]
 
-    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
-        looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS}
-        return ScheduleCounts(*self._fetch("schedule_counts", chosen_by(where) | looks)[0])
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
+        looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS, "overdue_before": late_at}
+        [(chosen, failing, late, overdue, *others)] = self._fetch("schedule_counts", chosen_by(where) | looks)
+        return ScheduleCounts(chosen, failing, min(late + overdue, limit), *others)
 
     def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "since": since}
@@ -154,7 +155,7 @@ def chosen_by(where: ScheduleFilter) -> dict[str, Any]:
         "function": where.function,
         "time_zone": where.time_zone,
         "failing": 1 if where.failing else None,
-        "late": 1 if where.late else None,
+        "late_at": where.late_at,
         "missed_since": where.missed_since,
         "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
         "next_before": where.next_before,

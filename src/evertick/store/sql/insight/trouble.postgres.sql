@@ -54,4 +54,14 @@ select (select count(*) from (select 1 from history
                          limit :stuck_look) as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
-                 limit :stuck_most) as stuck)
+                 limit :stuck_most) as stuck),
+       (select cast(json_build_array(count(*), (select id
+                                           from schedules
+                                          where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
+                                          order by coalesce(next_at, 9223372036854775807), id
+                                          limit 1), min(next_at)) as text)
+          from (select next_at
+                  from schedules
+                 where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
+                 order by coalesce(next_at, 9223372036854775807), id
+                 limit :limit) as overdue)

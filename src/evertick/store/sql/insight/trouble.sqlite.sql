@@ -56,4 +56,14 @@ select (select count(*) from (select 1 from history indexed by history_failed
                          limit :stuck_look) as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
-                 limit :stuck_most))
+                 limit :stuck_most)),
+       (select json_array(count(*), (select id
+                                           from schedules
+                                          where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
+                                          order by coalesce(next_at, 9223372036854775807), id
+                                          limit 1), min(next_at))
+          from (select next_at
+                  from schedules
+                 where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
+                 order by coalesce(next_at, 9223372036854775807), id
+                 limit :limit) as overdue)

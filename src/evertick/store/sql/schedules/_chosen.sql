@@ -5,7 +5,7 @@
            and (cast(:function as text) is null or function = :function)
            and (cast(:time_zone as text) is null or time_zone = :time_zone)
            and (cast(:failing as integer) is null or failing = :failing)
-           and (cast(:late as integer) is null or late = :late)
+           and (cast(:late_at as bigint) is null or late = 1 or next_at < :late_at)
            and (cast(:missed_since as bigint) is null or missed_at >= :missed_since)
            and (cast(:id_contains as text) is null or {has exactly id :id_contains})
            and (cast(:next_before as bigint) is null or next_at < :next_before)

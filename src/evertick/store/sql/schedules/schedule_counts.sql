@@ -11,6 +11,11 @@ select (select count(*) from (select 1 from schedules {indexed by schedules_in_o
        (select count(*) from (select 1 from schedules {indexed by schedules_late}
                                where tenant = :tenant and late = 1 limit :limit) as late),
        (select count(*) from (select 1 from schedules
+                               where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :overdue_before
+                                 and late <> 1
+                               order by coalesce(next_at, 9223372036854775807), id
+                               limit :limit) as overdue),
+       (select count(*) from (select 1 from schedules
                                where tenant = :tenant and missed_at >= :day_ago limit :limit) as missed),
        (select count(*) from (select 1 from schedules {indexed by schedules_paused}
                                where tenant = :tenant and status = 'paused' limit :limit) as paused),
