@@ -1,6 +1,7 @@
 """A worker inside the user's own program."""
 
 import asyncio
+import contextlib
 import logging
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from evertick import App, MutationCtx
+from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.store.contract.notifications import EVERYTHING, Listener
@@ -226,9 +227,9 @@ from evertick.engine.worker import Worker
 app = App("test", database_url=sys.argv[1])
 begun, ending, stop = threading.Event(), threading.Event(), Worker.stop
 
-def stop_and_say(worker: Worker) -> None:
+def stop_and_say(worker: Worker, *, now: bool = False) -> None:
     ending.set()
-    stop(worker)
+    stop(worker, now=now)
 
 Worker.stop = stop_and_say
 
@@ -263,3 +264,55 @@ def test_what_was_started_drains_when_the_program_ends(database_url: str, open_a
     states = app.environment.store.read(lambda tx: tx.connection.execute("select name, state from history").fetchall())
     assert [tuple(row) for row in states] == [("act", "success")]
     assert workers_of(app) == 0
+
+
+def test_an_action_that_ignores_its_cancel_is_named_and_left_behind_at_the_end(
+    open_app: OpenApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The close of the event loop waited for it, for ever."""
+    app, begun = open_app(settings=Settings(drain_ms=0)), threading.Event()
+    is_over = threading.Event()
+
+    @app.action(name="stubborn")
+    async def stubborn(ctx: ActionCtx) -> None:
+        begun.set()
+        while not is_over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    def run() -> None:
+        with app.running():
+            app.scheduler.run_after(0, "stubborn")
+            assert begun.wait(PATIENCE_S)
+
+    program = threading.Thread(target=run)
+    program.start()
+    program.join(PATIENCE_S)
+    ended_in_time = not program.is_alive()
+    is_over.set()
+    program.join(PATIENCE_S)
+
+    assert ended_in_time
+    assert "the action stubborn job_" in caplog.text
+    assert "does not end although it was cancelled; the event loop ends without it" in caplog.text
+
+
+def test_a_thread_of_an_action_that_goes_on_does_not_keep_the_worker(open_app: OpenApp) -> None:
+    app, begun, is_over = open_app(settings=Settings(drain_ms=0)), threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def wait() -> None:
+        ended.append(is_over.wait(PATIENCE_S))
+
+    @app.action(name="waits")
+    async def waits(ctx: ActionCtx) -> None:
+        begun.set()
+        await asyncio.to_thread(wait)
+
+    try:
+        with app.running():
+            app.scheduler.run_after(0, "waits")
+            assert begun.wait(PATIENCE_S)
+        assert not ended
+    finally:
+        is_over.set()

@@ -162,20 +162,21 @@ def logged(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("is_its_own", [False, True])
 def test_a_worker_sets_the_program_aside_from_the_collector_while_it_runs(app: App, is_its_own: bool) -> None:
     """A full collection took tens of milliseconds. What a program has frozen itself stays as it was."""
-    stoppers: list[Stopper] = []
+    stopper = Stopper()
     frozen: list[int] = []
 
     @app.action(name="count")
     async def count(ctx: ActionCtx) -> None:
         frozen.append(gc.get_freeze_count())
-        stoppers[0].ask()
+        stopper.requests.ask("test")
 
     app.scheduler.run_after(0, count)
     if is_its_own:
         gc.freeze()
     try:
-        serve(app, 1_000, started=stoppers.append)
+        serve(app, stopper, drain_ms=1_000)
         assert frozen[0] > 10_000
         assert (gc.get_freeze_count() > 10_000) is is_its_own
     finally:
+        stopper.requests.over()
         gc.unfreeze()

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from evertick.app.serving import AT_ONCE_S
+from evertick.engine.runtime.stop_requests import TOGETHER_S
 
 DEADLINE_S = 60.0
 COMMAND = (sys.executable, "-P", "-m", "evertick.cli.main")
@@ -167,7 +167,7 @@ class Program:
     def send_again(self, number: signal.Signals) -> None:
         """A second request to stop: signals that come together are one, so it waits that long for the end first."""
         with pytest.raises(subprocess.TimeoutExpired):
-            self.process.wait(2 * AT_ONCE_S)
+            self.process.wait(2 * TOGETHER_S)
         self.send(number)
 
     def press_ctrl_c(self) -> None:

@@ -62,6 +62,14 @@ class Running:
         if in_thread.error is not None:
             raise in_thread.error
 
+    def drain(self, *, now: bool = False) -> None:
+        """Let the worker of `async with` drain before the block ends; with `now`, not wait for what runs.
+
+        Call it in the loop's thread.
+        """
+        if self._on_loop is not None:
+            self._on_loop[0].stop(now=now)
+
     @property
     def worker_id(self) -> WorkerId | None:
         """The id of the worker that runs; None before it is registered, and when it has ended."""
@@ -139,10 +147,10 @@ class _Workers:
         self._make_worker = make_worker
         self._stopping = False
 
-    def stop(self) -> None:
+    def stop(self, *, now: bool = False) -> None:
         """Let the worker drain and end, and begin no other. Call it in the loop's thread once the worker runs."""
         self._stopping = True
-        self._worker.stop()
+        self._worker.stop(now=now)
 
     @property
     def worker_id(self) -> WorkerId | None:

@@ -199,8 +199,11 @@ def tasks_within_limits(
 def holder_of(loop: asyncio.AbstractEventLoop) -> str | None:
     """What runs on a loop just now, for people; None if that is no task. For other threads."""
     task = asyncio.current_task(loop)
-    if task is None:
-        return None
+    return None if task is None else name_of(task)
+
+
+def name_of(task: "asyncio.Task[Any]") -> str:
+    """What a task is, for people: its name, and for one that a function has made, that function's."""
     limit = getattr(task.get_coro(), "_evertick_limit", None)
     return task.get_name() if limit is None else f"{limit.name} ({task.get_name()})"
 

@@ -40,7 +40,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Run until asked to stop and all workers have ended; returns the exit code."""
-        from evertick.app.serving import on_stop_signals
+        from evertick.engine.runtime.stop_requests import on_stop_signals
 
         on_stop_signals(self._stop)
         first = asyncio.create_task(self._keep(1))
@@ -48,7 +48,7 @@ class Supervisor:
         await asyncio.wait((first, one_ran), return_when=asyncio.FIRST_COMPLETED)
         if not self._one_ran.is_set():
             one_ran.cancel()
-            return first.result()
+            return Exit.OK if self._asked.is_set() else first.result()
         _logger.info("%d workers", self._count)
         await asyncio.gather(first, *(self._keep(number) for number in range(2, self._count + 1)))
         return Exit.INTERRUPTED if self._requests > 1 else Exit.OK
@@ -109,15 +109,12 @@ class Supervised:
         self._socket = socket.socket(fileno=descriptor)
 
     def runs(self, ask_to_stop: Callable[[], object]) -> None:
-        """Say that the worker runs; call `ask_to_stop` in this thread's event loop when the supervisor is gone."""
-        from evertick.engine.runtime.registration import call_in_loop
-
-        loop = asyncio.get_running_loop()
+        """Say that the worker runs; call `ask_to_stop` in a thread when the supervisor is gone."""
         self._socket.sendall(b"r")
 
         def watch() -> None:
             with contextlib.suppress(OSError):
                 self._socket.recv(1)
-            call_in_loop(loop, ask_to_stop)
+            ask_to_stop()
 
         threading.Thread(target=watch, name="evertick-supervised", daemon=True).start()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -16,9 +16,6 @@ from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-
-if TYPE_CHECKING:
-    from evertick.app.serving import Stopper
 
 _logger: Final = logging.getLogger("evertick.cli")
 
@@ -98,7 +95,7 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
-    from evertick.app.serving import close, serve, stop_on_signals, use_drain
+    from evertick.app.serving import Stopper, close, serve, use_drain
     from evertick.app.simulation import simulation_of
     from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
     from evertick.cli.supervisor import Supervised
@@ -121,20 +118,22 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
         app.open_on(store)
         metrics = None if flags.health is None else metrics_of(app)
 
-        def started(stopper: "Stopper") -> None:
-            stop_on_signals(stopper)
+        stopper = Stopper()
+
+        def started() -> None:
+            stopper.requests.hear_signals()
             if flags.health is not None:
                 state = WorkerHealth(stopper, store)
                 health.append(HealthServer(*flags.health, live=state.live, ready=state.ready, metrics=metrics))
             if flags.supervised is not None:
-                Supervised(flags.supervised).runs(stopper.ask)
+                Supervised(flags.supervised).runs(lambda: stopper.requests.ask("supervisor"))
             _logger.info(
                 "evertick %s runs the jobs of %s", __version__, app.name,
                 extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
             )  # fmt: skip
 
         with descriptors_kept(store.url):
-            at_once = serve(app, drain_ms, pools=flags.pools, started=started)
+            at_once = serve(app, stopper, drain_ms=drain_ms, pools=flags.pools, started=started)
     finally:
         for server in health:
             server.close()

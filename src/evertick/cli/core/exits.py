@@ -68,7 +68,7 @@ def end(code: int) -> int:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
-                from evertick.app.serving import leave
+                from evertick.engine.runtime.stop_requests import leave
 
                 leave(code)
     return code

@@ -8,10 +8,10 @@ The parent starts it, reads its reports from one pipe and writes its orders into
     parent {"stop": true}                                drain; once more: end at once
 
 When the parent dies its pipe ends, and the child ends at once, whatever it does: importing, or running a function that
-blocks the loop. What was running is given back by the next start. Ctrl-C reaches both; only the parent obeys it.
+blocks the loop. What was running is given back by the next start. A signal to the process group reaches both, and the
+parent passes it on besides: that is one request.
 """
 
-import asyncio
 import contextlib
 import io
 import json
@@ -21,14 +21,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TextIO
 
 from evertick.app.app import App
 from evertick.app.functions.function import Function
-from evertick.app.serving import Stopper, close, leave, serve, use_drain
+from evertick.app.serving import Stopper, close, serve, use_drain
 from evertick.base.durations import length
 from evertick.base.errors import DatabaseLocked, EvertickError
 from evertick.base.escaping import one_line, printable
@@ -41,6 +40,7 @@ from evertick.cli.dev.demo import demo_database
 from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
 from evertick.cli.dev.pages import Pages
+from evertick.engine.runtime.stop_requests import STOP_SIGNALS, StopRequests, leave
 from evertick.store.contract.store import Store
 from evertick.store.open import open_settled
 
@@ -55,20 +55,15 @@ GONE_S = 1.0
 class Orders(threading.Thread):
     """Reads the parent's orders in a thread of its own: the user's code may block every other when the parent dies."""
 
-    def __init__(self, pipe: TextIO) -> None:
+    def __init__(self, pipe: TextIO, requests: StopRequests) -> None:
         super().__init__(name="evertick-dev-orders", daemon=True)
         self._pipe = pipe
+        self._requests = requests
         self._reasons: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        self._stop: Callable[[], object] | None = None
 
     def reason(self) -> dict[str, Any]:
         """Wait for the order to run; returns why."""
         return self._reasons.get()
-
-    def obey(self, stop: Callable[[], object]) -> None:
-        """From now on call `stop` for each order to stop, in the thread of the running loop."""
-        loop = asyncio.get_running_loop()
-        self._stop = lambda: loop.call_soon_threadsafe(stop)
 
     def run(self) -> None:
         """Read until the parent is gone, then end this process."""
@@ -81,13 +76,12 @@ class Orders(threading.Thread):
         with contextlib.suppress(Exception):  # this process ends, whatever state it is in
             self._ask()
             self._ask()
-            time.sleep(GONE_S if self._stop is not None else 0)
+            time.sleep(GONE_S if self._requests.has_begun else 0)
             leave(Exit.INTERRUPTED)
         os._exit(Exit.INTERRUPTED)
 
     def _ask(self) -> None:
-        if self._stop is not None:
-            self._stop()
+        self._requests.ask("parent")
 
 
 @dataclass(slots=True)
@@ -113,11 +107,12 @@ class Pipes:
 def main(arguments: str) -> int:
     """Run as the child that `arguments` (JSON) describes; returns the exit code."""
     asked = json.loads(arguments)
-    orders = Orders(os.fdopen(asked["orders"], encoding="utf-8"))
+    stopper = Stopper()
+    stopper.requests.hear_signals()  # none is ignored: programs that the user's code starts would inherit that
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    orders = Orders(os.fdopen(asked["orders"], encoding="utf-8"), stopper.requests)
     pipes = Pipes(orders, os.fdopen(asked["reports"], "w", encoding="utf-8"))
     orders.start()
-    signal.signal(signal.SIGINT, lambda *_: None)  # no SIG_IGN: programs that the user's code starts would inherit it
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if isinstance(sys.stdout, io.TextIOWrapper):  # what functions print must not wait for the next line of ours
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     logging.basicConfig(level=logging.WARNING, handlers=[DevHandler()], force=True)
@@ -143,14 +138,14 @@ def main(arguments: str) -> int:
     except EvertickError as error:
         return pipes.fail(error)
     try:
-        return _run(app, store, drain_ms, pipes, reason)
+        return _run(app, store, stopper, drain_ms, pipes, reason)
     except EvertickError as error:
         return pipes.fail(error)
     finally:
         close(app, store)
 
 
-def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
+def _run(app: App, store: Store, stopper: Stopper, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
     _lock(store)
     _ignore_in_git(store)
     steps = store.migrate()
@@ -166,7 +161,7 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
     app.counters.observers.append(lines)
     app.counters.schedule_observers.append(lines)
 
-    def started(stopper: Stopper) -> None:
+    def started() -> None:
         if reason["first"]:
             introduce(app, store, simulation, created=len(steps) > 0, dashboard=where)
             lines.announce_waiting()
@@ -178,14 +173,12 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
                 old, new = shown_url(reason["database"]), shown_url(store.url)
                 say("!", printable(f"the database is {new} now; what is scheduled in {old} waits there"))
         lines.start()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopper.ask)
-        pipes.orders.obey(stopper.ask)
         pipes.report("running", {"port": pages.port})
 
     if not reason["first"]:
         logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
     try:
-        serve(app, drain_ms, started=started)
+        serve(app, stopper, drain_ms=drain_ms, started=started)
     finally:
         lines.stop()
         pages.stop()

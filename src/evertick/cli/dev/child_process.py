@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from evertick.base.durations import wall_clock
 from evertick.cli.core.exits import Exit, ending
+from evertick.engine.runtime.stop_requests import STOP_SIGNALS
 
 LAST_WORDS_S: Final = 0.5
 
@@ -36,15 +37,15 @@ class Child:
         orders_out, orders_in = os.pipe()
         reports_out, reports_in = os.pipe()
         asked = json.dumps({**wanted, "orders": orders_out, "reports": reports_in})
-        # Ctrl-C reaches the child too, and would end it before it can say that only the parent obeys.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # A signal to the process group reaches the child too, and would end it before it can hear of it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         try:
             # -P: a `calendar.py` of the user's must not take the place of Python's before ours is imported.
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "evertick.cli.dev.child", asked, pass_fds=(orders_out, reports_in)
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             os.close(orders_out)
             os.close(reports_in)
         reports = asyncio.StreamReader(limit=64 * 1024 * 1024)

@@ -121,7 +121,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Go on until stopped; returns the exit code."""
-        from evertick.app.serving import on_stop_signals
+        from evertick.engine.runtime.stop_requests import on_stop_signals
 
         on_stop_signals(self._asked_to_stop)
         child, failure = await self._start({"first": True, "port": self._port})

@@ -1,6 +1,5 @@
 """`evertick serve`: the HTTP API of an app, and its dashboard. Logs to stderr; SIGTERM and Ctrl-C end it."""
 
-import asyncio
 import ipaddress
 import logging
 import socket
@@ -26,6 +25,7 @@ from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.app.embedded_worker import Running
+    from evertick.engine.runtime.stop_requests import StopRequests
     from evertick.server.application import Server
 
 _logger: Final = logging.getLogger("evertick.cli")
@@ -96,6 +96,7 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     from evertick.app.simulation import simulation_of
+    from evertick.engine.runtime.event_loop import loop_of_its_own
     from evertick.server.listening import listen
     from evertick.store.open import open_settled
 
@@ -131,30 +132,45 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         tls = {"ssl_certfile": flags.certificate, "ssl_keyfile": flags.key}
         with descriptors_kept(store.url, listening.fileno()) as let_go:
             server = uvicorn_of(served, tls)
-            asyncio.run(_run(served, server, listening, running, let_go))
+            requests = _requests(served, server, running, let_go)
+            try:
+                with loop_of_its_own() as loop:
+                    loop.run_until_complete(_run(served, server, listening, running, requests))
+            finally:
+                requests.close()
     finally:
         listening.close()
         app.close()
         store.close()
     _logger.info("stopped")
-    return Exit.OK
+    return Exit.INTERRUPTED if requests.count > 1 else Exit.OK
+
+
+def _requests(served: "Server", server: Any, running: "Running | None", let_go: Callable[[], None]) -> "StopRequests":
+    """Hear when to stop: the first request lets what is under way end, the second does not."""
+    from evertick.app.serving import say_stopping
+    from evertick.engine.runtime.stop_requests import StopRequests
+
+    def stop(now: bool) -> None:
+        let_go()  # uvicorn closes the socket
+        server.should_exit = True
+        server.force_exit = now
+        served.hints.end()  # streams would keep it until they are cut off
+        if running is not None:
+            say_stopping(served.app.settings.drain_ms, now=now)
+            running.drain(now=now)
+
+    return StopRequests(stop)
 
 
 async def _run(
-    served: "Server", server: Any, listening: socket.socket, running: "Running | None", let_go: Callable[[], None]
+    served: "Server", server: Any, listening: socket.socket, running: "Running | None", requests: "StopRequests"
 ) -> None:
-    from evertick.app.serving import on_stop_signals
+    from evertick.server.process import STOP_S
 
     app = served.app
-
-    def ask() -> None:
-        """The first request lets requests that are under way end, the second does not."""
-        let_go()  # uvicorn closes the socket
-        server.force_exit = server.should_exit
-        server.should_exit = True
-        served.hints.end()  # streams would keep it until they are cut off
-
-    on_stop_signals(ask)
+    requests.begin(STOP_S if running is None else max(STOP_S, app.settings.drain_ms / 1000))
+    requests.hear_signals()
     async with AsyncExitStack() as stack:
         if running is not None:
             await stack.enter_async_context(running)

@@ -8,12 +8,14 @@ may also cancel every task of its loop, those of the engine among them. Then the
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from evertick.base.step_limit import tasks_within_limits
+from evertick.base.step_limit import name_of, tasks_within_limits
 from evertick.base.time_limit import is_interrupt
 
 T = TypeVar("T")
@@ -22,6 +24,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 FROZEN_BY_PYTHON_MAX: Final = 5_000
 """Objects that the interpreter itself has frozen when it starts: 375 in Python 3.12, none in others."""
+LAST_TASKS_S: Final = 2.0
+"""How long what still runs on a loop, and is cancelled then, may take to end when the loop is closed."""
 
 
 def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwargs: Any) -> T:
@@ -29,28 +33,80 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
 
     Raises what `main` raises, and KeyboardInterrupt for Ctrl-C.
     """
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        asyncio.set_event_loop(loop)
+    with loop_of_its_own() as loop:
         loop.set_task_factory(tasks_within_limits)
         left = False
         work = begun_anew(partial(main, *args, **kwargs), lambda: left)
-        task = loop.create_task(work, name="evertick worker")
         try:
-            while True:
-                try:
-                    return loop.run_until_complete(task)
-                except (SystemExit, KeyboardInterrupt) as error:
-                    if task.done() or is_interrupt(error):
-                        raise
-                    _logger.exception("something that a function left running has raised %r; the worker goes on", error)
-                except RuntimeError:
-                    if task.done():
-                        raise
-                    _logger.exception("a function has stopped the event loop of its worker; the worker goes on")
+            return _completed(loop, loop.create_task(work, name="evertick worker"))
         finally:
             left = True
+
+
+@contextmanager
+def loop_of_its_own() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop for as long as a block lasts, which then ends in time.
+
+    asyncio cancels what still runs on a loop that it closes, and waits for ever for what ignores that. Here it has
+    LAST_TASKS_S, is named and left behind.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # which a program that ends cannot import any more
+
+    loop = asyncio.new_event_loop()
+    threads = ThreadPoolExecutor(thread_name_prefix="asyncio")  # for `asyncio.to_thread`
+    loop.set_default_executor(threads)
+    asyncio.set_event_loop(loop)
+    try:
+        yield loop
+    finally:
+        try:
+            end_by = time.monotonic() + LAST_TASKS_S
+            _end_in_time(loop, _cancelled(asyncio.all_tasks(loop)), end_by)
+            _end_in_time(loop, [loop.create_task(loop.shutdown_asyncgens(), name="async generators")], end_by)
+            ending = threading.Thread(target=threads.shutdown, daemon=True)
+            ending.start()
+            ending.join(max(0.0, end_by - time.monotonic()))
+        finally:
             asyncio.set_event_loop(None)
+            loop.close()
+
+
+def _completed(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[T]") -> T:
+    """The result of a task, whatever others do to the loop meanwhile."""
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt) as error:
+            if task.done() or is_interrupt(error):
+                raise
+            _logger.exception("something that a function left running has raised %r; the worker goes on", error)
+        except RuntimeError:
+            if task.done():
+                raise
+            _logger.exception("a function has stopped the event loop of its worker; the worker goes on")
+
+
+def _cancelled(tasks: Iterable["asyncio.Task[Any]"]) -> "list[asyncio.Task[Any]]":
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    return tasks
+
+
+def _end_in_time(loop: asyncio.AbstractEventLoop, tasks: "list[asyncio.Task[Any]]", end_by: float) -> None:
+    """Let tasks end; what has not ended at `end_by` is named in the log and left behind."""
+    if not tasks:
+        return
+    left_s = max(0.0, end_by - time.monotonic())
+    _completed(loop, loop.create_task(asyncio.wait(tasks, timeout=left_s), name="end of the event loop"))
+    for task in tasks:
+        if not task.done():
+            _logger.error(
+                "the %s does not end although it was cancelled; the event loop ends without it", name_of(task)
+            )
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it was said
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            loop.call_exception_handler({"message": "a task raised at its end", "exception": error, "task": task})
 
 
 async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:

@@ -1,0 +1,171 @@
+"""Requests to stop: SIGTERM, Ctrl-C and what a supervisor says, heard whatever holds the event loop or the main thread.
+
+The first request drains. The second ends at once, and one that the event loop does not hear because a function holds it
+leaves the process as it is, as does a third, or an end that does not come: everything that counts is in the database,
+and what was running is given back by the next worker.
+
+A handler of signals only puts into a queue, which it may do in the middle of anything. A thread reads that, counts and
+keeps the time: until the process ends, or the worker is over in a program that goes on.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from evertick.base.step_limit import holder_of
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+INTERRUPTED: Final = 130
+"""The exit code of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SIGNALS: Final = "signals"
+"""The source of requests that are signals."""
+TOGETHER_S: Final = 0.25
+"""Signals that come within this time of each other are one request to stop."""
+GRACE_S: Final = 6.0
+"""Time for the last writes, and for tasks that end late, after the deadline or a request to stop at once."""
+HEARD_S: Final = 1.0
+"""How long the event loop may take to hear of a request to stop at once."""
+LOOK_S: Final = 3_600.0
+"""The longest wait at a time."""
+
+
+class StopRequests:
+    """The requests to stop that one process gets.
+
+    Several sources may say the same, as a signal to a process group reaches both a worker and its supervisor, who tells
+    the worker. So what counts is how often that source has asked that asked most often.
+    """
+
+    def __init__(self, obey: Callable[[bool], object]) -> None:
+        """`obey` is called in the loop's thread, for the first request and with True for the second."""
+        self.count = 0
+        self._obey = obey
+        self._asked: Counter[str] = Counter()
+        self._last_signal_at = -TOGETHER_S
+        self._steps: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drain_s = 0.0
+        self._deadline: float | None = None
+        self._is_closing = self._is_over = False
+        self._former: dict[signal.Signals, Any] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether requests are obeyed by now; those that came before are kept until then."""
+        return self._loop is not None
+
+    def ask(self, source: str) -> None:
+        """One more request of a source. From any thread, and in a handler of signals."""
+        self._steps.put(partial(self._hear, source, time.monotonic()))
+
+    def hear_signals(self, signals: Iterable[signal.Signals] = STOP_SIGNALS) -> None:
+        """Let SIGTERM and SIGINT be requests. In the main thread."""
+        for each in signals:
+            self._former[each] = signal.signal(each, lambda *_: self.ask(SIGNALS))
+
+    def begin(self, drain_s: float) -> None:
+        """Obey from now on, in this thread's running loop; the first request gives what runs `drain_s` to end."""
+        self._drain_s = drain_s
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._listen, name="evertick-stop", daemon=True).start()
+
+    def close(self) -> None:
+        """The loop has ended: what is left to be closed has its time, too, if the process was asked to stop."""
+        self._steps.put(self._begin_to_close)
+
+    def over(self) -> None:
+        """The program goes on: signals are its own again, and nothing leaves its process any more."""
+        for each, former in self._former.items():
+            signal.signal(each, signal.SIG_DFL if former is None else former)
+        self._former.clear()
+        self._steps.put(self._end)
+
+    # -- the thread
+
+    def _listen(self) -> None:
+        while not self._is_over:
+            left_s = LOOK_S if self._deadline is None else min(LOOK_S, self._deadline - time.monotonic())
+            if left_s <= 0:
+                self._leave()
+            with suppress(Empty):
+                self._steps.get(timeout=max(0.0, left_s))()
+
+    def _hear(self, source: str, at: float) -> None:
+        if source == SIGNALS:  # launchers and `timeout` pass on what the whole process group has got
+            before, self._last_signal_at = self._last_signal_at, at
+            if at - before < TOGETHER_S:
+                return
+        self._asked[source] += 1
+        asked = max(self._asked.values())
+        if asked == self.count:
+            return
+        self.count = asked
+        if asked > 2:
+            self._leave()
+        within_s = HEARD_S if asked == 2 else GRACE_S + (0.0 if self._is_closing else self._drain_s)
+        self._deadline = time.monotonic() + within_s
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._tell, asked == 2)
+
+    def _tell(self, now: bool) -> None:
+        if now:
+            self._steps.put(self._was_heard)
+        self._obey(now)
+
+    def _was_heard(self) -> None:
+        self._deadline = time.monotonic() + GRACE_S
+
+    def _begin_to_close(self) -> None:
+        self._is_closing = True
+        if self._deadline is not None:
+            self._deadline = min(self._deadline, time.monotonic() + (HEARD_S if self.count > 1 else GRACE_S))
+
+    def _end(self) -> None:
+        self._is_over = True
+
+    def _leave(self) -> None:
+        holder = None if self._loop is None or self._loop.is_closed() else holder_of(self._loop)
+        if holder is not None:
+            _logger.error("the event loop is held by the %s", holder)
+        _logger.error("something does not end; leaving it: the next worker gives back what was running")
+        leave(INTERRUPTED)
+
+
+def on_stop_signals(ask: Callable[[], None]) -> None:
+    """Call `ask` at SIGTERM and SIGINT, in the loop of this thread; once for signals within a moment. For supervisors.
+
+    What comes when the loop has ended does nothing: the process ends anyhow.
+    """
+    loop, last = asyncio.get_running_loop(), -TOGETHER_S
+
+    def handler(*_: object) -> None:
+        nonlocal last
+        now, before = time.monotonic(), last
+        last = now
+        if now - before >= TOGETHER_S:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(ask)
+
+    for each in STOP_SIGNALS:
+        signal.signal(each, handler)
+
+
+def leave(code: int) -> None:
+    """End this process now."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
