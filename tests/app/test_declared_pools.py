@@ -1,8 +1,10 @@
 """Pools declared in code: a worker writes their limits when the declaration changes, and their actions are retried."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -40,6 +42,49 @@ def test_a_worker_writes_the_limits_that_code_declares(open_app: OpenApp, caplog
     assert seen.limits == PoolLimits(running=5, starts_per_minute=600)
     assert (seen.pool, seen.limits_from) == ("mail", "code")
     assert "the pool mail is declared with running=5, starts_per_minute=600" in caplog.text
+
+
+@pytest.mark.postgres
+def test_workers_that_start_together_write_a_declaration_once(
+    open_postgres_app: OpenApp, again: Callable[[App], App]
+) -> None:
+    """Each has read the old limits when the other writes: one of them met a conflict, and its worker did not start."""
+    app = open_postgres_app()
+    both = threading.Barrier(2)
+    releases = [app, again(app)]
+    for release in releases:
+        release.pool("mail", running=5)
+        meet_once_after_reading(release, both)
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(App.sync_pools, releases))
+
+    assert app.pools.get("mail").limits == PoolLimits(running=5)
+
+
+def meet_once_after_reading(app: App, both: threading.Barrier) -> None:
+    """The app's first transaction waits for another one's when it has read the limits."""
+    store = app.environment.store
+    write = store.write
+
+    def write_met(work: Any, **options: Any) -> Any:
+        def met(transaction: Any) -> Any:
+            read = transaction.pool_use
+
+            def pool_use() -> Any:
+                found = read()
+                if not both.broken:
+                    with suppress(threading.BrokenBarrierError):
+                        both.wait(10)
+                    both.abort()
+                return found
+
+            transaction.pool_use = pool_use
+            return work(transaction)
+
+        return write(met, **options)
+
+    store.write = write_met  # type: ignore[method-assign]
 
 
 def test_the_settings_of_a_pool_are_deleted(open_app: OpenApp, again: Callable[[App], App]) -> None:

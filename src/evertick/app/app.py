@@ -316,7 +316,7 @@ class App(Decorators, Opening):
         """
         self.declared_pools.warn({each.name: pool_name(each.pool) for each in self.functions})
         if work := self.declared_pools.sync():
-            self.declared_pools.log(self.environment.store.write(work))
+            self.declared_pools.log(self.pools.write(work))
 
     def sync_crons(self) -> "CronChanges":
         """Bring the crons in the database in line with the code, and log what changed; a worker does so at its start.

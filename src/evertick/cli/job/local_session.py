@@ -127,7 +127,7 @@ class JobSession:
         """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
         self.get(job_id)
         now, ids, tenant = self.now, IdMaker(system_entropy()), chosen_tenant()
-        canceled = self.store.write(lambda tx: cancel(tx, job_id, tenant=tenant, now=now, make_id=ids.make, stop=stop))
+        canceled = self._write(lambda tx: cancel(tx, job_id, tenant=tenant, now=now, make_id=ids.make, stop=stop))
         [job] = self.get(job_id).jobs
         if not canceled:
             raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
