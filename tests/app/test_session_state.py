@@ -19,6 +19,8 @@ POSTGRES = {
     "temporary table": "create temp table notes_of_mine (n int)",
     "lock": "select pg_advisory_lock(7)",
     "constraints": "set constraints all deferred",
+    "cursor": "declare mine cursor for select 1",
+    "cursor that outlives the commit": "declare mine cursor with hold for select 1",
 }
 SQLITE = {
     "temporary table": "create temp table notes_of_mine (n int)",

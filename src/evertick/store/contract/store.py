@@ -45,7 +45,9 @@ T = TypeVar("T")
 
 
 class LostInFunction(DatabaseUnavailable):
-    """The connection was lost in a statement of a function's own, which may have been the cause."""
+    """A statement of a function's own may be the cause: the connection was lost in one, or the server could not commit
+    what it did. Nothing is committed.
+    """
 
 
 class Isolation(StrEnum):

@@ -38,6 +38,8 @@ from evertick.store.write_health import unwritable
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
+OF_STORAGE: Final = ("53", "58")
+"""Those of them that say what a server lacks."""
 IDLE_CONNECTIONS_MAX: Final = 16
 _UNKNOWN_PARAMETER: Final = "unsupported startup parameter"
 """What pgbouncer says of `options` in a startup, unless it was told to ignore them."""

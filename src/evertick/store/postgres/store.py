@@ -19,7 +19,6 @@ from evertick.base.errors import (
     EvertickError,
     Misuse,
     OutcomeUnknown,
-    TransactionRefused,
     Unavailable,
 )
 from evertick.base.instants import Instant
@@ -29,7 +28,7 @@ from evertick.store.contract import store as contract
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import USUAL_PLACES, place_of, placed
-from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours
+from evertick.store.postgres.connections import EACH, RELAXED, Connections, ours
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
@@ -206,9 +205,7 @@ class PostgresStore:
         except psycopg.Error as error:
             if connection.closed:
                 raise OutcomeUnknown(f"the connection broke during COMMIT: {str(error).strip()}") from error
-            if error.sqlstate is None or error.sqlstate.startswith(OF_THE_DATABASE):
-                raise transaction.conflict_at_commit(error) from error
-            raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
+            raise transaction.failed_at_commit(error) from error
         _require_copy(connection)
 
 

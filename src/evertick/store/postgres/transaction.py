@@ -24,7 +24,15 @@ from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Head, Share
 from evertick.store.contract.store import LostInFunction
 from evertick.store.place import tables_at
-from evertick.store.postgres.connections import at_commit, in_statement, is_read_only, ours, tables_in
+from evertick.store.postgres.connections import (
+    OF_STORAGE,
+    OF_THE_DATABASE,
+    at_commit,
+    in_statement,
+    is_read_only,
+    ours,
+    tables_in,
+)
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
 from evertick.store.transaction.claims import outcome_of
@@ -39,8 +47,8 @@ RETRY_COLUMNS: Final = (
 )  # fmt: skip
 TOLD_LOCK: Final = 0x65766573
 RESET: Final = (
-    "reset session authorization; reset role; reset all; discard temp; select pg_advisory_unlock_all(); "
-    "set local enable_seqscan = on"
+    "reset session authorization; reset role; reset all; discard temp; close all; unlisten *; "
+    "select pg_advisory_unlock_all(); set local enable_seqscan = on"
 )
 """In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
 UNDO: Final = b"rollback; select pg_advisory_unlock_all()"
@@ -113,7 +121,7 @@ class PostgresTransaction(SqlTransaction):
         return ours(cause) if isinstance(cause, psycopg.Error) and (gone or cause in self._conflicts) else None
 
     def reset_session(self) -> None:
-        """Settings, roles, session locks and temporary tables end with the function that made them.
+        """Settings, roles, session locks, cursors and temporary tables end with the function that made them.
 
         Raises TransactionEnded if the function has ended the transaction: its savepoint is gone.
         """
@@ -144,8 +152,22 @@ class PostgresTransaction(SqlTransaction):
         if self._connection.info.transaction_status is TransactionStatus.INERROR:
             raise self.failure or self._hidden()
 
+    def failed_at_commit(self, error: psycopg.Error) -> EvertickError:
+        """What an error of this transaction's COMMIT means, if the connection has not broken: nothing is committed.
+
+        A deferred trigger on a table of the user's raises whatever it wants, so errors that would tell of the server
+        are the functions' doing if these used the connection. That its disk is full may be true, and is tried again.
+        """
+        state, text = error.sqlstate or "", str(error).strip()
+        is_of_functions = self._is_handed_out and state and not state.startswith("40")
+        if is_of_functions and state.startswith(OF_STORAGE):
+            return LostInFunction(f"PostgreSQL could not commit what the function's own statements did: {text}")
+        if is_of_functions or (state and not state.startswith(OF_THE_DATABASE)):
+            return TransactionRefused(f"PostgreSQL refused the commit: {text}")
+        return self.conflict_at_commit(error)
+
     def conflict_at_commit(self, error: psycopg.Error) -> EvertickError:
-        """What the error of this transaction's COMMIT means. A conflict names the tables that were used."""
+        """What the error of a COMMIT means that has written nothing. A conflict names the tables that were used."""
         ours_of_them = {name: self._statements[name] for name in self._executed}
         own = _own_tables()
         named = {

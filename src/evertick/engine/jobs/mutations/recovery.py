@@ -8,8 +8,9 @@
   does not know: the same halves find the one mutation. That one ends failed, and delays no other.
 * A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
   never runs again; of the others those do whose ends were not committed.
-* A statement of a function's own loses the connection again and again (it ends its own session, say), while all else of
-  the database works: that mutation ends failed. In an outage other statements fail as well, and it is run again.
+* A statement of a function's own loses the connection again and again (it ends its own session, say), or PostgreSQL has
+  no room to commit what it did, while all else of the database works: that mutation ends failed. In an outage other
+  statements fail as well, and it is run again.
 * The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
   was not, and is run again.
 * The time of a batch was over before all had run: the others are the next batch.
@@ -64,9 +65,12 @@ _logger: Final = logging.getLogger("evertick.engine")
 REFUSALS_MAX: Final = 3
 """A batch that the database has refused this often in a row is run again in halves."""
 LOSSES_MAX: Final = 5
-"""Connections that a mutation may lose in a row by a statement of its own, without an outage between."""
+"""How often in a row a mutation may lose the connection by a statement of its own, or meet a server that cannot commit
+what it did, without an outage between."""
 LOST_FOR_MS: Final = 30 * SECOND_MS
-"""A mutation that has lost them in less time is run again: it may be a failover."""
+"""A mutation that has met that for less time is run again: it may be a failover."""
+NAMES_SHOWN_MAX: Final = 5
+"""Functions that a line about a batch names."""
 READ_WITHIN_MAX: Final = 16
 """A batch of no more runs is soon run again. Its transaction reads their records itself, which saves a round trip."""
 CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
@@ -131,7 +135,9 @@ class BatchRunner:
             batch = batches.pop(0)
             if batch.failures > 1:
                 await self._back_off(batch.failures - 1)
-            batches[:0] = await self._left_over(batch, self._write(batch))
+            left = await self._left_over(batch, self._write(batch))
+            # A mutation alone that is run again, perhaps for long, does not delay the others.
+            batches = [*batches, *left] if batch.is_single else [*left, *batches]
 
     async def _write(self, batch: Batch) -> list[Result]:
         """One attempt at a batch."""
@@ -201,12 +207,14 @@ class BatchRunner:
         """Look up what became of a batch when the database replies again; returns what must be run again."""
         unknown = isinstance(error, OutcomeUnknown)
         self._deps.counters.add("outcomes_unknown" if unknown else "database_unavailable")
-        _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(batch.claims))
+        if isinstance(error, LostInFunction) and not batch.is_single:
+            return batch.halves()
+        names = ", ".join(sorted({claim.name for claim in batch.claims})[:NAMES_SHOWN_MAX])
+        _logger.warning("mutations: %s; looking up what became of %d jobs of %s", error, len(batch.claims), names,
+                        extra={"job_id": batch.claims[0].id} if batch.is_single else None)  # fmt: skip
         losses = self._losses(batch, error)
         if losses and losses.times >= LOSSES_MAX and self._deps.clock.now() - losses.since >= LOST_FOR_MS:
-            words = (
-                f"its own statement lost the connection {losses.times} times, while other statements worked: {error}"
-            )
+            words = f"its own statements failed {losses.times} times, while those of others worked: {error}"
             return _GivenUp(TransactionRefused(words))
         # A database that can be read but not written (its disk is full, say) must not keep us busy.
         self._unavailable += 1
