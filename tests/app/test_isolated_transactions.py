@@ -2,7 +2,6 @@
 
 import gc
 import sqlite3
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, WriteConflict
+from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.functions import JobState
+from evertick.store.contract.store import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.places import with_plain_names
@@ -257,16 +257,21 @@ def test_a_constraint_that_refuses_the_commit_fails_one_mutation(postgres_url: s
 
 
 @pytest.mark.postgres
-def test_a_transaction_that_the_server_ends_for_idling_fails_one_mutation(postgres_url: str) -> None:
+def test_a_mutation_whose_worker_was_suspended_is_run_again(postgres_url: str) -> None:
+    """The server ends transactions that idle, as those of a process do that a laptop's lid or SIGSTOP suspends."""
     options = "?options=-c%20idle_in_transaction_session_timeout%3D100ms"
     app = App("local", database_url=postgres_url + options)
     app.migrate()
-    ended = threading.Event()
+    sessions: list[int] = []
 
     @app.mutation(name="idles", timeout=30)
     def idles(ctx: MutationCtx) -> None:
         ctx.db.query("anything").first()
-        ended.wait(0.5)
+        [session] = ctx.connection.execute("select pg_backend_pid()").fetchone()
+        if not sessions:
+            wait_for_end_of(session, postgres_url)
+        sessions.append(session)
+        ctx.db.insert("kept", {})
 
     @app.mutation(name="note")
     def note(ctx: MutationCtx) -> None:
@@ -275,6 +280,32 @@ def test_a_transaction_that_the_server_ends_for_idling_fails_one_mutation(postgr
     with Engine(app) as engine:
         first = app.scheduler.run_after(0, "idles")
         assert engine.wait(app.scheduler.run_after(0, "note")).state is JobState.SUCCESS
-        ended.set()
-        assert engine.wait(first).state in (JobState.SUCCESS, JobState.FAILED)
+        assert engine.wait(first).state is JobState.SUCCESS
+    assert len(set(sessions)) == len(sessions) == 2
+    assert len(app.db.query("kept").collect()) == 1
+    app.close()
+
+
+def wait_for_end_of(session: int, url: str) -> None:
+    """Wait until the server has ended a session."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        alive = "select count(*) from pg_stat_activity where pid = %s"
+        while connection.execute(alive, (session,)).fetchone() != (0,):
+            connection.execute("select pg_sleep(0.02)")
+
+
+@pytest.mark.postgres
+def test_a_loop_whose_transaction_has_idled_goes_on(postgres_url: str) -> None:
+    """The process was suspended while a claim was under way: that is an outage, and ends no worker."""
+    app = App("local", database_url=postgres_url + "?options=-c%20idle_in_transaction_session_timeout%3D50ms")
+    app.migrate()
+    store = app.environment.store
+
+    def work(transaction: Transaction) -> None:
+        [session] = transaction.connection.execute("select pg_backend_pid()").fetchone()
+        wait_for_end_of(session, postgres_url)
+        transaction.confirm()
+
+    with pytest.raises(Unavailable):
+        store.write(work)
     app.close()

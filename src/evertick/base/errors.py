@@ -172,10 +172,10 @@ class QuotaExceeded(LimitExceeded):
 
 
 class TransactionRefused(Misuse):
-    """The database refuses to commit what a function did in its own tables, or has ended its transaction.
+    """The database refuses to commit what a function did in its own tables.
 
-    For example: a foreign key that is checked at the commit (`deferrable initially deferred`), or
-    `idle_in_transaction_session_timeout`. Nothing was written; trying again would meet the same.
+    For example: a foreign key that is checked at the commit (`deferrable initially deferred`). Nothing was written;
+    trying again would meet the same.
     """
 
     code = "transaction_refused"

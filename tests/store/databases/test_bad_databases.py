@@ -177,6 +177,20 @@ def test_a_role_that_may_not_use_the_schema_is_told_so(postgres_url: str, place:
     store.close()
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_keep_every_text_is_refused(postgres_url: str, encoding: str) -> None:
+    name = f"other_{secrets.token_hex(4)}"
+    made = f"create database {name} encoding '{encoding}' template template0 locale 'C'"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(made)
+        try:
+            other = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+            refused(other, SchemaMismatch, f"has the encoding {encoding}.*needs UTF8: create database")
+        finally:
+            connection.execute(f"drop database {name} (force)")
+
+
 def test_nobody_listens_at_the_address() -> None:
     refused(
         "postgresql://u:secret@127.0.0.1:1/x", DatabaseUnavailable, r"cannot reach PostgreSQL at postgresql://u:\*\*\*"

@@ -30,6 +30,7 @@ from evertick.base.errors import (
 )
 from evertick.store import schema
 from evertick.store.addresses import shown
+from evertick.store.contract.store import LostInFunction
 from evertick.store.postgres.address import SESSION, PostgresAddress
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
@@ -38,6 +39,8 @@ from evertick.store.write_health import unwritable
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
+TOOK_TOO_LONG: Final = ("25P03", "25P04")
+"""idle_in_transaction_session_timeout, and transaction_timeout of PostgreSQL 17."""
 OF_STORAGE: Final = ("53", "58")
 """Those of them that say what a server lacks."""
 IDLE_CONNECTIONS_MAX: Final = 16
@@ -281,8 +284,9 @@ def ours(error: psycopg.Error) -> EvertickError:
         return SchemaMismatch(f"the database is not of this version of evertick ({text}); {schema.MISMATCH_CURE}")
     if isinstance(error, pg_errors.ProgramLimitExceeded):
         return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
-    if isinstance(error, pg_errors.IdleInTransactionSessionTimeout):
-        return TransactionRefused(f"PostgreSQL ended the transaction, because a function left it idle: {text}")
+    if error.sqlstate in TOOK_TOO_LONG:
+        # Its function let it idle, or the process was suspended: a laptop's lid, a virtual machine that was moved.
+        return LostInFunction(f"PostgreSQL ended a transaction that took too long: {text}")
     if isinstance(error, psycopg.DataError):
         return Misuse(f"PostgreSQL cannot keep such a value: {text}")
     if isinstance(error, pg_errors.InsufficientPrivilege):

@@ -18,7 +18,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors as pg_errors
 
-from evertick.base.errors import DatabaseUnavailable
+from evertick.base.errors import DatabaseUnavailable, SchemaMismatch
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.place import USUAL_PLACES, tables_at
@@ -112,6 +112,12 @@ class PostgresMigration:
             connection.execute("select set_config('search_path', %s, true)", (f'"{self._schema}"',))
 
     def _state(self, connection: "psycopg.Connection[Any]") -> SchemaState:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in ("UTF8", None):  # None: a pooler that does not tell
+            raise SchemaMismatch(
+                f"{self._place}: the database has the encoding {encoding}, which cannot keep every text; Evertick "
+                "needs UTF8: create database ... encoding 'UTF8' template template0"
+            )
         self._enter(connection)
         if connection.execute("select to_regclass('meta')").fetchone() == (None,):
             return SchemaState(0, 0)
