@@ -239,7 +239,8 @@ def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Pat
     assert cures["default", "job"] == "evertick job cancel-all --function app.bill"
     assert cures["acme", "job"] == "evertick job cancel-all --function app.bill --tenant acme"
     assert cures["big bank", "job"] == "evertick job cancel-all --function app.bill --tenant 'big bank'"
-    assert cures["acme", "schedule"] == "evertick schedule update daily --function NAME --tenant acme, or delete it"
+    update = "evertick schedule update --query function:app.report --function NAME --tenant acme"
+    assert cures["acme", "schedule"] == f"{update}, or delete it"
     assert "4 problems among 3 pending jobs, 1 schedule and 0 crons of 3 tenants" in evertick(tmp_path, "doctor").err
 
     for tenant in ("acme", "big bank", "default"):
@@ -247,6 +248,39 @@ def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Pat
         assert evertick(tmp_path, *words[1:], "--yes").code == 0
     assert evertick(tmp_path, "schedule", "delete", "daily", "--tenant", "acme", "--yes").code == 0
     assert evertick(tmp_path, "doctor").code == 0
+
+
+RENTS = """
+from evertick import App, every
+
+app = App("shop")
+
+@app.mutation
+def bill(ctx, customer: str) -> None: ...
+"""
+CLIENTS = RENTS.replace("def bill(ctx, customer", "def charge(ctx, client")
+
+
+def test_schedules_with_one_problem_are_one_line_and_its_cure_cures_all(tmp_path: Path) -> None:
+    makes = "\nfor n in range(12):\n    app.schedules.create(f'rent-{n}', when=every(days=1), do=bill.args(f'c{n}'))\n"
+    (tmp_path / "app.py").write_text(RENTS + makes)
+    assert evertick(tmp_path, "doctor").code == 0
+    (tmp_path / "app.py").write_text(CLIENTS.replace("@app.mutation", "@app.mutation(aliases=['app.bill'])"))
+
+    done = json.loads(evertick(tmp_path, "doctor", "-o", "json").out)
+    [found] = done["findings"]
+    update = "evertick schedule update --query function:app.bill"
+    assert (found["what"], found["problem"], found["count"], len(found["ids"])) == ("schedule", "arguments", 12, 10)
+    assert found["fix"] == f"{update} --rename customer=client --function app.charge"
+
+    cure = shlex.split(found["fix"])[1:]
+    assert evertick(tmp_path, *cure, "--app", "app.py").code == 2, "nobody has confirmed it"
+    cured = evertick(tmp_path, *cure, "--app", "app.py", "--yes")
+    assert (cured.code, cured.err) == (0, "changed 12 schedules\n")
+    assert cured.out.splitlines()[0] == "rent-0\tfunction\tapp.bill -> app.charge"
+    assert evertick(tmp_path, "doctor").code == 0
+    (tmp_path / "app.py").write_text(CLIENTS)
+    assert evertick(tmp_path, "doctor").code == 0, "the alias can go"
 
 
 def test_wrong_input_is_one_line_and_an_exit_code(shop: Path) -> None:

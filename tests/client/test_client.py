@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import evertick
-from evertick import UNSET, App, Overlap, Retry, daily
+from evertick import UNSET, App, MutationCtx, Overlap, Retry, daily
 from evertick.client import AsyncClient, Client, calls
 from evertick.engine.jobs import completion
 from evertick.errors import (
@@ -115,6 +115,14 @@ def test_changes_of_many_are_made_piece_by_piece(served: Served, monkeypatch: py
         assert client.schedules.with_progress(told.append).pause_all("rest", id_contains="s") == 3
         assert told[3:] == [3]
         assert client.schedules.resume_all(id_contains="s") == 3
+
+        @served.app.mutation(name="shop.buy")
+        def buy(ctx: MutationCtx, what: str) -> None: ...
+
+        assert client.schedules.update_all(do=buy, rename={"item": "what"}, id_contains="s") == 3
+        assert client.schedules.update_all(do="shop.buy", function="shop.order") == 0
+        bought = [served.app.schedules.get(f"s{number}").target for number in range(3)]
+        assert [(each.function, each.args) for each in bought] == [("shop.buy", {"what": "tea"})] * 3
 
     async def awaited() -> None:
         async with AsyncClient(served.url, token=served.token) as client:

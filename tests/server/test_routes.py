@@ -187,6 +187,11 @@ def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
     replaced = http.ok("PUT", path, json={"when": [{"crons": ["0 7 * * *"]}], **ORDER})
     assert replaced["policies"]["overlap"] == "skip"
     assert [each["id"] for each in http.ok("GET", f"{HOME}/schedules?status=active")["schedules"]] == ["s"]
+    changes = {"do": "shop.order", "rename": {"n": "m"}, "function": "shop.order"}
+    assert http.ok("POST", f"{HOME}/schedules/update-all", json=changes) == {"count": 0, "cursor": None}
+    assert http.problem(422, "POST", f"{HOME}/schedules/update-all", json={})["code"] == "misuse"
+    wrong = {"rename": {"item": "itme"}}
+    assert "schedule 's': " in http.problem(422, "POST", f"{HOME}/schedules/update-all", json=wrong)["detail"]
     assert http.ok("POST", f"{HOME}/schedules/pause-all", json={"note": "n"}) == {"count": 1, "cursor": None}
     assert http.ok("POST", f"{HOME}/schedules/resume-all", json={}) == {"count": 1, "cursor": None}
     http.problem(412, "DELETE", path, headers={"If-Match": '"1"'})

@@ -27,7 +27,7 @@ class Problem(StrEnum):
 
 
 class Finding(Schema):
-    """A tenant's jobs of one function that have the same problem, or a schedule or cron.
+    """A tenant's jobs or schedules of one function that have the same problem.
 
     `what` is `job`, `schedule` or `cron`; `ids` are the first ten of `count`. `fix` says what to do.
     """

@@ -26,7 +26,7 @@ from evertick.app.schedules.commands import ScheduleOperations, initial_state
 from evertick.app.schedules.definition import Definition, define, place_of, schedule_id_of
 from evertick.app.schedules.options import CronOptions, given, note_of
 from evertick.app.schedules.specs import When, anchored, check_spec, union
-from evertick.app.schedules.update import difference
+from evertick.app.schedules.updates.one import difference
 from evertick.app.schedules.views import sentence, summary
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.transacting import Work

@@ -5,15 +5,16 @@ are left to them. Nothing is written.
 """
 
 import json
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
 from evertick.api.workflows import RunHistory, WorkflowTypeView
-from evertick.app.functions.function import Workflow
+from evertick.app.functions.function import Function, Workflow
 from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.app.workflows.replaying import replayed_end
 from evertick.base.cures import tenant_option
@@ -67,10 +68,16 @@ class _Complaint:
 
 @dataclass(slots=True)
 class _Group:
-    """Jobs with the same complaint."""
+    """Jobs or schedules with the same complaint."""
 
     count: int = 0
     ids: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        """Count one."""
+        self.count += 1
+        if len(self.ids) < IDS_SHOWN:
+            self.ids.append(name)
 
 
 def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> DoctorReport:
@@ -84,10 +91,13 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> Do
         findings += found
         jobs += number
         complete = complete and all_runs
+        groups: dict[tuple[str, _Complaint], _Group] = {}
         for row in all_schedules(transaction, ScheduleFilter(tenant=each)):
             if not _is_of_another(app, row):
                 counts[row.kind] += 1
-                findings += _of_schedule(app, row)
+                if (complaint := _of_schedule(app, row)) is not None:
+                    groups.setdefault((row.kind, complaint), _Group()).add(row.id)
+        findings += [_finding_of_schedules(app, each, *which, group) for which, group in groups.items()]
     findings += _of_declared_crons(app)
     return DoctorReport(
         app=app.name,
@@ -116,10 +126,7 @@ def _of_jobs(
     jobs, runs = 0, list[Job]()
 
     def note(complaint: _Complaint, job: Job) -> None:
-        group = groups.setdefault(complaint, _Group())
-        group.count += 1
-        if len(group.ids) < IDS_SHOWN:
-            group.ids.append(job.id)
+        groups.setdefault(complaint, _Group()).add(job.id)
 
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
@@ -205,27 +212,34 @@ def _is_of_another(app: "App", row: Schedule) -> bool:
     return whose is not None and whose not in _apps(app)
 
 
-def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
+def _of_schedule(app: "App", row: Schedule) -> _Complaint | None:
     """What is wrong with a schedule. The crons of this app's code become what the code says when it is deployed."""
     try:
         if row.status == "completed" or row.metadata.source == CODE:
-            return
-        complaint = _of_call(app, row.target.name, row.target.args)
+            return None
+        return _of_call(app, row.target.name, row.target.args)
     except (SchemaMismatch, InvalidSpec) as error:
-        complaint = _Complaint(row.function, Problem.UNREADABLE, str(error))
-    if complaint is None:
-        return
-    whose = tenant_option(row.tenant)
+        return _Complaint(row.function, Problem.UNREADABLE, str(error))
+
+
+def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _Complaint, group: _Group) -> Finding:
+    whose, first = tenant_option(tenant), schedule_word(group.ids[0])
+    chosen = shell_word(f"function:{shlex.quote(complaint.function)}")
     match complaint.problem:
         case Problem.ARGUMENTS:
-            name = shell_word(complaint.function)
-            fix = f"evertick schedule update {schedule_word(row.id)} --function {name} --input JSON{whose}"
+            present = app.functions.resolve(complaint.function).name  # which may have been an alias
+            name = f" --function {shell_word(present)}"
+            if complaint.renamed:
+                renamed = "" if present == complaint.function else name
+                fix = f"evertick schedule update --query {chosen} --rename {complaint.renamed}{renamed}{whose}"
+            else:
+                fix = f"evertick schedule update {first}{name} --input JSON{whose}"
         case Problem.UNREADABLE:
-            fix = f"deploy the release that wrote it, or: evertick schedule delete {schedule_word(row.id)}{whose}"
+            fix = f"deploy the release that wrote it, or: evertick schedule delete {first}{whose}"
         case _:
-            update = f"evertick schedule update {schedule_word(row.id)} --function NAME{whose}"
-            fix = f"{_alias(app, complaint)}{update}, or delete it"
-    yield _finding(row.kind, row.tenant, row.id, complaint, fix)
+            update = f"evertick schedule update --query {chosen} --function NAME{whose}"
+            fix = f"{_alias(app, complaint)}{update}, or delete {'it' if group.count == 1 else 'them'}"
+    return _finding(kind, tenant, "", complaint, fix).model_copy(update={"count": group.count, "ids": tuple(group.ids)})
 
 
 def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
@@ -240,15 +254,16 @@ def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
         if args is not None:
             function.decode_args(args)
     except InvalidArguments as error:
-        return _Complaint(name, Problem.ARGUMENTS, str(error), _renamed(args or "{}", function.parameter_names))
+        return _Complaint(name, Problem.ARGUMENTS, str(error), _renamed(args or "{}", function))
     return None
 
 
-def _renamed(args: str, parameters: Sequence[str]) -> str:
-    """`old=new`, if exactly one argument is unknown and exactly one parameter has none."""
-    given = json.loads(args)
+def _renamed(args: str, function: Function[..., Any]) -> str:
+    """`old=new`, if exactly one argument is unknown and exactly one parameter has none, or one that needs it."""
+    given, parameters = json.loads(args), function.parameter_names
     unknown = [name for name in given if name not in parameters]
-    without = [name for name in parameters if name not in given]
+    needed = [name for name in function.argument_schema["required"] if name not in given]
+    without = needed or [name for name in parameters if name not in given]
     return f"{unknown[0]}={without[0]}" if len(unknown) == len(without) == 1 else ""
 
 

@@ -20,6 +20,7 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.documents.ranges import Unset
+from evertick.app.functions.function import Function
 from evertick.app.schedules.backfill_plans import BackfillOptions
 from evertick.app.schedules.backfills.many import PlansAsked
 from evertick.app.schedules.backfills.one import TimesAsked
@@ -27,7 +28,7 @@ from evertick.app.schedules.definition import Do
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.specs import When, union
-from evertick.app.schedules.update import Patch
+from evertick.app.schedules.updates.one import Patch
 from evertick.app.transacting import Page
 from evertick.client.calls import Call, function_call, given, nothing, part, piece, sent, sent_in_pieces, wire
 from evertick.recurrence.wire.writing import spec_to_wire
@@ -284,6 +285,21 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
         return Call(method="POST", path=path, body={}, read=BackfillView.model_validate)
 
+    def update_all(
+        self,
+        after: str,
+        *,
+        do: Function[..., Any] | str | None = None,
+        rename: Mapping[str, str] | None = None,
+        **where: Unpack[Where],
+    ) -> Call[Page]:
+        """Give all schedules that are chosen other names of arguments, another function, or both; returns how many.
+
+        As `app.schedules.update_all`. Each request works for about a second.
+        """
+        name = do.name if isinstance(do, Function) else do
+        return self._all("update", {**where, "do": name, "rename": rename}, after)
+
     def pause_all(self, after: str, note: str = "", **where: Unpack[Where]) -> Call[Page]:
         """Pause all schedules that are chosen; returns how many. Each request works for about a second."""
         return self._all("pause", {"note": note, **where}, after)
@@ -344,6 +360,7 @@ class ScheduleOperations:
     backfill_times = sent(ScheduleRequests.backfill_times)
     backfills = sent(ScheduleRequests.backfills)
     backfill_cancel = sent(ScheduleRequests.backfill_cancel)
+    update_all = sent_in_pieces(ScheduleRequests.update_all)
     pause_all = sent_in_pieces(ScheduleRequests.pause_all)
     resume_all = sent_in_pieces(ScheduleRequests.resume_all)
     delete_all = sent_in_pieces(ScheduleRequests.delete_all)

@@ -98,7 +98,7 @@ class Caller:
         tenant.actor = self.actor
         return tenant.aio
 
-    def function(self, name: str) -> Function[..., Any]:
+    def function(self, name: Function[..., Any] | str) -> Function[..., Any]:
         """A function that the caller may call. Raises FunctionNotFound, also for one that is internal."""
         function = self.app.functions.resolve(name)
         if function.internal and not self.may(Scope.ADMIN):

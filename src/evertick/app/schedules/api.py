@@ -31,7 +31,8 @@ from evertick.app.schedules.days import days
 from evertick.app.schedules.explain import explain
 from evertick.app.schedules.lists import counts, list_detailed
 from evertick.app.schedules.trigger_plans import trigger_plan
-from evertick.app.schedules.update import replace_schedule, update
+from evertick.app.schedules.updates.many import update_page
+from evertick.app.schedules.updates.one import replace_schedule, update
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.base.ids import TenantId, tenant_named
@@ -84,6 +85,7 @@ class _Changes(_Questions):
     trigger = writes(ScheduleOperations.trigger)
     backfill = writes(backfill)
     backfill_cancel = writes(backfill_cancel)
+    update_all = writes_pages(update_page)
     pause_all = writes_pages(ScheduleOperations.pause_page)
     resume_all = writes_pages(ScheduleOperations.resume_page)
     delete_all = writes_pages(ScheduleOperations.delete_page)

@@ -305,13 +305,13 @@ class ScheduleOperations(ScheduleQueries):
 
         app.schedules.pause_all("the mail server is down", function="app.send_mail")
         """
-        return self._page_of(
+        return self.page_of_changes(
             after, where, lambda name: self.pause(name, note), unless=lambda row: row.status == "paused"
         )
 
     def resume_page(self, after: str, note: str = "", **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
         """Resume every schedule that `where` chooses; returns how many. Each page is a transaction."""
-        return self._page_of(after, {**where, "status": "paused"}, lambda name: self.resume(name, note))
+        return self.page_of_changes(after, {**where, "status": "paused"}, lambda name: self.resume(name, note))
 
     def delete_page(self, after: str, force: bool = False, **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
         """Delete every schedule that `where` chooses; returns how many. Each page is a transaction.
@@ -322,7 +322,7 @@ class ScheduleOperations(ScheduleQueries):
         def kept(row: Schedule) -> bool:
             return is_declared(row) and not force
 
-        return self._page_of(after, where, lambda name: self.delete(name, force=force), unless=kept)
+        return self.page_of_changes(after, where, lambda name: self.delete(name, force=force), unless=kept)
 
     # -- what the operations share
 
@@ -352,7 +352,7 @@ class ScheduleOperations(ScheduleQueries):
             f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"
         )
 
-    def _page_of(
+    def page_of_changes(
         self,
         after: str,
         where: Where,
@@ -360,6 +360,7 @@ class ScheduleOperations(ScheduleQueries):
         *,
         unless: Callable[[Schedule], bool] = lambda row: False,
     ) -> Work[tuple[int, str | None]]:
+        """Change each of a page of the schedules that `where` chooses after an id, except `unless`."""
         chosen = self.where(**where)
 
         def work(transaction: Transaction) -> tuple[int, str | None]:

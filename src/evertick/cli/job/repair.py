@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.base.errors import EvertickError, InvalidArguments, JobNotRetryable
+from evertick.base.errors import EvertickError, JobNotRetryable
 from evertick.base.escaping import printable
 from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
@@ -17,6 +17,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
+from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
@@ -83,32 +84,30 @@ class NewArguments:
         "--set", default=(), metavar="NAME=VALUE",
         help="Another value (JSON, else text) for one argument; the others stay. May be repeated.",
     )  # fmt: skip
-    renames: tuple[str, ...] = flag(
-        "--rename",
-        default=(),
-        metavar="OLD=NEW",
-        help="Give an argument another name; may be repeated.",
-    )
+    renames: tuple[str, ...] = shared(rename_option, default=())
     app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
 
     def has_names_of(self, job: "JobView") -> bool:
         """Whether a job has all arguments that get another name."""
-        return job.args.keys() >= {old for old, _ in map(_rename, self.renames)}
+        return job.args.keys() >= names_of(self.renames).keys()
 
     def of_jobs(self, ids: int) -> "Callable[[JobView], dict[str, object]] | None":
         """The arguments of each job; None if jobs keep those that they have. Raises UsageError, InvalidArguments."""
+        from evertick.app.functions.renaming import renamed_args
         from evertick.cli.schedule.flags import json_object
 
         if self.args is not None and ids != 1:
             raise click.UsageError("--args are of one job; give its id")
         if self.args is not None and (self.renames or self.changes):
             raise click.UsageError("--args are all arguments of the job; give either it or --set and --rename")
-        names, values = dict(map(_rename, self.renames)), dict(map(_change, self.changes))
+        names, values = names_of(self.renames), dict(map(_change, self.changes))
         given = None if self.args is None else json_object(self.args, "--args", "arguments by name")
         if given is None and not names and not values:
             return None
         check = self._check()
-        return lambda job: check(job, {**_renamed(job, names), **values} if given is None else given)
+        return lambda job: check(
+            job, {**renamed_args(job.args, names, f"job {job.id}"), **values} if given is None else given
+        )
 
     def _check(self) -> "Callable[[JobView, dict[str, object]], dict[str, object]]":
         """How arguments are checked: against the code of the app, or not here."""
@@ -243,21 +242,3 @@ def _change(text: str) -> tuple[str, object]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-def _rename(text: str) -> tuple[str, str]:
-    old, _, new = text.partition("=")
-    if not (old.isidentifier() and new.isidentifier()):
-        raise click.UsageError(f"--rename {text!r}: name both arguments, for example --rename email=address")
-    return old, new
-
-
-def _renamed(job: "JobView", names: dict[str, str]) -> dict[str, object]:
-    """A job's arguments under new names. Raises InvalidArguments if it lacks one, or has one of the new names."""
-    args: dict[str, object] = job.args
-    for old, new in names.items():
-        if old not in args:
-            raise InvalidArguments(f"job {job.id} has no argument {old!r}; it has {', '.join(args) or 'none'}")
-        if new in args:
-            raise InvalidArguments(f"job {job.id} has the argument {new!r} already")
-    return {names.get(name, name): value for name, value in args.items()}

@@ -77,12 +77,17 @@ class DefinitionFlags:
         """
         from evertick.app.functions.function import FunctionCall
 
+        resolved = self.resolved(functions)
+        return None if resolved is None else FunctionCall(resolved, resolved.encode_args((), self.arguments()))
+
+    def resolved(self, functions: "Functions") -> "Function[..., Any] | None":
+        """The function; None if none is given. Raises FunctionNotFound, also for one that is probably misspelt."""
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
         if not self.force and (words := said_if_misspelt(resolved)) is not None:
             raise FunctionNotFound(f"{words} --force takes it all the same")
-        return FunctionCall(resolved, resolved.encode_args((), self.arguments()))
+        return resolved
 
     def check_pool(self, call: "FunctionCall | None", pool_of: "Callable[[Function[..., Any]], str | None]") -> None:
         """Raise Misuse if `--pool` is not the pool of the function; say so if nothing here knows that."""

@@ -1,24 +1,30 @@
-"""`evertick schedule update`: change what is given and keep the rest; `--replace` gives a whole new definition."""
+"""`evertick schedule update`: change what is given and keep the rest; `--replace` gives a whole new definition.
+
+With `--query` it gives many schedules other names of arguments and another function (`update_many.py`).
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
+from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
-from evertick.cli.schedule.selection import app_option, if_version_option, sid_option
+from evertick.cli.schedule.selection import Selection, app_option, named, selection_options
 from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
     from evertick.app.functions.function import FunctionCall
-    from evertick.app.schedules.update import Patch
+    from evertick.app.schedules.updates.many import CallChange
+    from evertick.app.schedules.updates.one import Patch
     from evertick.recurrence.spec.spec import Spec
 
 UNSET_IN_SPEC: Final = {
@@ -42,40 +48,81 @@ class UpdateFlags:
         help="Lift what was set, such as jitter or end-time. Repeatable.",
     )  # fmt: skip
     is_whole: bool = flag("--replace", default=False, help="A whole new definition: what is not given is lifted.")
-    if_version: int | None = shared(if_version_option)
+    renames: tuple[str, ...] = shared(rename_option, default=())
     dry_run: bool = flag("--dry-run", default=False, help="Show what would change; write nothing.")
     app_file: str | None = shared(app_option)
     db: str | None = shared(data_options)
 
 
 @click.command()
-@sid_option
+@selection_options("update", "'function:app.old_name'; with --rename, --function or both, and nothing else")
 @spec_options
 @definition_options
 @flags(UpdateFlags, "how")
 @output_option
-def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> None:
+def update(
+    chosen: Selection, spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions
+) -> int:
     """Change a schedule: what is given changes, the rest stays. Runs, counters and a pause stay in any case.
 
-    New times replace all times it had. Nothing is made up for times that have passed.
+    New times replace all times it had. Nothing is made up for times that have passed. With --query all schedules that
+    it chooses get other names of arguments (--rename), another function (--function), or both.
     """
-    from evertick.cli.schedule.changes import Update
-
-    if not (spec_flags.given or how.unset or definition.given):
+    if not (spec_flags.given or how.unset or how.renames or definition.given):
         raise click.UsageError("nothing to change; give an option, such as --cron or --overlap-policy")
-    if how.is_whole and how.unset:
-        raise click.UsageError("--replace lifts whatever is not given, so there is nothing to --unset")
+    if how.is_whole and (how.unset or how.renames):
+        raise click.UsageError("--replace lifts whatever is not given, so there is nothing to --unset or --rename")
+    if chosen.query is not None:
+        _check_for_many(spec_flags, definition, how)
+        return _many(chosen, definition, how, out)
+    _one(chosen, spec_flags, definition, how, out)
+    return Exit.OK
+
+
+def _check_for_many(spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags) -> None:
+    others = replace(definition, function=None, force=False).given
+    if spec_flags.given or others or how.unset or how.is_whole:
+        raise click.UsageError("--query changes many schedules: only --function and --rename go with it")
+
+
+def _many(chosen: Selection, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> int:
+    from evertick.cli.schedule.update_many import update_many
+
+    with open_session(how.db, how.app_file) as session:
+        change = _call_change(session, definition, how)
+        where = replace(chosen, yes=chosen.yes or how.dry_run).where(session, "update")
+        return update_many(session, change, where, out, dry_run=how.dry_run)
+
+
+def _call_change(session: Session, definition: DefinitionFlags, how: UpdateFlags) -> "CallChange":
+    from evertick.app.schedules.updates.many import CallChange
+
+    functions = session.functions
+    return CallChange(functions.resolve, definition.resolved(functions), names_of(how.renames))
+
+
+def _one(
+    chosen: Selection, spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions
+) -> None:
+    from evertick.cli.schedule.changes import Update
+    from evertick.cli.schedule.update_many import patch_of
+
+    sid = named(chosen.sid)
+    if how.renames and (definition.input_text is not None or "input" in how.unset):
+        raise click.UsageError("--input are all arguments; give either it or --rename")
     with open_session(how.db, how.app_file) as session:
         now_s = session.now // 1000
-        call = _call(session, sid, definition, how)
+        change_of_call = _call_change(session, definition, how)
+        call = None if how.renames else _call(session, sid, definition, how)
         definition.check_pool(call, session.pool_of)
 
         def make(before: "ScheduleDescription") -> Mapping[str, Any]:
             if how.is_whole:
                 return {"when": spec_flags.spec(now=now_s), "do": call, **definition.options()}
-            return _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
+            patch = _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
+            return {**patch, **patch_of(change_of_call, before)} if how.renames else patch
 
-        change = Update(make=make, is_whole=how.is_whole, if_version=how.if_version, dry_run=how.dry_run)
+        change = Update(make=make, is_whole=how.is_whole, if_version=chosen.if_version, dry_run=how.dry_run)
         before, after = session.updated(sid, change)
     if spec_flags.names_times and not how.is_whole:
         _say_what_stays(before, after)

@@ -1,7 +1,7 @@
 """Schedules: made, watched and changed. Crons that code declares are among them, with the kind `cron`."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import Query, Request
 from pydantic import Field
@@ -18,10 +18,12 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.bodies import Body, Items, Time
-from evertick.app.schedules.update import replace_schedule as replacement
-from evertick.app.schedules.update import update
+from evertick.app.schedules.queries import Where
+from evertick.app.schedules.updates.many import CallChange, changed_page
+from evertick.app.schedules.updates.one import replace_schedule as replacement
+from evertick.app.schedules.updates.one import update
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
-from evertick.app.transacting import rehearse_async
+from evertick.app.transacting import Page, Work, rehearse_async
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Changed, Named, Piece
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
@@ -62,6 +64,13 @@ class Deletion(Piece, Choice):
     """Which schedules are deleted; with `force`, crons that are declared in code, too."""
 
     force: bool = False
+
+
+class Changing(Piece, Choice):
+    """Which schedules get other names of arguments (old names with new ones), another function, or both."""
+
+    do: str | None = None
+    rename: dict[str, str] | None = None
 
 
 class SchedulesAsked(Choice):
@@ -130,6 +139,18 @@ async def preview_times(caller: Called, asked: Preview) -> Response:
     spec = [when] if isinstance(when, str) else when  # a text alone would be the id of a schedule
     schedules = caller.access.schedules
     return reply(await schedules.matching_times(spec, asked.start, asked.end, limit=asked.limit))
+
+
+@routes.at("POST", "/schedules/update-all", Scope.EDIT, returns=Changed)
+async def update_schedules(caller: Called, chosen: Changing) -> Response:
+    """Give all schedules that are chosen other names of arguments, another function, or both."""
+    schedules, where = caller.access.schedules, cast("Where", chosen.where())
+    change = CallChange.of(caller.function, chosen.do, chosen.rename)
+
+    def page(after: str) -> Work[Page]:
+        return changed_page(schedules.operations, after, change, where)
+
+    return await caller.change_many(schedules, page, "schedule.update_all", chosen)
 
 
 @routes.at("POST", "/schedules/pause-all", Scope.OPERATE, returns=Changed)

@@ -70,8 +70,10 @@ def update(
             old = replace(old, spec=union(when))
         if do is not None:
             called = target_of(operations.functions, do)
+            # A command without the code does not know the app of a function: that of the same function stays.
+            app = old.target.app if called.app is None and called.name == old.target.name else called.app
             old = replace(
-                old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args, app=called.app)
+                old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args, app=app)
             )
             if "retry" not in options:
                 check_retry(old.target)

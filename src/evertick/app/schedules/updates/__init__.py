@@ -1,0 +1,1 @@
+"""Updating schedules: one of them, and many at once."""
