@@ -86,16 +86,42 @@ def test_an_unknown_member_of_a_file_is_told_with_the_one_that_was_meant(
     assert "s.yaml:7: there is no 'cron'; did you mean 'crons'?\n" in done.err
 
 
-def test_a_file_whose_function_is_probably_misspelt_is_applied_with_a_note(
+def test_a_file_whose_function_is_probably_misspelt_is_refused_unless_forced(
     ids: dict[str, str], command: Command, tmp_path: Path
 ) -> None:
-    file = tmp_path / "s.yaml"
-    file.write_text("schedules:\n- id: a\n  when: '@hourly'\n  function: shop.bil\n")
-    note = "note: a: no worker, job or schedule has a function 'shop.bil'; did you mean shop.bill?\n"
-    assert command("schedule", "apply", "s.yaml", "--yes").err.startswith(note)
-    assert note not in command("schedule", "apply", "s.yaml", "--yes").err  # unchanged
-    file.write_text("schedules:\n- id: a\n  when: '@hourly'\n  function: shop.bill\n")
-    assert command("schedule", "apply", "s.yaml", "--yes").err == "1 changed\n"
+    def write(*functions: str) -> None:
+        entries = [f"- id: a{n}\n  when: '@hourly'\n  function: {name}\n" for n, name in enumerate(functions)]
+        (tmp_path / "s.yaml").write_text(f"schedules:\n{''.join(entries)}")
+
+    apply = ("schedule", "apply", "s.yaml", "--yes")
+    write("shop.bill", "shop.bil")
+    refused = command(*apply)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.splitlines()[0] == (
+        "s.yaml:5: a1: no worker, job or schedule has a function 'shop.bil'; did you mean shop.bill? "
+        "--force takes it all the same"
+    )
+    assert command("schedule", "get", "a0").code == 3, "nothing was changed"
+    forced = command(*apply, "--force")
+    unseen = "note: nothing in this database has called shop.bil yet; its runs wait until a worker knows it"
+    assert (forced.code, forced.err.splitlines()) == (0, [unseen, "2 created"])
+    assert (again := command(*apply)).code == 0 and again.err == "2 unchanged\n"
+    write("shop.bill", "shop.bill")
+    assert command(*apply).err == "1 changed, 1 unchanged\n"
+    write("shop.bill", "shop.bilk")
+    assert command(*apply).code == 2, "a change of an existing schedule, too"
+
+
+def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
+    ids: dict[str, str], command: Command, tmp_path: Path
+) -> None:
+    entry = "- id: a{}\n  when: '@hourly'\n  function: reports.weekly_summary\n"
+    (tmp_path / "s.yaml").write_text("schedules:\n" + "".join(map(entry.format, range(3))))
+    done = command("schedule", "apply", "s.yaml", "--yes", "-o", "json")
+    assert done.err == (
+        "note: nothing in this database has called reports.weekly_summary yet; its runs wait until a worker knows it\n"
+        "3 created\n"
+    )
 
 
 def test_an_explanation_gives_the_nearest_times_on_the_clock_of_the_schedule(

@@ -13,7 +13,7 @@ import click
 from evertick.app.functions.options import Retry
 from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import printable
-from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from evertick.app.functions.function import Function, FunctionCall
     from evertick.app.schedules.options import ScheduleOptions
     from evertick.app.scheduling.job_builder import Functions
+
+
+force_option: Final = click.option(
+    "--force", is_flag=True, help="Take a function that nothing here has, though one of a similar name is there."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +66,7 @@ class DefinitionFlags:
         "--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."
     )
 
-    force: bool = flag(
-        "--force", default=False, help="Take a function that nothing here has, though one of a similar name is there."
-    )
+    force: bool = shared(force_option, default=False)
 
     @property
     def given(self) -> bool:
@@ -85,8 +88,8 @@ class DefinitionFlags:
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
-        if not self.force and (words := said_if_misspelt(resolved)) is not None:
-            raise FunctionNotFound(f"{words} --force takes it all the same")
+        if not self.force:
+            check_spelling(resolved)
         return resolved
 
     def check_pool(self, call: "FunctionCall | None", pool_of: "Callable[[Function[..., Any]], str | None]") -> None:
@@ -135,11 +138,10 @@ definition_options: Final = flags(DefinitionFlags, "definition")
 """The options, received as one `definition: DefinitionFlags`."""
 
 
-def say_if_unseen(call: "FunctionCall | None") -> None:
+def say_if_unseen(function: "Function[..., Any] | None") -> None:
     """Mention that no worker may know the function yet: it may be deployed later, or be misspelt."""
     from evertick.app.functions_by_name import NamedFunction
 
-    function = None if call is None else call.function
     if isinstance(function, NamedFunction) and not function.seen:
         click.echo(
             f"note: nothing in this database has called {printable(function.name)} yet; "
@@ -148,14 +150,16 @@ def say_if_unseen(call: "FunctionCall | None") -> None:
         )
 
 
-def said_if_misspelt(function: "Function[..., Any]") -> str | None:
-    """What is to be said of a function that is known by its name alone, if that is probably misspelt."""
+def check_spelling(function: "Function[..., Any]") -> None:
+    """Raise FunctionNotFound for a function that is known by its name alone, if that is probably misspelt."""
     from evertick.app.functions_by_name import NamedFunction
 
-    if not isinstance(function, NamedFunction) or not function.meant:
-        return None
-    meant = " or ".join(function.meant)
-    return f"no worker, job or schedule has a function {function.name!r}; did you mean {meant}?"
+    if isinstance(function, NamedFunction) and function.meant:
+        meant = " or ".join(function.meant)
+        raise FunctionNotFound(
+            f"no worker, job or schedule has a function {function.name!r}; did you mean {meant}? "
+            "--force takes it all the same"
+        )
 
 
 def json_object(text: str, flag: str, what: str) -> dict[str, Any]:

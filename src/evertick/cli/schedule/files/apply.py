@@ -17,6 +17,7 @@ from evertick.cli.core.output import OutputOptions, colorful, is_terminal, outpu
 from evertick.cli.schedule.files.problems import Problem, say_problems
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
+from evertick.cli.schedule.flags import force_option, say_if_unseen
 from evertick.cli.schedule.selection import app_option, counted
 from evertick.cli.schedule.session import open_session
 
@@ -40,6 +41,7 @@ class ApplyFlags:
     dry_run: bool = flag("--dry-run", default=False, help="Show what would change; write nothing.")
     check: bool = flag("--check", default=False, help="As --dry-run, with exit code 8 if anything differs.")
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
+    force: bool = shared(force_option, default=False)
     app_file: str | None = shared(app_option)
     db: str | None = shared(data_options)
 
@@ -73,7 +75,7 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
     ]
     say_problems(problems)
     with open_session(how.db, how.app_file) as session:
-        found = [planned(session, each, resets=how.resets) for each in declared.entries]
+        found = [planned(session, each, resets=how.resets, force=how.force) for each in declared.entries]
         say_problems([each for each in found if isinstance(each, Problem)])
         steps = [each for each in found if isinstance(each, Step)]
         if how.prune:
@@ -82,6 +84,8 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
         if not (out.is_data or out.is_none):
             for step in changing:
                 write_step(step)
+        for function in {each.function.name: each.function for each in changing if each.function}.values():
+            say_if_unseen(function)
         if declared.crons:
             click.echo(f"note: the crons of the file ({declared.crons}) are declared in code and left alone", err=True)
         if changing and not how.only_shows:
@@ -105,8 +109,6 @@ def write_step(step: Step) -> None:
     click.echo(words, color=colorful())
     for name, (old, new) in step.changes.items():
         click.echo(f"    {name:<17} {printable(text_of(old))} -> {printable(text_of(new))}")
-    if step.note is not None:
-        click.echo(printable(f"note: {step.schedule_id}: {step.note}"), err=True)
     if step.after is None:
         return
     if step.before is None:

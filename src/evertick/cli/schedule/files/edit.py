@@ -20,6 +20,7 @@ from evertick.cli.schedule.files.export import yaml_writer
 from evertick.cli.schedule.files.parsed import SCHEDULES
 from evertick.cli.schedule.files.problems import Problem
 from evertick.cli.schedule.files.steps import Action, Step
+from evertick.cli.schedule.flags import force_option, say_if_unseen
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
 from evertick.rules.schedules.metadata import CODE
@@ -37,6 +38,7 @@ class EditFlags:
     """How far it goes."""
 
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
+    force: bool = shared(force_option, default=False)
     app_file: str | None = shared(app_option)
     db: str | None = shared(data_options)
 
@@ -120,9 +122,10 @@ def edit(sid: str, how: EditFlags) -> None:
             raise Misuse(f"{sid} is a cron that is declared in code; change it there")
         draft = Draft(sid, first := to_yaml({SCHEDULES: [written(before)]}))
         try:
-            step = _edited(session, before, draft)
+            step = _edited(session, before, draft, force=how.force)
             if step is not None:
                 write_step(step)
+                say_if_unseen(step.function)
                 if not how.yes:
                     click.confirm(f"Apply this to {printable(sid)}?", abort=True, err=True)
                 step.do()
@@ -136,7 +139,7 @@ def edit(sid: str, how: EditFlags) -> None:
     click.echo(printable(f"{sid} changed" if step is not None else f"{sid}: nothing changed"), err=True)
 
 
-def _edited(session: Session, before: "ScheduleDescription", draft: Draft) -> Step | None:
+def _edited(session: Session, before: "ScheduleDescription", draft: Draft, *, force: bool) -> Step | None:
     """Let the text be edited until it can be applied; None if it changes nothing. Raises Misuse if it stays wrong."""
     problems: list[str] = []
     while True:
@@ -146,13 +149,15 @@ def _edited(session: Session, before: "ScheduleDescription", draft: Draft) -> St
         if not is_changed:
             raise Misuse(f"the text was not mended: {problems[0]}")
         entry = draft.entry()
-        found = entry if isinstance(entry, list) else _step(session, before, entry)
+        found = entry if isinstance(entry, list) else _step(session, before, entry, force=force)
         if isinstance(found, Step):
             return found if found.action is Action.UPDATE else None
         problems = found
 
 
-def _step(session: Session, before: "ScheduleDescription", edited: "WrittenSchedule") -> Step | list[str]:
+def _step(
+    session: Session, before: "ScheduleDescription", edited: "WrittenSchedule", *, force: bool
+) -> Step | list[str]:
     """What is to be done, or what is wrong with the text. Raises VersionConflict, ScheduleNotFound."""
     from evertick.cli.schedule.files.plan import planned
     from evertick.cli.schedule.files.reading import Entry
@@ -162,5 +167,5 @@ def _step(session: Session, before: "ScheduleDescription", edited: "WrittenSched
         raise VersionConflict(f"{before.id} was changed meanwhile, from version {before.version} to {now}")
     if before.pause is not None and edited.paused is None:  # the line was there, and was deleted
         edited = edited.model_copy(update={"paused": False})
-    found = planned(session, Entry("", edited), resets=edited.remaining_actions != before.remaining)
+    found = planned(session, Entry("", edited), resets=edited.remaining_actions != before.remaining, force=force)
     return [found.words] if isinstance(found, Problem) else found

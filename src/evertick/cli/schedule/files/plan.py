@@ -20,7 +20,7 @@ from evertick.cli.schedule.files.problems import Problem
 from evertick.cli.schedule.files.reading import Entry
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
-from evertick.cli.schedule.flags import said_if_misspelt
+from evertick.cli.schedule.flags import check_spelling
 from evertick.cli.schedule.session import Session
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE
@@ -34,8 +34,10 @@ TRIES: Final = 5
 """How often a step is planned anew because another program was first."""
 
 
-def planned(session: Session, entry: Entry, *, resets: bool) -> Step | Problem:
+def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Step | Problem:
     """The step for an entry. With `resets` an existing schedule gets the `remaining_actions` of the file, too.
+
+    A function that is probably misspelt is a problem, unless with `force`; what was called already stays.
 
     Raises VersionConflict if others change the schedule again and again.
     """
@@ -43,6 +45,8 @@ def planned(session: Session, entry: Entry, *, resets: bool) -> Step | Problem:
     for _ in range(TRIES):
         try:
             before = _found(session, schedule_id)
+            if not force and (before is None or before.target.function != entry.schedule.function):
+                check_spelling(session.functions.resolve(entry.schedule.function))
             if before is None:
                 return _creation(session, entry.schedule)
             if before.source == CODE:
@@ -102,8 +106,8 @@ def _creation(session: Session, written: WrittenSchedule) -> Step:
         create(dry_run=False)
 
     after = create(dry_run=True)
-    note = said_if_misspelt(session.functions.resolve(written.function))
-    return Step(schedule_id=written.id, action=Action.CREATE, do=do, after=after, changes={}, note=note)
+    function = session.functions.resolve(written.function)
+    return Step(schedule_id=written.id, action=Action.CREATE, do=do, after=after, changes={}, function=function)
 
 
 def _update(session: Session, written: WrittenSchedule, before: ScheduleDescription, *, resets: bool) -> Step:
@@ -130,8 +134,10 @@ def _update(session: Session, written: WrittenSchedule, before: ScheduleDescript
             session.schedules.pause(written.id, note, until=until, if_version=version)
 
     action = Action.UPDATE if changes else Action.UNCHANGED
-    note = said_if_misspelt(session.functions.resolve(written.function)) if "function" in changes else None
-    return Step(schedule_id=written.id, action=action, do=do, before=before, after=after, changes=changes, note=note)
+    function = session.functions.resolve(written.function) if "function" in changes else None
+    return Step(
+        schedule_id=written.id, action=action, do=do, before=before, after=after, changes=changes, function=function
+    )
 
 
 def _patch(

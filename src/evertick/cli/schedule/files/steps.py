@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
+    from evertick.app.functions.function import Function
 
 
 class Action(StrEnum):
@@ -28,5 +29,5 @@ class Step:
     before: "ScheduleDescription | None" = None
     after: "ScheduleDescription | None" = None
     changes: dict[str, list[Any]]
-    note: str | None = None
-    """What people should know before it is done."""
+    function: "Function[..., Any] | None" = None
+    """The function, if the schedule did not call it before."""
