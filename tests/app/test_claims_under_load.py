@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Settings, Step
+from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
 from evertick.engine.jobs import claims, tenant_fairness
 from evertick.engine.jobs.claims import BYTES_MAX
@@ -205,6 +206,25 @@ def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pyte
 
     (record,) = caplog.records
     assert record.getMessage().startswith("hoard held the database file for ")
+
+
+def test_by_a_clock_that_runs_fast_no_mutation_holds_the_file_for_long(caplog: pytest.LogCaptureFixture) -> None:
+    """What `evertick dev --speed` simulates takes hours by its clock, and milliseconds of the file."""
+    start = SystemClock().now()
+    clock = ScaledClock(start, real_start=start, speed=3_600)
+    app = App("fast", database_url="sqlite://", clock=clock)
+
+    @app.mutation(name="quick")
+    def quick(ctx: MutationCtx) -> None:
+        begun = clock.now()
+        while clock.now() < begun + 5_000:
+            pass
+
+    with caplog.at_level(logging.WARNING, "evertick.engine"), Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, quick))
+    app.close()
+
+    assert caplog.records == []
 
 
 def test_a_worker_holds_at_most_64_megabytes_of_arguments(open_app: OpenApp) -> None:

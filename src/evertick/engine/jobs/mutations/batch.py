@@ -5,13 +5,14 @@ So either all of a mutation is there or nothing. The end of a job is fenced: if 
 """
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import TransactionEnded, WriteConflict
 from evertick.base.ids import WorkerId
-from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.jobs.workflows.memory import Loan
@@ -23,8 +24,8 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-HELD_LONG_MS: Final = SECOND_MS
-"""A mutation that holds a SQLite file longer is named in the log."""
+HELD_LONG_S: Final = 1.0
+"""A mutation that holds a SQLite file longer is named in the log. In real time, whatever clock the app has."""
 
 
 class FenceLost(WriteConflict):
@@ -189,10 +190,9 @@ def run_batch(
     began_at = clock.now()
     for claim in batch.claims:
         now = clock.now()
-        _name_slow(opened, now, deps)
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
-        is_written = False
+        is_written, begun_s = False, time.monotonic()
         transaction.own = OwnJob(claim, batch.worker_id)
         try:
             if opened.runs is not None:
@@ -206,18 +206,17 @@ def run_batch(
         finally:
             transaction.own = None
         opened.results.append(Result(claim, end._replace(started_at=now), now, is_written))
-    _name_slow(opened, clock.now(), deps)
+        _name_slow(claim, time.monotonic() - begun_s, deps)
     return opened.finish()
 
 
-def _name_slow(opened: OpenBatch, now: Instant, deps: EngineDeps) -> None:
-    """Log the mutation that ended last if it held a SQLite file for long: all other writers wait for it."""
-    if deps.store.single_engine and opened.results and now - opened.results[-1].started_at > HELD_LONG_MS:
-        claim, _, started_at, _ = opened.results[-1]
+def _name_slow(claim: Claim, took_s: float, deps: EngineDeps) -> None:
+    """Log a mutation that held a SQLite file for long: all other writers waited for it."""
+    if deps.store.single_engine and took_s > HELD_LONG_S:
         _logger.warning(
             "%s held the database file for %.1f s: nothing else could be written meanwhile; "
             "move what takes long into an action",
-            claim.name, (now - started_at) / 1000, extra={"job_id": claim.id, "function": claim.name},
+            claim.name, took_s, extra={"job_id": claim.id, "function": claim.name},
         )  # fmt: skip
 
 
