@@ -1,13 +1,14 @@
 """`evertick init`: what it makes runs, and nothing is replaced."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from evertick.cli.init.command import KINDS
 from tests.cli.desk import Command
-from tests.cli.programs import PYTEST, environment, evertick
+from tests.cli.programs import PYTEST, environment, evertick, programs_in
 
 MADE = {"app.py", "test_app.py", "README.md", "pyproject.toml", ".gitignore"}
 
@@ -33,6 +34,32 @@ def test_a_new_project_runs(tmp_path: Path) -> None:
     done = evertick(tmp_path, "run", "app.add", "text=buy bread")
     assert (done.code, done.out.startswith('"notes_')) == (0, True)
     assert evertick(tmp_path, "run", "app.notes").out.split() == ["[", '"buy', 'bread"', "]"]
+
+
+ORDERS = """
+from fastapi.testclient import TestClient
+from app import api
+
+with TestClient(api) as client:
+    print(client.post("/orders/bread").json())
+"""
+
+
+@pytest.mark.processes
+def test_the_api_of_a_new_project_runs_beside_evertick_dev(tmp_path: Path) -> None:
+    """In the order of its README: two terminals, of which the first runs the jobs."""
+    evertick(tmp_path, "init", ".", "--template", "fastapi")
+    readme = (tmp_path / "README.md").read_text()
+    assert readme.index("| `evertick dev` |") < readme.index("| `uvicorn app:api --reload` | in a second terminal:")
+
+    with programs_in(tmp_path) as start:
+        dev = start("dev")
+        dev.wait_for("  try  ")
+        served = subprocess.run(
+            [sys.executable, "-c", ORDERS], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert (served.returncode, served.stdout.startswith("orders_")) == (0, True), served.stderr
+        dev.wait_for(r"\+ app\.ship +in 1 min")
 
 
 def test_what_to_do_is_in_its_readme(command: Command, tmp_path: Path) -> None:

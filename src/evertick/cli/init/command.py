@@ -28,7 +28,8 @@ KINDS: Final = {
         example='evertick run app.add text="buy bread"', meaning="adds a note; five seconds later it is remembered"
     ),
     "fastapi": Kind(
-        example="uvicorn app:api", meaning="serves the API on http://127.0.0.1:8000/docs, and runs the jobs",
+        example="uvicorn app:api --reload",
+        meaning="in a second terminal: serves the API on http://127.0.0.1:8000/docs; `evertick dev` runs its jobs",
         packages=("fastapi", "uvicorn"), development=("pytest", "httpx2"),
     ),
     "workflow": Kind(
