@@ -120,8 +120,9 @@ class RunEvent(Schema):
 
     `kind` is start, step (a query or mutation, with its outcome), call (something else has begun), end (of such a
     call), drop (a call was given up), patch or cancel. `step` is the number of the call. `job_id` is the job as which
-    a call runs. `error` has the keys `type`, `message` and `data`. `unreadable` says why a result or the data of an
-    error cannot be read.
+    a call runs, `due_at` when it ends by itself. `restarted_at` is when the run was restarted behind this event, so its
+    code went on then. `error` has the keys `type`, `message` and `data`. `unreadable` says why a result or the data of
+    an error cannot be read.
     """
 
     position: int
@@ -136,7 +137,13 @@ class RunEvent(Schema):
     ended: bool
     result: Any
     error: dict[str, Any] | None
+    restarted_at: Moment | None = None
     unreadable: tuple[str, ...] = ()
+
+    @property
+    def seen_at(self) -> datetime:
+        """When the run's code saw an event that it waited for, and went on."""
+        return self.restarted_at or self.at
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -155,12 +162,13 @@ class RunEvent(Schema):
             name=row.name,
             call=row.call,
             at=to_datetime(row.at),
-            due_at=to_datetime_or_none(row.due_at),
+            due_at=to_datetime_or_none(row.due_at) if is_call else None,
             arguments=row.arguments,
             job_id=JobId(returned) if is_call and returned is not None else None,
             ended=outcome is not None and not is_call,
             result=None if is_call else reading.any("result", returned),
             error=error,
+            restarted_at=None if is_call else to_datetime_or_none(row.due_at),
             unreadable=reading.problems,
         )
 
@@ -176,9 +184,10 @@ class RunEvent(Schema):
             outcome = Returned(self.job_id)
         elif self.ended:
             outcome = Returned(json.dumps(self.result))
+        due_at = self.due_at or self.restarted_at
         return Row(
             self.position, self.kind, self.step, self.name, from_datetime(self.at), self.call, self.arguments,
-            None if self.due_at is None else from_datetime(self.due_at), None, outcome,
+            None if due_at is None else from_datetime(due_at), None, outcome,
         )  # fmt: skip
 
 
@@ -285,7 +294,7 @@ def steps_of(events: Iterable[RunEvent]) -> list[RunStep]:
         if event.kind in _ENDS and event.step in calls:
             calls[event.step] = _ended(calls[event.step], event)
         if event.kind in DELIVERED:
-            before = event.at
+            before = event.seen_at
     return [calls[step] for step in sorted(calls)]
 
 

@@ -1,7 +1,8 @@
 """Random workflows, by seed: `python -m tests.rules.workflows.fuzz --seeds 1000 --base 0`.
 
 * Each journal, cut wherever it may be cut, is replayed: the calls must be the same, and so must the end. From some
-  cuts the run goes on with other outcomes, and the longer journal is replayed, too.
+  cuts the run goes on with other outcomes, and the longer journal is replayed, too. So is that of a run that is
+  restarted there later: no deadline behind it lies before the restart.
 * The code is edited under a journal: a replay that goes through has made every call that the journal has.
 """
 
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from evertick.base.errors import ReplayMismatch
+from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.rules.workflows.replay import replay, stretches
 from tests.rules.workflows.driving import Driver, LoggedRun, ending, run_of
@@ -64,6 +66,8 @@ def fuzz_seed(seed: int, report: Report) -> None:
         report.cuts += 1
         if fault := _fault_of_cut(seed, tree, driver, cut):
             report.faults.append(f"seed {seed}, cut at {cut}: {fault}")
+        if cut % GO_ON_EVERY == 0 and (fault := _fault_of_restart(seed, tree, driver.rows[: cut + 1])):
+            report.faults.append(f"seed {seed}, restarted behind {cut}: {fault}")
     _edit(seed, tree, driver, rng, report)
     driver.run.evict()
 
@@ -79,6 +83,22 @@ def _fault_of_cut(seed: int, tree: Tree, driver: Driver, cut: int) -> str | None
         with _replayed(seed, tree, other.rows) as (third, fault):
             fault = fault or _difference(third, again, ended=True)
             return fault and f"gone on otherwise: {fault}"
+
+
+def _fault_of_restart(seed: int, tree: Tree, kept: Sequence[Row]) -> str | None:
+    """Restart the run a day later behind the last of the rows, which it saw; then replay what it has done since."""
+    at = Instant(kept[-1].at + DAY_MS)
+    rows = [*kept[:-1], kept[-1].restarted(at)]
+    with _replayed(seed, tree, rows) as (again, fault):
+        if fault or again.has_ended:
+            return fault
+        other = Driver(again, rows, at)
+        other.go_on(random.Random(seed + len(kept)))
+        if early := [row for row in rows[len(kept) :] if row.due_at is not None and row.due_at < at]:
+            return f"due before the restart: {early[0]}"
+        with _replayed(seed, tree, rows) as (third, fault):
+            fault = fault or _difference(third, again, ended=True)
+            return fault and f"gone on: {fault}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
-from evertick.app.workflows.restarting import ends_after, position_before
+from evertick.app.workflows.restarting import ends_after, rows_kept
 from evertick.base.errors import AlreadyExists, InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
@@ -219,7 +219,8 @@ class WorkflowOperations:
         """Run a workflow again from one of its steps, or from its beginning; returns the id of the new run.
 
         `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
-        it keep their outcomes; it, what was called together with it, and what follows run again. A run that has not
+        it keep their outcomes and times; it, what was called together with it, and what follows run again, and their
+        sleeps and timeouts count from the restart. A run that has not
         ended is terminated, and what it has started goes on: actions, jobs and child workflows. The new run has the
         retry policy and the `on_complete` of the old one, and the events that it had not taken; the workflow that
         called a child hears of the old one only.
@@ -241,8 +242,8 @@ class WorkflowOperations:
                 )
             check_active(transaction, {job.name})
             record, rows = self.journal(transaction, job)
-            kept = [] if step is None else rows[: position_before(rows, step)]
             now = self.job_builder.now()
+            kept = [] if step is None else rows_kept(rows, step, now)
             missing = ends_after(transaction, rows, kept, job)
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from evertick.base.errors import Misuse, StepStillRuns
 from evertick.base.ids import JobId
+from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobState
 from evertick.base.records.journal import DELIVERED, Row, RowKind
@@ -24,6 +25,17 @@ def position_before(rows: Sequence[Row], step: int | str) -> int:
     while rows[position].kind not in DELIVERED:
         position -= 1
     return position + 1  # what the code called in the same go is called again
+
+
+def rows_kept(rows: Sequence[Row], step: int | str, now: Instant) -> list[Row]:
+    """The rows that a run has which is restarted now, so that `step` runs again.
+
+    The code goes on behind the last of them, and what it calls counts its time from the restart. Where that row was not
+    the last that it saw, its calls were made long ago: they are kept with the times that they have.
+    """
+    kept = list(rows[: position_before(rows, step)])
+    kept[-1] = kept[-1].restarted(now)
+    return kept
 
 
 def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:

@@ -65,8 +65,9 @@ class Row(NamedTuple):
     """One event. `seq` is the number of the call, from 1; 0 for patch and cancel. That of a start is the last of the
     generation before.
 
-    `arguments` is the fingerprint of a call's arguments. `attempt` is the claim of the run under which an action was
-    begun. A named tuple: there are many of them.
+    `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; of a row that is
+    delivered, when the run was restarted behind it. `attempt` is the claim of the run under which an action was begun.
+    A named tuple: there are many of them.
     """
 
     position: int
@@ -79,6 +80,15 @@ class Row(NamedTuple):
     due_at: Instant | None = None
     attempt: int | None = None
     outcome: Returned | Raised | None = None
+
+    @property
+    def seen_at(self) -> Instant:
+        """When the run's code saw a row that is delivered, and went on: as it happened, or at the restart behind it."""
+        return self.at if self.due_at is None else self.due_at
+
+    def restarted(self, at: Instant) -> "Row":
+        """The same row as the last one that a restart keeps. One that is not delivered makes no code go on."""
+        return self._replace(due_at=max(at, self.at)) if self.kind in DELIVERED else self
 
     @property
     def is_child(self) -> bool:

@@ -187,7 +187,7 @@ class Run(DeterministicLoop):
         follows. Raises WorkflowStuck if the code does not come to wait.
         """
         self._count(row)
-        self.now = row.at
+        self.now = row.seen_at
         self._recorded_patches = recorded_patches
         self.drive(self._reaction(row))
         if self.has_ended:
