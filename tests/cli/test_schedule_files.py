@@ -119,7 +119,7 @@ def fill(app: App) -> None:
         },
     )
     app.schedules.create("resting", when="every day at noon", do=count, paused=True, note="on holiday")
-    app.schedules.create("resting-until", when=[], do=count, paused=datetime(2090, 1, 1, tzinfo=UTC))
+    app.schedules.create("resting-until", when="only when triggered", do=count, paused=datetime(2090, 1, 1, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])

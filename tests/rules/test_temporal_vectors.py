@@ -36,6 +36,11 @@ ELSEWHERE = {
     "rate-limit-one-per-second": "how many starts a second a tenant may make is the engine's limit, not a policy",
 }
 """Facts about something that is no rule."""
+UNLIKE = {
+    "catchup-window-negative": "a negative duration is refused where requests come in",
+    "catchup-window-zero": "zero asks for the least there is, since what is not set has a value of its own",
+}
+"""Facts in which Evertick differs on purpose."""
 
 
 def ids(vector: Json) -> str:
@@ -213,9 +218,7 @@ FACTS = {
     "backfill-capacity-reserve": asks_capacity,
     "catchup-five-missed-negative": misses_none,
     "catchup-window-below-minimum": resolves_window,
-    "catchup-window-negative": resolves_window,
     "catchup-window-unset": resolves_window,
-    "catchup-window-zero": resolves_window,
     "deferred-start-expires": waiting_expires,
     "expired-start-keeps-budget": waiting_expires,
     "limited-budget-zero-due": at_the_limit,
@@ -235,4 +238,4 @@ def test_a_fact_holds_as_in_temporal(vector: Json) -> None:
 
 
 def test_every_fact_is_held_or_accounted_for() -> None:
-    assert {vector["id"] for vector in vectors("fact")} == set(FACTS) | set(ELSEWHERE)
+    assert {vector["id"] for vector in vectors("fact")} == set(FACTS) | set(ELSEWHERE) | set(UNLIKE)

@@ -41,6 +41,8 @@ def instant(text: str) -> Instant:
 def policies_of(policy: Mapping[str, Any], limits: Mapping[str, Any]) -> Policies:
     """A vector's policy and limits in the words of the rules."""
     window_s = policy.get("catchup_window_s")
+    if window_s is not None and window_s <= 0:
+        window_s = None  # a field of protobuf that is not set
     return Policies(
         overlap=Overlap(policy.get("overlap", "skip")),
         catch_up_window_ms=window_ms(None if window_s is None else int(window_s * 1000)),

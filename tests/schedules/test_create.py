@@ -262,7 +262,7 @@ def test_a_spec_without_sources_is_for_triggers(world: OpenWorld) -> None:
 def test_a_schedule_without_times_stays_until_it_is_deleted(world: OpenWorld) -> None:
     """It has no last time after which it would be over, however long no trigger comes."""
     w = world(app)
-    app.schedules.create("by hand", when=[], do=tick)
+    app.schedules.create("by hand", when="only when triggered", do=tick)
 
     w.advance(timedelta(days=40))
     assert app.schedules.get("by hand").status == "active"

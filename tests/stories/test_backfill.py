@@ -44,7 +44,7 @@ def test_the_token_starts_exactly_the_plan(world: World) -> None:
     """If the schedule changed between the look and the click, nothing starts."""
     readings = world.schedule(every=hours(1), do=read_meter)
     plan = world.app.schedules.backfill_plan(readings, moment("07:00"), moment("10:00"))
-    world.app.schedules.update(readings, when=[])
+    world.app.schedules.update(readings, when="only when triggered")
 
     with pytest.raises(VersionConflict, match="plan it again"):
         world.app.schedules.backfill(readings, moment("07:00"), moment("10:00"), token=plan.token)

@@ -50,17 +50,26 @@ def to_iso(instant: Instant) -> str:
     return moment.isoformat(timespec="milliseconds" if instant % 1000 else "seconds").replace("+00:00", "Z")
 
 
-def from_datetime(moment: datetime) -> Instant:
+def from_datetime(moment: datetime, name: str = "a moment") -> Instant:
     """An aware `datetime` as an instant (rounded down to the millisecond).
 
-    Raises InvalidDelay if `moment` has no time zone, and says how to give it one.
+    `name` is the parameter the message talks about.
+    Raises InvalidDelay if `moment` is no datetime or has no time zone, and says how to give it one.
     """
+    if not isinstance(moment, datetime):
+        raise not_aware(name, moment)
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidDelay(
             f"{moment.isoformat(sep=' ')} has no time zone, so it names no moment; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
     return Instant((moment - _EPOCH) // _MILLISECOND)
+
+
+def not_aware(name: str, value: object, or_else: str = "") -> InvalidDelay:
+    """The error for a parameter that takes an aware datetime, or else something, and was given another thing."""
+    read = '; datetime.fromisoformat("2026-01-01T09:00:00Z") reads one' if isinstance(value, str) else ""
+    return InvalidDelay(f"{name} takes an aware datetime{or_else}, not {type(value).__name__}{read}")
 
 
 def duration_ms(value: float | timedelta, *, name: str) -> int:

@@ -194,9 +194,9 @@ class ScheduleRequests:
         return Call(method="GET", path=path, query=query, read=ScheduleDaysView.model_validate)
 
     def matching_times(
-        self, schedule: str | When, start: datetime, end: datetime, *, limit: int = 1_000
+        self, schedule: str | When, start: datetime, end: datetime, *, limit: int | None = None
     ) -> Call[tuple[TimeView, ...]]:
-        """The times of a schedule (by id) or of a spec in [start, end), at most `limit`."""
+        """The times of a schedule (by id) or of a spec in [start, end), up to 10,000; with `limit` the first ones."""
         span = given({"start": start, "end": end, "limit": limit})
         if isinstance(schedule, str):
             return Call(method="GET", path=f"{self._of(schedule)}/times", query=span, read=_all_times)

@@ -58,7 +58,7 @@ class AuditOperations:
         """
         if unknown := where.keys() - AuditWhere.__annotations__.keys():
             raise Misuse(f"changes are not chosen by {', '.join(sorted(unknown))}")
-        first, beyond = _bound(where.get("start")), _bound(where.get("end"))
+        first, beyond = _bound("start", where.get("start")), _bound("end", where.get("end"))
         whose = None if tenant is None else tenant_named(tenant)
         if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
             raise LimitExceeded(f"limit is a whole number from 1 to {PAGE_MAX:,}, not {limit!r}")
@@ -79,9 +79,9 @@ class AuditOperations:
         return work
 
 
-def _bound(moment: datetime | None) -> str:
+def _bound(name: str, moment: datetime | None) -> str:
     """What the ids of changes from a moment on are not below; empty for None."""
-    return "" if moment is None else first_id_from(AUDIT_PREFIX, from_datetime(moment))
+    return "" if moment is None else first_id_from(AUDIT_PREFIX, from_datetime(moment, name))
 
 
 def _is_chosen(line: AuditLine, where: AuditWhere) -> bool:

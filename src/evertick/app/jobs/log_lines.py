@@ -83,8 +83,8 @@ def _chosen(tenant: TenantId, **where: Unpack[LinesWhere]) -> LineFilter:
         name=name_of(where.get("function")),
         levels=None if level is None else LEVELS[LEVELS.index(level) :],
         text=None if not text else storable(text),
-        since=None if since is None else moment(since),
-        until=None if until is None else moment(until),
+        since=None if since is None else moment(since, "since"),
+        until=None if until is None else moment(until, "until"),
     )
 
 

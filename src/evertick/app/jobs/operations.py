@@ -225,7 +225,7 @@ class JobOperations:
 
     def reschedule(self, job_id: JobId | str, at: datetime | float) -> Work[JobView]:
         """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
-        return self._moved(job_id, moment(at))
+        return self._moved(job_id, moment(at, "reschedule"))
 
     def run_now(self, job_id: JobId | str) -> Work[JobView]:
         """Let a pending job run now, whenever it was due. Raises JobNotFound, JobNotPending."""

@@ -30,7 +30,7 @@ def backfill_of(
 ) -> Backfill:
     """The backfill that is asked for.
 
-    Raises InvalidDelay for a moment without a time zone, Misuse for an unknown policy or one that contradicts
+    Raises InvalidDelay for what is no aware datetime, Misuse for an unknown policy or one that contradicts
     `max_active`.
     """
     chosen = None if overlap is None else word(Overlap, overlap)
@@ -40,8 +40,8 @@ def backfill_of(
         raise Misuse(f"with a limit of its own a backfill asks no overlap policy; leave out {chosen}, or the limit")
     return Backfill(
         id=backfill_id,
-        start_at=from_datetime(start),
-        end_at=from_datetime(end),
+        start_at=from_datetime(start, "start"),
+        end_at=from_datetime(end, "end"),
         overlap=chosen,
         max_active=max_active,
     )

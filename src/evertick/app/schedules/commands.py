@@ -104,7 +104,7 @@ class ScheduleOperations(ScheduleQueries):
         - `concurrency_limit`: how many runs may be open before `overlap` applies; 1.
         - `catch_up`: which of the times that passed during an outage run: `all` (the default), `latest` or `none`.
         - `catch_up_window`: how late a run may start, in seconds or as a timedelta; 365 days. Less than 10 s
-          counts as 10 s, and 0 as the default, as in Temporal.
+          counts as 10 s, also 0.
         - `pause_on_failure`: pause the schedule when a run has failed; False.
         - `buffer_limit`: how many occurrences may wait; 1,000, which is the most.
 
@@ -145,7 +145,7 @@ class ScheduleOperations(ScheduleQueries):
         note, remaining = value_of(chosen, "note", ""), value_of(chosen, "remaining_actions")
         if remaining is not None and remaining < 1:
             raise Misuse(f"remaining_actions must be at least 1, not {remaining}; leave it out for no limit")
-        until = from_datetime(paused) if isinstance(paused, datetime) else None
+        until = None if isinstance(paused, bool) else from_datetime(paused, "paused")
         digest = definition.digest(
             paused if until is None else until, note, remaining, str(trigger), [str(each) for each in asked]
         )
@@ -206,7 +206,7 @@ class ScheduleOperations(ScheduleQueries):
         Triggers and backfills still run. One that is paused already keeps its reason unless another is given, and has
         been paused since then. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
         """
-        until_at = None if until is None else from_datetime(until)
+        until_at = None if until is None else from_datetime(until, "until")
         note = stored_note(note)
 
         def event(now: Instant) -> Event:

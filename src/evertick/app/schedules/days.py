@@ -36,8 +36,11 @@ def days(operations: "ScheduleOperations", schedule_id: str, start: date, end: d
     Triggers and backfills are on the day of the time that they are for. Of a schedule with more than 50,000 times the
     newest are looked at. `upcoming` is the first time of the day that is still to come, also while it is paused.
 
-    Raises ScheduleNotFound, Misuse for days in the wrong order, LimitExceeded.
+    Raises ScheduleNotFound, Misuse for what is no date and for days in the wrong order, LimitExceeded.
     """
+    for name, day in (("start", start), ("end", end)):
+        if isinstance(day, datetime) or not isinstance(day, date):
+            raise Misuse(f"{name} takes a date such as date(2026, 11, 1), not {type(day).__name__}")
     if end <= start:
         raise Misuse(f"the days end ({end}) before they start ({start})")
     if (end - start).days > DAYS_MAX:

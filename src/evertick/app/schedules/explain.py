@@ -86,7 +86,7 @@ def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) ->
 
     Raises ScheduleNotFound for an id that never was, InvalidDelay for a moment without a time zone.
     """
-    moment = from_datetime(at)
+    moment = from_datetime(at, "at")
     nominal_at = Instant(moment // SECOND_MS * SECOND_MS)
 
     def work(transaction: Transaction) -> Explanation:

@@ -63,6 +63,9 @@ def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str
     if value_of(found, "pool") is not None:
         raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
     stored_note(value_of(found, "note", ""))
+    remaining = value_of(found, "remaining_actions")
+    if remaining is not None and (type(remaining) is not int or remaining < 0):
+        raise Misuse(f"remaining_actions is a whole number of runs, not {remaining!r}; leave it out for no limit")
     return found
 
 

@@ -123,20 +123,19 @@ class ScheduleQueries:
         return work
 
     def matching_times(
-        self, schedule: str | When, start: datetime, end: datetime, *, limit: int = 1_000
+        self, schedule: str | When, start: datetime, end: datetime, *, limit: int | None = None
     ) -> Work[tuple[TimeView, ...]]:
-        """The times of a schedule (by id, with its jitter) or of a spec in [start, end), at most `limit`, in order.
+        """The times of a schedule (by id, with its jitter) or of a spec in [start, end), in order.
 
-        A text is the id of a schedule; a sentence is given as `sentence("...")` or in a list.
+        They are all of them, up to 10,000; with `limit` the first ones. A text is the id of a schedule; a sentence is
+        given as `sentence("...")` or in a list. With jitter it is the actual time that lies there.
 
-        With jitter it is the actual time that lies there.
-
-        Raises ScheduleNotFound, InvalidSpec, InvalidDelay for a moment without a time zone, LimitExceeded above
-        `TIMES_MAX`.
+        Raises ScheduleNotFound, InvalidSpec, InvalidDelay for what is no aware datetime, LimitExceeded if there are
+        more than 10,000 and no `limit`, or for a `limit` that is not from 1 to 10,000.
         """
         first, last = span(start, end)
-        if not 1 <= limit <= TIMES_MAX:
-            raise LimitExceeded(f"limit must be from 1 to {TIMES_MAX}, not {limit}")
+        if limit is not None and (type(limit) is not int or not 1 <= limit <= TIMES_MAX):
+            raise LimitExceeded(f"limit is a whole number from 1 to {TIMES_MAX:,}, not {limit!r}")
         spec = None if isinstance(schedule, str) else union(schedule)
 
         def work(transaction: Transaction) -> tuple[TimeView, ...]:
@@ -145,7 +144,12 @@ class ScheduleQueries:
                 times = times_of(row)
             else:
                 times = ScheduleTimes(compile_spec(replace(spec, jitter_ms=0)), UNNAMED, self.tenant)
-            return tuple(time_view(time) for time in times.between(first, Instant(last - 1), limit))
+            found = times.between(first, Instant(last - 1), limit or TIMES_MAX + 1)
+            if len(found) > TIMES_MAX:
+                raise LimitExceeded(
+                    f"more than {TIMES_MAX:,} times lie in that span; take a shorter one, or limit= for the first ones"
+                )
+            return tuple(time_view(time) for time in found)
 
         return work
 
@@ -172,8 +176,8 @@ class ScheduleQueries:
             schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
             fates=tuple(_word(Fate, each) for each in fates),
             reason=None if reason is None else _word(Reason, reason),
-            start=None if start is None else from_datetime(start),
-            end=None if end is None else from_datetime(end),
+            start=None if start is None else from_datetime(start, "start"),
+            end=None if end is None else from_datetime(end, "end"),
         )
         page_of = self.ledger_page(limit=limit, cursor=cursor, newest_first=newest_first)
 
@@ -248,7 +252,7 @@ class ScheduleQueries:
             status=where.get("status"),
             function=where.get("function"),
             id_contains=where.get("id_contains"),
-            next_before=None if next_before is None else from_datetime(next_before),
+            next_before=None if next_before is None else from_datetime(next_before, "next_before"),
             time_zone=where.get("time_zone"),
             failing=health == "failing",
             late_at=Instant(self.now() - LATE_AFTER_MS) if health == "late" else None,
@@ -272,7 +276,7 @@ class ScheduleQueries:
 
 def span(start: datetime, end: datetime) -> tuple[Instant, Instant]:
     """A span of time. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts."""
-    first, last = from_datetime(start), from_datetime(end)
+    first, last = from_datetime(start, "start"), from_datetime(end, "end")
     if last < first:
         raise Misuse(f"the span ends ({to_iso(last)}) before it starts ({to_iso(first)})")
     return first, last
@@ -291,8 +295,8 @@ def _word(words: type[Fate] | type[Reason], value: str) -> str:
 
 
 def _page(limit: int, most: int = PAGE_MAX) -> int:
-    if not 1 <= limit <= most:
-        raise LimitExceeded(f"a page has 1 to {most} rows, not {limit}")
+    if type(limit) is not int or not 1 <= limit <= most:
+        raise LimitExceeded(f"a page has 1 to {most} rows, not {limit!r}")
     return limit
 
 

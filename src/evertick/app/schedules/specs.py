@@ -10,6 +10,7 @@ from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.instants import Instant, to_iso
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.builders import daily, sentence
+from evertick.recurrence.english.phrases.grammar import NO_SOURCES
 from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
@@ -29,15 +30,19 @@ def union(when: When) -> Spec:
 
     They must agree on everything that is said once for the whole (zone, exclusions, bounds, jitter, clock changes); a
     spec of intervals or moments alone follows the others' zone.
-    Raises InvalidSpec where they do not, and for a text that cannot be read; Misuse for anything but a spec or a text.
+    Raises InvalidSpec where they do not, for an empty list, and for a text that cannot be read; Misuse for anything but
+    a spec or a text.
     """
     given: list[Any] = list(when) if isinstance(when, Iterable) and not isinstance(when, str) else [when]
     specs: list[Any] = [sentence(one) if isinstance(one, str) else one for one in given]
     for spec in specs:
         if not isinstance(spec, Spec):
             raise Misuse(f"when= takes cron(...), every(...), a sentence or a list of these, not {spec!r}")
-    if not specs:
-        return Spec()  # without times: such a schedule is for triggers
+    if not specs:  # a list that was computed, most likely, and not a wish that nothing run
+        raise InvalidSpec(
+            "when= is an empty list, so it would never run by itself; "
+            f"for what runs only by trigger or backfill write when={NO_SOURCES!r}"
+        )
     if len(specs) == 1:
         return cast("Spec", specs[0])
     common = {name: _agreed(specs, name) for name in ("excludes", "start", "end", "jitter_ms", "dst", "dialect")}

@@ -19,7 +19,7 @@ from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
-from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
+from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso
 from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, UNFINISHED, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
@@ -251,15 +251,18 @@ def after(delay: float | timedelta, now: Instant) -> Instant:
     return Instant(now + duration_ms(delay, name="delay"))
 
 
-def moment(at: datetime | float) -> Instant:
-    """The moment an aware datetime, or seconds since the epoch, name. Raises InvalidDelay for a naive one."""
+def moment(at: datetime | float, name: str = "run_at") -> Instant:
+    """The moment an aware datetime, or seconds since the epoch, name. Raises InvalidDelay for anything else.
+
+    `name` is the function or the parameter that the message talks about.
+    """
     if isinstance(at, datetime):
-        return from_datetime(at)
+        return from_datetime(at, name)
     if isinstance(at, bool) or not isinstance(at, int | float):
-        raise InvalidDelay(f"run_at takes an aware datetime or seconds since the epoch, not {type(at).__name__}")
+        raise not_aware(name, at, " or seconds since the epoch")
     if MILLISECONDS_FROM <= at < MILLISECONDS_FROM * 1_000:
-        raise InvalidDelay(f"run_at takes seconds since the epoch, and {at} looks like milliseconds: divide by 1000")
-    return Instant(duration_ms(at, name="at"))
+        raise InvalidDelay(f"{name} takes seconds since the epoch, and {at} looks like milliseconds: divide by 1000")
+    return Instant(duration_ms(at, name=name))
 
 
 def check_horizon(requested_at: Instant, now: Instant) -> None:

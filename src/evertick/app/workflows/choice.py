@@ -53,8 +53,8 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
             open_states=() if asked == OPEN else asked,
             prefix=prefix,
             attributes=_attributes(where.get("attributes")),
-            started_from=None if started_from is None else moment(started_from),
-            started_until=None if started_until is None else moment(started_until),
+            started_from=None if started_from is None else moment(started_from, "started_from"),
+            started_until=None if started_until is None else moment(started_until, "started_until"),
         ),
     )
 

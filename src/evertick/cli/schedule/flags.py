@@ -51,7 +51,7 @@ class DefinitionFlags:
     catch_up: str | None = flag("--catch-up", metavar="POLICY", help="After an outage: all, latest or none.")
     catchup_window: str | None = flag(
         "--catchup-window", metavar="DURATION",
-        help="How late an occurrence may be, at least 10s (less counts as 10s, 0 as not given); 365d unless given.",
+        help="How late an occurrence may be, at least 10s (less counts as 10s); 365d unless given.",
     )  # fmt: skip
     pause_on_failure: bool | None = flag("--pause-on-failure/--no-pause-on-failure", help="Pause when a run fails.")
     retry: str | None = flag(

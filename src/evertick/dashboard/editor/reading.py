@@ -183,8 +183,8 @@ class _Times:
         self.form.fail(name, why)
 
 
-def duration(form: Form, name: str) -> str | None:
-    """A duration of a form in its shortest form; None for nothing and for none."""
+def duration(form: Form, name: str, *, zero: str | None = None) -> str | None:
+    """A duration of a form in its shortest form; None for nothing, and `zero` for none."""
     text = form.given(name)
     if text is None:
         return None
@@ -193,7 +193,7 @@ def duration(form: Form, name: str) -> str | None:
     except InvalidSpec as error:
         form.fail(name, str(error))
         return None
-    return format_milliseconds(milliseconds) if milliseconds else None
+    return format_milliseconds(milliseconds) if milliseconds else zero
 
 
 def _add(sources: dict[str, list[Any]], wire: Mapping[str, Any]) -> None:
@@ -248,7 +248,7 @@ def _options(form: Form) -> dict[str, Any]:
     given = {
         "overlap": form.given("overlap"),
         "catch_up": form.given("catch_up"),
-        "catch_up_window": duration(form, "catch_up_window"),
+        "catch_up_window": duration(form, "catch_up_window", zero="0s"),
         "concurrency_limit": number(form, "concurrency_limit"),
         "buffer_limit": number(form, "buffer_limit"),
     }

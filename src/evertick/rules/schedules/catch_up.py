@@ -19,13 +19,12 @@ LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
 
 
 def window_ms(requested_ms: int | None) -> int:
-    """The catch-up window that a request means.
+    """The catch-up window that a request means: absent is the default of 365 days, less than ten seconds is ten.
 
-    Absent, zero and negative mean the default of 365 days; anything below ten seconds is lifted to ten seconds.
+    Zero is among the latter: it asks that nothing be late. Temporal takes it for the default, since its requests cannot
+    tell zero from a field that is not set.
     """
-    if requested_ms is None or requested_ms <= 0:
-        return CATCH_UP_WINDOW_DEFAULT_MS
-    return max(requested_ms, CATCH_UP_WINDOW_MIN_MS)
+    return CATCH_UP_WINDOW_DEFAULT_MS if requested_ms is None else max(requested_ms, CATCH_UP_WINDOW_MIN_MS)
 
 
 def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | None:

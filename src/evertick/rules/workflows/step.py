@@ -195,9 +195,9 @@ class Step:
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
     async def sleep_until(self, at: datetime) -> None:
-        """Wait until a moment; not at all if it has passed. Raises InvalidDelay if it has no time zone."""
+        """Wait until a moment; not at all if it has passed. Raises InvalidDelay for what is no aware datetime."""
         self._refuse_timeout("a sleep ends by itself")
-        due_at = Instant(max(self._run.now, from_datetime(at)))
+        due_at = Instant(max(self._run.now, from_datetime(at, "sleep_until")))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
     async def wait_for(self, event: str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109

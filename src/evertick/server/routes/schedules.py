@@ -100,7 +100,7 @@ class Preview(Body):
     when: Times
     start: Time
     end: Time
-    limit: int = Field(100, ge=1, le=10_000)
+    limit: int | None = Field(None, ge=1, le=10_000)
 
 
 @routes.at("GET", "/schedules", Scope.READ, returns=SchedulePage)
@@ -134,7 +134,7 @@ async def create_schedule(
 
 @routes.at("POST", "/schedules/preview", Scope.READ, returns=list[TimeView])
 async def preview_times(caller: Called, asked: Preview) -> Response:
-    """The times of a spec in [start, end)."""
+    """The times of a spec in [start, end): all of them, which may be 10,000; with `limit` the first ones."""
     when = when_of(asked.when)
     spec = [when] if isinstance(when, str) else when  # a text alone would be the id of a schedule
     schedules = caller.access.schedules
@@ -308,9 +308,9 @@ async def list_times(
     schedule_id: Named,
     start: Time,
     end: Time,
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+    limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
 ) -> Response:
-    """The times of a schedule in [start, end)."""
+    """The times of a schedule in [start, end): all of them, which may be 10,000; with `limit` the first ones."""
     return reply(await caller.access.schedules.matching_times(schedule_id, start, end, limit=limit))
 
 

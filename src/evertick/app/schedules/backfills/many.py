@@ -52,8 +52,8 @@ def backfill_plans(
     for name in BackfillOptions.__annotations__:
         if name in asked:
             options[name] = asked.pop(name)  # type: ignore[literal-required, misc]
-    if not 1 <= limit <= PLANS_MAX:
-        raise LimitExceeded(f"1 to {PLANS_MAX} schedules are planned at once, not {limit}")
+    if type(limit) is not int or not 1 <= limit <= PLANS_MAX:
+        raise LimitExceeded(f"1 to {PLANS_MAX} schedules are planned at once, not {limit!r}")
     backfill = backfill_of("", start, end, options.get("overlap"), options.get("max_active"))
     where = operations.where(**asked)  # type: ignore[misc]
 
