@@ -3,13 +3,17 @@
 import asyncio
 import gc
 import logging
+import threading
 from typing import Any
 
+import psycopg
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
 from evertick.app.serving import Stopper, serve
+from evertick.base.errors import EvertickError, TransactionRefused
 from evertick.engine.jobs import actions
+from evertick.engine.runtime.loop import Loop
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Watched
@@ -152,6 +156,46 @@ def test_an_end_that_cannot_be_written_fails_its_job_alone(app: App, monkeypatch
         jobs = [watched.wait(job_id) for job_id in ids]
     assert [job.result for job in jobs] == ["good", None, "good", "good"]
     assert "RuntimeError: how it ended cannot be written" in str(jobs[1].error)
+
+
+@pytest.mark.postgres
+def test_a_loop_whose_own_statement_the_database_refuses_waits_until_it_is_taken(
+    open_postgres_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a trigger of an administrator's on one of Evertick's tables does."""
+    app = open_postgres_app()
+    refuse = """create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+        create trigger refuse before insert or update on jobs for each row execute function refuse()"""
+
+    @app.action(name="quick")
+    async def quick(ctx: ActionCtx) -> str:
+        return "quick"
+
+    first, refused = app.scheduler.run_after(0, "quick"), threading.Event()
+    monkeypatch.setattr(Loop, "_back_off", told_of(Loop._back_off, refused))
+    with psycopg.connect(app.database_url, autocommit=True) as connection:
+        own = connection.execute(
+            "select relnamespace::regnamespace::text from pg_class where relname = 'jobs'"
+        ).fetchone()
+        connection.execute(f"set search_path = {own[0]}; {refuse}")
+        try:
+            with Watched(app) as watched:
+                assert refused.wait(PATIENCE_S)
+                connection.execute("drop function refuse cascade")
+                assert watched.wait(first).result == "quick"
+        finally:
+            connection.execute("drop function if exists refuse cascade")
+
+
+def told_of(back_off: Any, refused: threading.Event) -> Any:
+    """As `Loop._back_off`, with an event for refusals."""
+
+    async def told(loop: Loop, error: EvertickError) -> None:
+        if isinstance(error, TransactionRefused):
+            refused.set()
+        await back_off(loop, error)
+
+    return told
 
 
 @pytest.fixture(autouse=True)

@@ -199,3 +199,21 @@ def test_a_read_whose_commit_is_cut_leaves_nothing_in_doubt(
 
     with pytest.raises(DatabaseUnavailable):
         far.read(lambda tx: tx.list_workers())
+
+
+def test_statements_discarded_behind_the_drivers_back_cost_a_connection(open_postgres: OpenStore) -> None:
+    """As a DO block does that runs `deallocate all`, or a pooler that we do not hear of."""
+    store = open_postgres()
+
+    def often(transaction: Transaction) -> None:
+        for _ in range(10):  # so that the driver prepares it
+            transaction.confirm()
+
+    def discarded(transaction: Transaction) -> None:
+        transaction.connection.execute("do $$ begin execute 'deallocate all'; end $$")
+        transaction.confirm()
+
+    store.write(often)
+    with pytest.raises(DatabaseUnavailable, match="were discarded"):
+        store.write(discarded)
+    store.write(often)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from evertick.base.clock import wait_seconds
-from evertick.base.errors import Conflict, Unavailable
+from evertick.base.errors import Conflict, EvertickError, TransactionRefused, Unavailable
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.store.contract.notifications import EVERYTHING, Notifications
@@ -63,12 +63,15 @@ class Loop(ABC):
         return self._stopping
 
     async def run(self) -> None:
-        """Round after round until stopped. An unexpected error ends it: then the whole worker must stop loudly."""
+        """Round after round until stopped. An unexpected error ends it: then the whole worker must stop loudly.
+
+        That the database refuses a statement of the loop's own (a trigger on one of our tables, say) is waited out.
+        """
         while not self._stopping:
             self._poked.clear()
             try:
                 wake_at = await self.round()
-            except Unavailable as error:
+            except (Unavailable, TransactionRefused) as error:
                 await self._back_off(error)
             except Conflict as error:
                 _logger.debug("%s: %s; retrying", self.name, error, extra={"loop": self.name})
@@ -95,7 +98,7 @@ class Loop(ABC):
         # A clock that runs fast must not turn a millisecond of its own into no wait at all.
         return min(max(wait_seconds(self._deps.clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
 
-    async def _back_off(self, error: Unavailable) -> None:
+    async def _back_off(self, error: EvertickError) -> None:
         if self._away_since is None:
             self._away_since = self._deps.clock.now()
             _logger.warning("%s: %s", self.name, error, extra={"loop": self.name, "error": error.code})

@@ -29,6 +29,8 @@ class Surroundings(Protocol):
 
     run_is_over: bool
     """Whether a step has ended the run: none of its code runs any more."""
+    is_enough: bool
+    """Whether the transaction is to hold no more of the run."""
     cancel: Message | None
     """The request of a step to cancel the run, until that is taken."""
 
@@ -115,7 +117,7 @@ def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], aroun
         _take_rows(run, progress, around)
         if run.has_ended:
             return progress
-        if deliveries == DELIVERIES_MAX:
+        if deliveries == DELIVERIES_MAX or around.is_enough:
             progress.due_at = around.now()
             return progress
         row = _next_row(run, inbox, progress, around)

@@ -241,6 +241,9 @@ class PostgresTransaction(SqlTransaction):
                 "a statement of the function's own has ended the transaction or a savepoint of Evertick's; if the "
                 f"transaction, what it committed stays: {str(error).strip()}"
             )
+        if isinstance(error, pg_errors.InvalidSqlStatementName):  # as `deallocate all` in a DO block does
+            psycopg.Connection.close(self._connection)  # the driver goes on to use what is no longer there
+            return LostInFunction(f"the statements prepared on a connection to PostgreSQL were discarded: {error}")
         follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
         if follows:
             return self._hidden()

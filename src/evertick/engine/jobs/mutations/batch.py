@@ -16,6 +16,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.jobs.workflows.memory import Loan
+from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.store.contract.claims import OwnJob
@@ -57,6 +58,8 @@ class Batch:
     """How often in a row the database has refused the batch, although it replied to other questions."""
     losses: Losses | None = None
     """Of a single mutation."""
+    one_step: OneStep | None = None
+    """Of a single run."""
     loan: Loan = field(default_factory=dict)
     """The runs in memory that its transaction has."""
 

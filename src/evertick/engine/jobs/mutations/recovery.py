@@ -5,7 +5,8 @@
   mutation that meets conflicts is retried without end, ever more slowly.
 * A mutation whose own function has taken its job away, by SQL of its own say, ends failed.
 * The database will never commit it (a constraint that is checked at the commit), or the engine failed in a way that it
-  does not know: the same halves find the one mutation. That one ends failed, and delays no other.
+  does not know: the same halves find the one mutation. That one ends failed, and delays no other. A run of a workflow
+  that is refused runs one step in a transaction; the step that is refused then fails, as if its function had.
 * A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
   never runs again; of the others those do whose ends were not committed.
 * A statement of a function's own loses the connection again and again (it ends its own session, say), or PostgreSQL has
@@ -50,6 +51,7 @@ from evertick.engine.jobs.mutations.batch import (
     still_held,
 )
 from evertick.engine.jobs.workflows.memory import RunsInMemory
+from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
@@ -107,7 +109,9 @@ class BatchRunner:
 
         def work(transaction: Transaction) -> list[Result]:
             def runs(transaction: Transaction, unit: UnitOfWork) -> OpenRuns:
-                return OpenRuns(transaction, unit, batch.claims, deps, memory, batch.loan, records)
+                opened = OpenRuns(transaction, unit, batch.claims, deps, memory, batch.loan, records)
+                opened.one_step = batch.one_step
+                return opened
 
             return run_batch(transaction, batch, deps, runs=runs)
 
@@ -178,7 +182,7 @@ class BatchRunner:
         except TransactionEnded as error:
             return await self._end_alone(batch, error)
         except TransactionRefused as error:
-            return batch.halves() if not batch.is_single else _GivenUp(error)
+            return batch.halves() if not batch.is_single else _after_refusal(batch, error)
         except Unavailable as error:
             return await self._after_outage(batch, error)
         except Exception as error:
@@ -215,7 +219,7 @@ class BatchRunner:
         losses = self._losses(batch, error)
         if losses and losses.times >= LOSSES_MAX and self._deps.clock.now() - losses.since >= LOST_FOR_MS:
             words = f"its own statements failed {losses.times} times, while those of others worked: {error}"
-            return _GivenUp(TransactionRefused(words))
+            return _after_refusal(batch, TransactionRefused(words))
         # A database that can be read but not written (its disk is full, say) must not keep us busy.
         self._unavailable += 1
         await self._back_off(max(self._unavailable, losses.times if losses else 0))
@@ -288,6 +292,14 @@ class BatchRunner:
 
     async def _back_off(self, failures: int) -> None:
         await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._deps.entropy) / 1000)
+
+
+def _after_refusal(batch: Batch, error: TransactionRefused) -> "list[Batch] | _GivenUp":
+    """A mutation alone can never be committed. Of a run it is one step that cannot be: the one that fails."""
+    if not batch.has_runs or (batch.one_step is not None and batch.one_step.refused is not None):
+        return _GivenUp(error)
+    refused = None if batch.one_step is None else Raised(type(error).__name__, message_of(error))
+    return [replace(batch, one_step=OneStep(refused))]
 
 
 def _was_timed_out(error: BaseException | None) -> bool:

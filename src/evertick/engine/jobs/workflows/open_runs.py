@@ -26,6 +26,7 @@ from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
+from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
@@ -58,6 +59,8 @@ class OpenRuns:
         self._deps = deps
         self._memory = memory
         self._loan = loan
+        self.one_step: OneStep | None = None
+        """If the batch is a run whose transaction was refused."""
         ids = [claim.id for claim in claims]
         self._records = dict(transaction.get_runs(ids) if records is None else records)
         memory.lend(loan, claims)
@@ -122,7 +125,7 @@ class OpenRuns:
     def _go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         depth = self._unit.depth
         self._unit.begin()
-        around = _Around(self._transaction, self._unit, claim, self._deps)
+        around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
         run = self._memory.take(self._loan, claim) or self._new_run(claim, journal, record)
@@ -227,8 +230,16 @@ class OpenRuns:
 class _Around:
     """What a run needs while it goes on."""
 
-    def __init__(self, transaction: Transaction, unit: UnitOfWork, claim: Claim, deps: EngineDeps) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        unit: UnitOfWork,
+        claim: Claim,
+        deps: EngineDeps,
+        one_step: OneStep | None,
+    ) -> None:
         self.run_is_over = False
+        self.is_enough = False
         self.cancel: Message | None = None
         self._transaction = transaction
         self._unit = unit
@@ -236,11 +247,16 @@ class _Around:
         self._deps = deps
         self.now = deps.clock.now
         self.logs: list[LogLine] = []
+        self._one_step = one_step
 
     def make_job_id(self) -> JobId:
         return JobId(self._deps.ids.make(JOB_PREFIX, self._deps.clock.now()))
 
     def run_step(self, call: Call) -> Returned | Raised:
+        if self._one_step is not None:
+            self.is_enough = True
+            if self._one_step.refused is not None:
+                return self._one_step.refused
         ran = self._deps.runner.run_step(self._unit, self._claim, call, now=self._deps.clock.now())
         append(self.logs, ran.logs)
         own, claim = self._transaction.own, self._claim
