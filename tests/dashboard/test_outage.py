@@ -138,6 +138,9 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert engine.times("backfill", "started") == missed
     after = text_of(site.page(""))
     assert "were missed, and made up for since" in after and "Backfill" not in after
+    made_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")
+    assert "Missed, and made up for by backfill_" in text_of(made_up)
+    assert "Backfill this one" in why and "Backfill this one" not in text_of(made_up), "it would run twice"
     assert "No time of these schedules was missed in this range, or all of them were made up for" in text_of(
         site.page(link)
     )

@@ -353,8 +353,11 @@ def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> N
     editor, operator = http.by("edit", tenant="default"), http.by("operate", tenant="default")
     trigger, retry = f"{HOME}/schedules/s/trigger", f"{HOME}/jobs/{job_id}/retry"
 
+    for method, path in (("POST", trigger), ("POST", retry), ("PATCH", f"{HOME}/schedules/s")):
+        refused = editor.problem(403, method, path, json={"args": {}})
+        assert refused["code"] == "not_allowed", "the schedule and the job name it, so it is no secret"
+        assert refused["detail"] == "shop.secret is internal: other arguments need a token with the scope admin"
     for path in (trigger, retry):
-        assert editor.problem(404, "POST", path, json={"args": {}})["code"] == "function_not_found"
         assert operator.problem(403, "POST", path, json={"args": {}})["code"] == "not_allowed"
     operator.ok("POST", trigger)
     http.ok("POST", retry, json={"args": {}})
@@ -386,6 +389,25 @@ def test_odd_moments_and_versions_are_refused(http: Http) -> None:
     for at in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
         http.problem(422, "POST", f"{HOME}/schedules/preview", json={"when": "0 9 * * *", "start": at, "end": at})
     http.problem(412, "DELETE", f"{HOME}/schedules/none", headers={"If-Match": "9" * 5_000})
+
+
+@pytest.mark.parametrize("written", ["2027", "20270101", "-5", "1e9", " 1800000000 ", "1_000", 1_800_000_000, 2027.5])
+def test_a_number_is_no_moment(http: Http, written: str | float) -> None:
+    """Pydantic reads seconds or milliseconds since 1970, and `at=2027` was explained as half an hour after midnight."""
+    http.ok(
+        "POST",
+        f"{HOME}/schedules",
+        json={"id": "s", "when": "0 9 * * *", "function": "shop.order", "args": {"item": "x"}},
+    )
+    asked = {"when": "0 9 * * *", "start": written, "end": "2027-01-01T00:00:00Z"}
+
+    refused = [http.problem(422, "POST", f"{HOME}/schedules/preview", json=asked)]
+    if isinstance(written, str):
+        refused.append(http.problem(422, "GET", f"{HOME}/schedules/s/explain", params={"at": written}))
+        span = {"start": written, "end": written}
+        refused.append(http.problem(422, "GET", f"{HOME}/schedules/s/days", params=span))
+    for each in refused:
+        assert "write it as RFC 3339 does" in str(each)
 
 
 def test_a_body_has_its_time(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Bodies: what people and programs write as JSON, as models that refuse what they do not know."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
@@ -51,6 +51,17 @@ Duration = Annotated[
 """Seconds, or text such as `1h30m`."""
 
 
+def _no_number(given: Any) -> Any:
+    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: `2027` is a year to who writes it."""
+    try:
+        is_number = not isinstance(given, date) and float(given) is not None
+    except (TypeError, ValueError, OverflowError):
+        is_number = False
+    if is_number:
+        raise ValueError("write it as RFC 3339 does, such as 2026-03-29T00:55:00Z or 2026-03-29, and not as a number")
+    return given
+
+
 def _in_range(at: datetime) -> datetime:
     """A moment whose UTC can be told, too."""
     try:
@@ -60,8 +71,10 @@ def _in_range(at: datetime) -> datetime:
     return at
 
 
-Time = Annotated[AwareDatetime, AfterValidator(_in_range)]
+Time = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(_in_range)]
 """A moment, RFC 3339 with a zone."""
+Day = Annotated[date, BeforeValidator(_no_number)]
+"""A day, as 2026-03-29."""
 
 
 class _EndsAtFirst(FailFast):

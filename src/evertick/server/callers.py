@@ -105,9 +105,22 @@ class Caller:
             raise FunctionNotFound(f"no function {name!r} is registered")
         return function
 
-    def call(self, name: str, args: dict[str, Any]) -> FunctionCall:
-        """A call of a function that the caller may call. Raises FunctionNotFound, InvalidArguments."""
-        function = self.function(name)
+    def known_function(self, name: str) -> Function[..., Any]:
+        """A function whose name the caller was shown, by a schedule or a job that calls it.
+
+        Raises FunctionNotFound, and Problem for one that is internal to a caller who may not call it.
+        """
+        function = self.app.functions.resolve(name)
+        if function.internal and not self.may(Scope.ADMIN):
+            raise Problem(403, "not_allowed", f"{name} is internal: other arguments need a token with the scope admin")
+        return function
+
+    def call(self, name: str, args: dict[str, Any], *, is_known: bool = False) -> FunctionCall:
+        """A call of a function that the caller may call; `is_known` if its name was shown to the caller.
+
+        Raises FunctionNotFound, InvalidArguments, Problem.
+        """
+        function = self.known_function(name) if is_known else self.function(name)
         return FunctionCall(function, function.encode_args((), args))
 
     def may(self, scope: Scope) -> bool:
@@ -120,7 +133,7 @@ class Caller:
             raise Problem(403, "not_allowed", "other arguments need a token with the scope edit")
 
         def checked(transaction: Transaction) -> T:
-            self.function(function_of(transaction))
+            self.known_function(function_of(transaction))
             return work(transaction)
 
         return checked

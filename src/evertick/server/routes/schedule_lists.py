@@ -1,6 +1,5 @@
 """What people look at: lists of schedules, how many are in which state, days of a schedule, a trigger to be."""
 
-from datetime import date
 from typing import Annotated
 
 from fastapi import Query
@@ -8,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
+from evertick.app.bodies import Day
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, reply, tenant_routes
@@ -39,7 +39,7 @@ async def count_schedules(caller: Called, chosen: Annotated[Choice, Query()]) ->
 
 
 @routes.at("GET", "/schedules/{schedule_id}/days", Scope.READ, returns=ScheduleDaysView)
-async def list_schedule_days(caller: Called, schedule_id: Named, start: date, end: date) -> Response:
+async def list_schedule_days(caller: Called, schedule_id: Named, start: Day, end: Day) -> Response:
     """Days of a schedule in [start, end), by its own clock: how their times ended, and the first to come."""
     return reply(await caller.access.schedules.days(schedule_id, start, end))
 

@@ -218,7 +218,7 @@ async def change_schedule(
     def work(transaction: Transaction) -> ScheduleDescription:
         if to.function is None and to.args is not None:
             now = change()(transaction)  # which locks it: another request may be about to change its function
-            patch["do"] = caller.call(now.target.function, to.args)
+            patch["do"] = caller.call(now.target.function, to.args, is_known=True)
         return change(**patch)(transaction)
 
     if dry_run:
