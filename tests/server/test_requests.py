@@ -356,7 +356,7 @@ def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> N
     for method, path in (("POST", trigger), ("POST", retry), ("PATCH", f"{HOME}/schedules/s")):
         refused = editor.problem(403, method, path, json={"args": {}})
         assert refused["code"] == "not_allowed", "the schedule and the job name it, so it is no secret"
-        assert refused["detail"] == "shop.secret is internal: other arguments need a token with the scope admin"
+        assert refused["detail"] == "shop.secret is internal: other arguments need the scope admin"
     for path in (trigger, retry):
         assert operator.problem(403, "POST", path, json={"args": {}})["code"] == "not_allowed"
     operator.ok("POST", trigger)

@@ -98,29 +98,20 @@ class Caller:
         tenant.actor = self.actor
         return tenant.aio
 
-    def function(self, name: Function[..., Any] | str) -> Function[..., Any]:
-        """A function that the caller may call. Raises FunctionNotFound, also for one that is internal."""
-        function = self.app.functions.resolve(name)
-        if function.internal and not self.may(Scope.ADMIN):
-            raise FunctionNotFound(f"no function {name!r} is registered")
-        return function
+    def function(self, name: Function[..., Any] | str, *, is_known: bool = False) -> Function[..., Any]:
+        """A function that the caller may call. Raises FunctionNotFound for one that is internal and not `is_known`.
 
-    def known_function(self, name: str) -> Function[..., Any]:
-        """A function whose name the caller was shown, by a schedule or a job that calls it.
-
-        Raises FunctionNotFound, and Problem for one that is internal to a caller who may not call it.
+        Of a function that a schedule or a job calls, which shows its name, the caller is told: Problem.
         """
         function = self.app.functions.resolve(name)
         if function.internal and not self.may(Scope.ADMIN):
-            raise Problem(403, "not_allowed", f"{name} is internal: other arguments need a token with the scope admin")
+            told = Problem(403, "not_allowed", f"{name} is internal: other arguments need the scope admin")
+            raise told if is_known else FunctionNotFound(f"no function {name!r} is registered")
         return function
 
     def call(self, name: str, args: dict[str, Any], *, is_known: bool = False) -> FunctionCall:
-        """A call of a function that the caller may call; `is_known` if its name was shown to the caller.
-
-        Raises FunctionNotFound, InvalidArguments, Problem.
-        """
-        function = self.known_function(name) if is_known else self.function(name)
+        """A call of such a function. Raises FunctionNotFound, InvalidArguments, Problem."""
+        function = self.function(name, is_known=is_known)
         return FunctionCall(function, function.encode_args((), args))
 
     def may(self, scope: Scope) -> bool:
@@ -133,7 +124,7 @@ class Caller:
             raise Problem(403, "not_allowed", "other arguments need a token with the scope edit")
 
         def checked(transaction: Transaction) -> T:
-            self.known_function(function_of(transaction))
+            self.function(function_of(transaction), is_known=True)
             return work(transaction)
 
         return checked
