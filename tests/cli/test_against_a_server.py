@@ -165,9 +165,18 @@ def test_a_schedule_is_made_changed_and_removed(ids: dict[str, str], url: str, c
     assert ended("history", "a", "-o", "json").json[0]["actor"] == "token root"
     assert ended("pause", "--query", "function:shop.bill kind:schedule", "--yes").err == "paused 1 schedule\n"
     assert ended("resume", "--query", "id:a", "--yes").err == "resumed 1 schedule\n"
+    many = ended("update", "--query", "id:a", "--rename", "fails=fials", "--function", "shop.bill", "--yes")
+    assert (many.code, many.err) == (0, "changed 0 schedules\nleft out 1 schedule: declared in code, without such an "
+                                        "argument, or as they should be\n")  # fmt: skip
+    assert ended("update", "a", "--input", '{"fails": true}').code == 0
+    wrong = ended("update", "--query", "id:a", "--rename", "fails=fials", "--yes")
+    assert (wrong.code, "fials: extra inputs are not permitted" in wrong.err) == (2, True)
+    other = ended("update", "--query", "id:a", "--function", "shop.flow", "--yes")
+    assert (other.code, "shop.flow()" in other.err) == (2, True)
     assert ended("delete", "a").code == 0
     assert ended("get", "a").code == 3
     assert command("cron", "get", "s", "--url", url).err.startswith("error: 's' is not a cron")
+    assert "no cron 'cc'; did you mean 'c'?" in command("cron", "get", "cc", "--url", url).err
 
 
 def test_a_run_is_waited_for(ids: dict[str, str], url: str, command: Command) -> None:

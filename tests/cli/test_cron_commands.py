@@ -92,6 +92,8 @@ def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
     assert command("cron", verb, "mine").err == "error: 'mine' is not a cron; list them with `evertick cron list`\n"
     done = command("cron", verb, "nothing")
     assert (done.code, done.err) == (3, "error: no cron 'nothing'; list them with `evertick cron list`\n")
+    near = command("cron", verb, "reprot").err
+    assert near == "error: no cron 'reprot'; did you mean 'report'? list them with `evertick cron list`\n"
 
 
 def test_an_empty_list_says_whose_the_crons_of_code_are(shop: App, command: Command) -> None:

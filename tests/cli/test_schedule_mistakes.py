@@ -124,6 +124,51 @@ def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
     )
 
 
+@pytest.mark.parametrize(
+    ("member", "says"),
+    [
+        ("time_zone: Europe/Berlin", "time_zone: the zone belongs to the times, as in when: {crons: ['0 9 * * *'], "),
+        ("retry: often", "retry: it is a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}"),
+        ("except: ['2027-12-24', '2027-13-01']", "except.1: it is a list of dates such as 2026-12-24, pairs of dates,"),
+        ("except: ['2027-13-01']", "except.0: it is a list of dates such as 2026-12-24, pairs of dates, and mappings"),
+        (
+            "start: 2027-01-01",
+            "start: a moment has its zone, such as 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00",
+        ),
+        (
+            "paused: 2027-01-01",
+            "paused: it is true, false, or the moment until which it is paused, such as 2027-01-01T",
+        ),
+        ("jitter: long", "'long' is not a duration; write it like '90s'"),
+    ],
+)
+def test_what_is_wrong_with_a_member_of_a_file_is_one_line_with_its_cure(
+    ids: dict[str, str], command: Command, tmp_path: Path, member: str, says: str
+) -> None:
+    (tmp_path / "s.yaml").write_text(f"schedules:\n- id: a\n  when: 0 9 * * *\n  function: shop.bill\n  {member}\n")
+    done = command("schedule", "apply", "s.yaml", "--yes")
+    line, end = done.err.splitlines()
+    assert (done.code, end) == (2, "error: 1 problem in what is to be applied; nothing was changed")
+    assert line.startswith(("s.yaml:5: a: ", "s.yaml:2: a: 'long'")) and says in line
+
+
+def test_a_file_takes_a_number_of_attempts(ids: dict[str, str], command: Command, tmp_path: Path) -> None:
+    text = "schedules:\n- id: a\n  when: 0 9 * * *\n  function: shop.bill\n  retry: 3\n"
+    (tmp_path / "s.yaml").write_text(text)
+    assert command("schedule", "apply", "s.yaml", "--yes").code == 0
+    assert command("schedule", "get", "a", "-o", "json").json["target"]["retry"][0] == 3
+    (tmp_path / "s.yaml").write_text(text.replace("retry: 3", "retry: {attempts: 3}"))
+    assert command("schedule", "apply", "s.yaml", "--check").code == 0, "it is the same"
+
+
+def test_a_catch_up_window_that_is_lifted_is_told(ids: dict[str, str], command: Command) -> None:
+    note = "note: a catch-up window of less than 10s counts as 10s"
+    made = command("schedule", "create", "a", *HOURLY, "--function", "shop.bill", "--catchup-window", "1s")
+    assert note in made.err.splitlines()
+    assert note in command("schedule", "update", "a", "--catchup-window", "9s").err.splitlines()
+    assert note not in command("schedule", "update", "a", "--catchup-window", "10s").err
+
+
 def test_an_explanation_gives_the_nearest_times_on_the_clock_of_the_schedule(
     ids: dict[str, str], command: Command
 ) -> None:

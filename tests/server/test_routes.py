@@ -193,6 +193,10 @@ def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
     wrong = {"rename": {"item": "itme"}}
     assert "schedule 's': " in http.problem(422, "POST", f"{HOME}/schedules/update-all", json=wrong)["detail"]
     assert http.ok("POST", f"{HOME}/schedules/pause-all", json={"note": "n"}) == {"count": 1, "cursor": None}
+    zoned = http.problem(422, "POST", f"{HOME}/schedules", json={"id": "z", "when": "0 9 * * *", "time_zone": "UTC"})
+    assert zoned["detail"].startswith("body.time_zone: the zone belongs to the times, as in when: {crons: ")
+    again = {"id": "r", "when": "@daily", **ORDER, "retry": 3}
+    assert http.ok("POST", f"{HOME}/schedules?dry_run=true", json=again)["target"]["retry"][0] == 3
     assert http.ok("POST", f"{HOME}/schedules/resume-all", json={}) == {"count": 1, "cursor": None}
     http.problem(412, "DELETE", path, headers={"If-Match": '"1"'})
     assert http("DELETE", path).status_code == 204

@@ -88,8 +88,27 @@ Items = Annotated[list[T], Field(max_length=ITEMS_MAX), _EndsAtFirst()]
 """A list of some length; a million wrong items would be a million errors."""
 
 
+def _or_number(schema: dict[str, Any]) -> None:
+    """Let the JSON schema of a retry policy say that a number of attempts is one, too."""
+    described = {name: schema.pop(name) for name in ("title", "description") if name in schema}
+    policy = dict(schema)
+    schema.clear()
+    schema.update(described | {"anyOf": [policy, {"type": "integer", "minimum": 1}]})
+
+
 class RetryBody(Body):
-    """How often to try, and how far apart; see `evertick.Retry`."""
+    """How often to try, and how far apart; see `evertick.Retry`. A number alone is that of the attempts."""
+
+    model_config = ConfigDict(json_schema_extra=_or_number)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_number(cls, given: Any) -> Any:
+        if isinstance(given, dict | RetryBody):
+            return given
+        if type(given) is int:
+            return {"attempts": given}
+        raise ValueError("it is a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}")
 
     attempts: int = Field(ge=1)
     first: Duration = timedelta(milliseconds=250)

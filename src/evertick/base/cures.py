@@ -25,12 +25,14 @@ def commands_of(fix: str, option: str) -> list[str]:
     return [part if part.endswith(WORKER) else f"{part}{option}" for part in fix.split(THEN)]
 
 
-def no_schedule(schedule_id: str, tenant: TenantId, ids: Iterable[str] = ()) -> ScheduleNotFound:
+def no_schedule(
+    schedule_id: str, tenant: TenantId, ids: Iterable[str] = (), *, kind: str = "schedule"
+) -> ScheduleNotFound:
     """The error for a schedule that a tenant does not have; `ids` are those among which it may have been meant."""
     from difflib import get_close_matches
 
     near = get_close_matches(schedule_id, ids, n=3, cutoff=0.6)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ScheduleNotFound(
-        f"no schedule {schedule_id!r}; {meant}list them with `evertick schedule list{tenant_option(tenant)}`"
+        f"no {kind} {schedule_id!r}; {meant}list them with `evertick {kind} list{tenant_option(tenant)}`"
     )

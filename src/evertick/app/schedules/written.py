@@ -6,9 +6,10 @@ The members are the options of `app.schedules.create`, which explains them; dura
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Span, Time
@@ -29,8 +30,23 @@ Left = Items[dict[str, Any] | date | tuple[date, date]]
 """What is left out of a spec: specs, dates, and pairs of dates."""
 
 
+ZONE: Final = (
+    "the zone belongs to the times, as in when: {crons: ['0 9 * * *'], time_zone: Europe/Berlin}, "
+    "or when: at 9am in Europe/Berlin"
+)
+
+
 class Options(Body):
     """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zone_is_in_when(cls, given: Any) -> Any:
+        """A zone beside the times is where people look for it first; it belongs to them."""
+        if isinstance(given, dict) and "time_zone" in given:
+            wrong = InitErrorDetails(type=PydanticCustomError("misplaced", ZONE), loc=("time_zone",), input=None)
+            raise ValidationError.from_exception_data(cls.__name__, [wrong])
+        return given
 
     start: Time | None = None
     end: Time | None = None

@@ -58,6 +58,7 @@ def create(
         _say(session, f"{made.id} {did}", made)
         if not existed:
             say_if_unseen(call.function)
+            definition.say_if_lifted()
         if out.is_data:
             from evertick.api.commands import CreatedSchedule
 

@@ -16,6 +16,7 @@ from evertick.base.escaping import printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.rules.schedules.policies import CATCH_UP_WINDOW_MIN_MS
 
 if TYPE_CHECKING:
     from evertick.app.functions.function import Function, FunctionCall
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evertick.app.scheduling.job_builder import Functions
 
 
+CATCH_UP_WINDOW_MIN: Final = timedelta(milliseconds=CATCH_UP_WINDOW_MIN_MS)
 force_option: Final = click.option(
     "--force", is_flag=True, help="Take a function that nothing here has, though one of a similar name is there."
 )
@@ -114,6 +116,11 @@ class DefinitionFlags:
         if self.input_text is None:
             return {}
         return json_object(self.input_text, "--input", "arguments by name")
+
+    def say_if_lifted(self) -> None:
+        """Mention that a catch-up window is longer than what was given."""
+        if self.catchup_window is not None and timedelta(0) < window(self.catchup_window) < CATCH_UP_WINDOW_MIN:
+            click.echo("note: a catch-up window of less than 10s counts as 10s", err=True)
 
     def options(self) -> "ScheduleOptions":
         """What is given, in the words of `schedules.create`; a patch for `schedules.update` too."""

@@ -27,8 +27,11 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import rehearse
 from evertick.base.clock import Clock
+from evertick.base.cures import no_schedule
 from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, pool_name, system_entropy
 from evertick.base.instants import Instant, from_datetime
+from evertick.base.paging import PAGE_MAX
+from evertick.base.records.schedules import ScheduleFilter
 from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
@@ -92,8 +95,11 @@ class ScheduleSession:
         if kind is None:
             return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).status
         found = self._found(schedule_id)
-        check_kind(schedule_id, None if found is None else found.kind, kind)
-        assert found is not None  # noqa: S101
+        if found is None:
+            where = ScheduleFilter(tenant=chosen_tenant(), kind=kind)
+            rows = self.read(lambda transaction: transaction.list_schedules(where, limit=PAGE_MAX))
+            raise no_schedule(schedule_id, chosen_tenant(), [row.id for row in rows], kind=kind)
+        check_kind(schedule_id, found.kind, kind)
         return found.status
 
     def function(self, schedule_id: str) -> str:

@@ -15,10 +15,11 @@ from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.clock import SystemClock
-from evertick.base.cures import tenant_option
+from evertick.base.cures import no_schedule, tenant_option
 from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
@@ -78,7 +79,9 @@ class RemoteSession:
         try:
             found = self.schedules.get(schedule_id)
         except ScheduleNotFound:
-            check_kind(schedule_id, None, kind)
+            if kind is not None:
+                of_kind = self.schedules.list(kind=kind, limit=PAGE_MAX).schedules
+                raise no_schedule(schedule_id, chosen_tenant(), [each.id for each in of_kind], kind=kind) from None
             raise
         check_kind(schedule_id, found.kind, kind)
         return found.status
@@ -151,9 +154,8 @@ def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant)
     return to_datetime(Instant(parse_when(text, zone, flag, now // SECOND_MS) * SECOND_MS))
 
 
-def check_kind(schedule_id: str, found: str | None, kind: str | None) -> None:
-    """Raise ScheduleNotFound if a schedule of another kind, or none, was found where a `kind` is wanted."""
-    if kind is None or found == kind:
-        return
-    what = f"no {kind} {schedule_id!r}" if found is None else f"{schedule_id!r} is not a {kind}"
-    raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list{tenant_option(chosen_tenant())}`")
+def check_kind(schedule_id: str, found: str, kind: str | None) -> None:
+    """Raise ScheduleNotFound if a schedule of another kind was found where a `kind` is wanted."""
+    if kind is not None and found != kind:
+        cure = f"list them with `evertick {kind} list{tenant_option(chosen_tenant())}`"
+        raise ScheduleNotFound(f"{schedule_id!r} is not a {kind}; {cure}")

@@ -128,6 +128,7 @@ def _one(
         _say_what_stays(before, after)
     _report(before, after, out, dry_run=how.dry_run)
     say_if_unseen(None if call is None else call.function)
+    definition.say_if_lifted()
 
 
 def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> "FunctionCall | None":

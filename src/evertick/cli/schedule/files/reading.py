@@ -25,8 +25,15 @@ WORDS: Final = {
     "missing": "it is missing",
     "extra_forbidden": "a schedule has no such member",
     "model_type": "a schedule is a mapping of its members",
+    "timezone_aware": "a moment has its zone, such as 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00",
 }
 """Problems in our words, by pydantic's types."""
+CHOICES: Final = {
+    "when": "it is a cron line, a sentence, a mapping of a spec, or a list of these",
+    "except": "it is a list of dates such as 2026-12-24, pairs of dates, and mappings of specs",
+    "paused": "it is true, false, or the moment until which it is paused, such as 2027-01-01T00:00:00Z",
+}
+"""Members that may be of several kinds: what they may be, instead of what is wrong with each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +112,11 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
 
     try:
         schedule = WrittenSchedule.model_validate(value)
+    except InvalidSpec as error:  # of a duration
+        return [Problem(parsed.where(place), f"{_name(value)}{error}")]
     except ValidationError as error:
-        name = f"{value['id']}: " if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
-        found = {each["loc"]: _words(each) for each in error.errors()}
+        name = _name(value)
+        found = dict(_problem(each) for each in error.errors())
         return [
             Problem(parsed.where((*place, *loc)), f"{name}{'.'.join(map(str, loc))}: {words}".removeprefix(": "))
             for loc, words in found.items()
@@ -119,11 +128,25 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
     return Entry(parsed.where(place), schedule)
 
 
+def _name(value: Any) -> str:
+    """How what is said of a schedule begins."""
+    return f"{value['id']}: " if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
+
+
+def _problem(error: "ErrorDetails") -> tuple[tuple[int | str, ...], str]:
+    """The place of a problem that pydantic has found, and the problem in our words."""
+    place = error["loc"]
+    if len(place) > 1 and (words := CHOICES.get(str(place[0]))) is not None:
+        # What follows names a kind, or an item and then a kind.
+        return place[: 2 if isinstance(place[1], int) else 1], words
+    return place, _words(error)
+
+
 def _words(error: "ErrorDetails") -> str:
     """A problem that pydantic has found, in our words."""
     from evertick.app.schedules.written import WrittenSchedule
 
-    words, place = WORDS.get(error["type"], error["msg"]), error["loc"]
+    words, place = WORDS.get(error["type"], error["msg"].removeprefix("Value error, ")), error["loc"]
     if error["type"] != "extra_forbidden" or len(place) != 1:
         return words
     return words + meant_of(str(place[0]), [each.alias or name for name, each in WrittenSchedule.model_fields.items()])
