@@ -166,6 +166,7 @@ def test_a_catch_up_window_that_is_lifted_is_told(ids: dict[str, str], command: 
     made = command("schedule", "create", "a", *HOURLY, "--function", "shop.bill", "--catchup-window", "1s")
     assert note in made.err.splitlines()
     assert note in command("schedule", "update", "a", "--catchup-window", "9s").err.splitlines()
+    assert note in command("schedule", "update", "a", "--catchup-window", "0s").err.splitlines()
     assert note not in command("schedule", "update", "a", "--catchup-window", "10s").err
 
 

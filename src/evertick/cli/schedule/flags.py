@@ -119,7 +119,7 @@ class DefinitionFlags:
 
     def say_if_lifted(self) -> None:
         """Mention that a catch-up window is longer than what was given."""
-        if self.catchup_window is not None and timedelta(0) < window(self.catchup_window) < CATCH_UP_WINDOW_MIN:
+        if self.catchup_window is not None and window(self.catchup_window) < CATCH_UP_WINDOW_MIN:
             click.echo("note: a catch-up window of less than 10s counts as 10s", err=True)
 
     def options(self) -> "ScheduleOptions":
