@@ -11,7 +11,7 @@ import httpx2
 import psutil
 import pytest
 
-from evertick import ActionCtx, App
+from evertick import ActionCtx, App, MutationCtx
 from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.base.records.access import AccessToken
 from evertick.server import callers, reply_time
@@ -361,6 +361,15 @@ def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> N
         assert operator.problem(403, "POST", path, json={"args": {}})["code"] == "not_allowed"
     operator.ok("POST", trigger)
     http.ok("POST", retry, json={"args": {}})
+
+    @app.mutation(name="shop.private", internal=True)
+    def private(ctx: MutationCtx, item: str) -> None: ...
+
+    app.schedules.create("p", when="0 9 * * *", do=private.args("x"))
+    many = f"{HOME}/schedules/update-all"
+    assert editor.problem(403, "POST", many, json={"rename": {"item": "n"}})["code"] == "not_allowed"
+    assert editor.problem(404, "POST", many, json={"do": "shop.private"})["code"] == "function_not_found"
+    assert http.ok("POST", many, json={"do": "shop.private", "id_contains": "p"})["count"] == 0
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Schedules: made, watched and changed. Crons that code declares are among them, with the kind `cron`."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -146,6 +147,7 @@ async def update_schedules(caller: Called, chosen: Changing) -> Response:
     """Give all schedules that are chosen other names of arguments, another function, or both."""
     schedules, where = caller.access.schedules, cast("Where", chosen.where())
     change = CallChange.of(caller.function, chosen.do, chosen.rename)
+    change = replace(change, resolve=partial(caller.function, is_known=True))  # what schedules call is no secret
 
     def page(after: str) -> Work[Page]:
         return changed_page(schedules.operations, after, change, where)
