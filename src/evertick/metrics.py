@@ -15,9 +15,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from evertick.base.extras import missing_extra
+
+try:
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+    from prometheus_client.registry import Collector
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "prometheus_client", "metrics need prometheus-client", "metrics") from None
 
 from evertick.app.measuring import measures
 from evertick.app.measuring.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure

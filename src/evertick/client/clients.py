@@ -5,7 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
-import httpx2
+from evertick.base.extras import missing_extra
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "httpx2", "clients need httpx2", "client") from None
 
 from evertick.api.access import TokenView
 from evertick.api.fleet import FleetReport

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from evertick.base.extras import missing_extra
+
 try:
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
@@ -28,9 +30,7 @@ try:
     from opentelemetry.trace import Span as OtelSpan
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "opentelemetry":
-        raise
-    raise ModuleNotFoundError("traces need OpenTelemetry: pip install 'evertick[otel]'", name=error.name) from None
+    raise missing_extra(error, "opentelemetry", "traces need OpenTelemetry", "otel") from None
 
 from evertick._version import __version__
 from evertick.engine.runtime.tracing import NewSpan

@@ -4,6 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from evertick.base.extras import missing_extra
 from evertick.store.sqlite.address import path_of
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ class OwnConnections(ABC):
 
         Its statements take no time and use no thread, so it works in every event loop, the world's own too.
         """
-        from sqlalchemy import event
-        from sqlalchemy.ext.asyncio import AsyncEngine
-        from sqlalchemy.util import await_only
-
         if self._async_engine is None:
             engine = self._new_engine()
+            from sqlalchemy import event
+            from sqlalchemy.ext.asyncio import AsyncEngine
+            from sqlalchemy.util import await_only
+
             engine.dialect.is_async = True
 
             @event.listens_for(engine, "before_cursor_execute")
@@ -63,8 +64,11 @@ class OwnConnections(ABC):
                 engine.dispose()
 
     def _new_engine(self) -> "Engine":
-        from sqlalchemy import create_engine
-        from sqlalchemy.pool import NullPool
+        try:
+            from sqlalchemy import create_engine
+            from sqlalchemy.pool import NullPool
+        except ModuleNotFoundError as error:
+            raise missing_extra(error, "sqlalchemy", "engines need SQLAlchemy", "sqlalchemy") from None
 
         return create_engine("sqlite://", creator=self.connect, poolclass=NullPool)
 
