@@ -280,6 +280,11 @@ class App(Decorators, Opening):
             self._last_worker = weakref.ref(worker)
         return worker
 
+    def _forked(self) -> None:
+        super()._forked()
+        self._worker_lock = threading.Lock()
+        self._last_worker = lambda: None
+
     def run(self, *, pools: Iterable[str] = ()) -> None:
         """Run this app's jobs in this program until SIGTERM or Ctrl-C, then drain and return.
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -70,6 +71,11 @@ class Running:
         if self._on_loop is not None:
             self._on_loop[0].stop(now=now)
 
+    def forget(self) -> None:
+        """This process is a fork, in which the worker's thread is not."""
+        self._lock = threading.Lock()
+        self._in_thread = None
+
     @property
     def worker_id(self) -> WorkerId | None:
         """The id of the worker that runs; None before it is registered, and when it has ended."""
@@ -131,6 +137,14 @@ def _look_after_the_end() -> None:
     What `concurrent.futures` has registered in the same way was there before, so it is called afterwards.
     """
     threading._register_atexit(_stop_all)  # type: ignore[attr-defined]
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _forget_all() -> None:
+    """This process is a fork: the threads are its parent's, and it may start workers of its own."""
+    for running in list(_started):
+        running.forget()
+    _started.clear()
 
 
 def _stop_all() -> None:

@@ -7,7 +7,9 @@ instead; while it does, opening and closing do nothing.
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
@@ -150,6 +152,8 @@ class Opening(Access):
         else:
             writers = 1 if store.single_engine else WRITERS
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
+        _look_after_forks()
+        _apps.add(self)
         self._environment = Environment(
             app=self.name,
             apps=(self.name, *self.aliases),
@@ -170,6 +174,17 @@ class Opening(Access):
 
     # -- helpers
 
+    def _forked(self) -> None:
+        """This process is a fork: connections to a server are its parent's, and it opens its own on first use.
+
+        A SQLite file is not closed here: a thread of the parent's may have held a lock inside of SQLite.
+        """
+        self._opening = threading.Lock()
+        e = self._environment
+        if e is not None and not self._is_lent and not e.store.single_engine:
+            e.store.close()
+            self._environment = None
+
     def _opened(self) -> "Environment":
         with self._opening:
             return self._environment or self._open()
@@ -185,6 +200,21 @@ class Opening(Access):
         except BaseException:
             store.close()
             raise
+
+
+_apps: "Final[weakref.WeakSet[Opening]]" = weakref.WeakSet()
+"""Those that were opened."""
+
+
+@cache
+def _look_after_forks() -> None:
+    """Let forked children open databases of their own."""
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    for app in list(_apps):
+        app._forked()
 
 
 class Opened:

@@ -89,6 +89,11 @@ class Connections:
         self._watch.close()
         self._close_idle()
 
+    @property
+    def is_the_parents(self) -> bool:
+        """Whether this process is a fork: to close a connection here would end it for the parent."""
+        return os.getpid() != self._pid
+
     def connect(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
         """A new connection, which is not kept. Raises DatabaseUnavailable or InvalidDatabaseUrl."""
         try:
@@ -159,10 +164,13 @@ class Connections:
             return False, None
 
     def _take(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
+        if self.is_the_parents:
+            raise Misuse(
+                "these PostgreSQL connections are those of the process that this one was forked from; an app opens its "
+                "own here, so take app.scheduler, app.jobs and the like from it again"
+            )
         if self._closed:
             raise DatabaseUnavailable(f"{shown(self.url)} is closed")
-        if os.getpid() != self._pid:
-            raise Misuse("a PostgreSQL store must not be used after a fork; open it in the new process")
         with self._lock:
             while self._idle[kind]:
                 connection = self._idle[kind].pop()

@@ -46,6 +46,9 @@ _PROBE: Final = (
     "insert into meta (key, value) values ('probed_at', %s) on conflict (key) do update set value = excluded.value"
 )
 
+_of_parents: "Final[list[PostgresStore]]" = []
+"""Stores that a forked child has left alone: not even the end of their objects may touch the parent's connections."""
+
 
 class PostgresStore:
     """A PostgreSQL database as a `Store`."""
@@ -176,6 +179,9 @@ class PostgresStore:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            if self._connections.is_the_parents:
+                _of_parents.append(self)
+                return
             self._hints.close()
             self._connections.close()
 

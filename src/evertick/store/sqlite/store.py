@@ -280,7 +280,10 @@ class SqliteStore:
         if self._closed.is_set():
             raise DatabaseUnavailable(f"{self.url} is closed")
         if os.getpid() != self._pid:
-            raise Misuse("a SQLite store must not be used after a fork; open it in the new process")
+            raise Misuse(
+                f"{self._place} was opened before this process was forked, and SQLite cannot share that: fork before "
+                "the app is opened, or call app.close() first in the new process; better, start it anew (`spawn`)"
+            )
         if self._file is not None:
             self._file.check()
 
