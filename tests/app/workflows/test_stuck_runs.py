@@ -9,8 +9,9 @@ from evertick import App, Step
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.status import status_of
 from evertick.app.workflows.stuck import stuck_until
-from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.insight import StuckRun
+from evertick.engine.jobs.workflows.misfits import Misfits, wait_ms
 from evertick.errors import Misuse
 from evertick.store.contract.store import Transaction
 from tests.app.conftest import OpenApp
@@ -108,3 +109,34 @@ def test_the_look_for_them_is_bounded(open_app: OpenApp) -> None:
         until(lambda: [each.id for each in looked(DEFAULT_TENANT)] == [run_id])
     assert [each.id for each in looked("acme", DEFAULT_TENANT)] == [run_id]
     assert looked("acme") == looked() == looked(DEFAULT_TENANT, look=0) == []
+
+
+def test_a_run_that_does_not_fit_here_is_soon_taken_by_a_worker_that_it_fits(open_app: OpenApp) -> None:
+    """As in a rolling deploy: it waited a minute, again and again if the old code came first."""
+    before, after = old(open_app("shop")), open_app("shop")
+
+    @after.workflow(name="order")
+    async def order(step: Step) -> str:
+        if step.patched("asks first"):
+            await step.wait_for("asked")
+        return str(await step.wait_for("packed"))
+
+    run = after.workflows.start(order)
+    with Engine(after):
+        until(lambda: len(after.workflows.history(run).events) == 3)
+    for event in ("asked", "packed"):
+        after.workflows.signal(run, event, "yes")
+    with Engine(before):
+        until(lambda: "patched('asks first')" in str(before.workflows.get(run).error))
+    with Engine(after) as engine:
+        assert engine.wait(run).result == "yes"
+
+
+def test_the_waits_of_a_run_that_never_fits_double_up_to_a_minute() -> None:
+    misfits, run, other = Misfits(), JobId("job_1"), JobId("job_2")
+
+    tries = [misfits.add(run) for _ in range(12)]
+    misfits.discard(run)
+
+    assert [wait_ms(each) for each in tries] == [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, *[60_000] * 4]
+    assert (misfits.add(run), misfits.add(other)) == (1, 1)

@@ -23,6 +23,7 @@ from evertick.base.instants import MINUTE_MS
 from evertick.base.records.jobs import Claim
 from evertick.base.records.journal import CallKind
 from evertick.base.time_limit import FunctionTimeout
+from evertick.engine.jobs.workflows.misfits import Misfits
 from evertick.engine.runtime.metrics import Counters
 from evertick.rules.workflows.run import Run
 
@@ -61,6 +62,7 @@ class RunsInMemory:
         """What transactions have that are not known to be committed, by the identity of the dict."""
         self._leaving: list[KeptRun] = []
         self._is_closed = False
+        self.misfits = Misfits()
 
     def __len__(self) -> int:
         return len(self._kept) + sum(len(loan) for loan in self._loans.values()) + len(self._leaving)

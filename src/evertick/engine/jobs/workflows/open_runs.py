@@ -26,6 +26,7 @@ from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
+from evertick.engine.jobs.workflows.misfits import wait_ms
 from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
@@ -136,9 +137,7 @@ class OpenRuns:
             waits_until = None if run.has_ended or progress.run_is_over else progress.due_at
         except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
-            level = logging.ERROR if isinstance(error, ReplayMismatch) else logging.WARNING
-            _logger.log(level, "%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
-            return _parked(claim, Instant(now + TRY_AGAIN_MS), error), False
+            return _parked(claim, Instant(now + self._cannot_go_on(claim, error)), error), False
         except BaseException as error:
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
@@ -151,8 +150,19 @@ class OpenRuns:
             else:
                 self._memory.give(self._loan, run, claim, waits_until - now)
         self._unit.keep()
+        self._memory.misfits.discard(claim.id)
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs), progress.run_is_over
+
+    def _cannot_go_on(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
+        """Log why a run cannot go on, the first time; returns for how many milliseconds it is left alone."""
+        level, tries, wait = logging.WARNING, 1, TRY_AGAIN_MS
+        if isinstance(error, ReplayMismatch):
+            level, tries = logging.ERROR, self._memory.misfits.add(claim.id)
+            wait = wait_ms(tries)
+        if tries == 1:
+            _logger.log(level, "%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
+        return wait
 
     def _new_run(self, claim: Claim, journal: Sequence[Row], record: RunRecord | None) -> Run:
         first = journal[0].outcome if journal else None
