@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from evertick.base.durations import wall_clock
 from evertick.cli.core.exits import Exit, ending
-from evertick.engine.runtime.stop_requests import STOP_SIGNALS
 
 LAST_WORDS_S: Final = 0.5
 
@@ -37,6 +36,8 @@ class Child:
         orders_out, orders_in = os.pipe()
         reports_out, reports_in = os.pipe()
         asked = json.dumps({**wanted, "orders": orders_out, "reports": reports_in})
+        from evertick.engine.runtime.stop_requests import STOP_SIGNALS  # `evertick dev --help` does without
+
         # A signal to the process group reaches the child too, and would end it before it can hear of it.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         try:
