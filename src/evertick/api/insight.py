@@ -71,8 +71,8 @@ class QueuedView(Schema):
 class AttentionView(Schema):
     """Something that needs attention.
 
-    `problem` is `missed`, `overdue` (the next time of schedules was due more than ten seconds ago, and nobody has
-    looked at it; `name` is the first of them), `unserved` (jobs are due, and no live worker runs their function in
+    `problem` is `missed`, `overdue` (the next time of schedules was due more than ten seconds ago, and no worker
+    has looked at it; `name` is the first of them), `unserved` (jobs are due, and no live worker runs their function in
     their pool), `held` (jobs are due, and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is
     the oldest of them), `failing` or `paused`. `kind` says what `name` is: a `schedule`, a `function`, a `workflow` or
     a `pool`. `what` says what happened and `why` the reason, both in words. `count` is how many times, schedules, jobs
@@ -113,7 +113,7 @@ class OverviewView(Schema):
     `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does; jobs of paused pools are
     left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late` are
     jobs due for more than ten seconds. `overdue_schedules` are those whose next time was due more than ten seconds ago
-    and nobody has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last hour,
+    and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last hour,
     which begins with a whole minute, `missed_day` occurrences that were missed in the last 24 hours. `queued` is by
     pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are those that ended
     in the last 24 hours, the newest first. `unwritable` is None while the database can be written.

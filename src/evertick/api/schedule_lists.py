@@ -17,9 +17,10 @@ class DetailedSchedule(ScheduleSummary):
     `function_kind` is that of what it calls; None if that cannot be read. `expression` is its spec in the notation
     of its sources (`0 9 * * 1-5`, `interval 5m`). `declared_at` is where code declares it (`app/crons.py:14`).
     `health` is what is wrong: `failing` (the run that ended last failed), `late` (the last start came more than ten
-    seconds late, or `next` was due more than ten seconds ago and nobody has looked at it), `missed` (a time of the last
-    24 hours was missed, and not made up for). `last_occurrence` is the newest row of its ledger, and `strip` how the
-    newest 30 ended, the oldest first: `ok`, `late`, `failed`, `missed`, `skipped`, `canceled`, `running` or `queued`.
+    seconds late, or `next` was due more than ten seconds ago and no worker has looked at it), `missed` (a time of the
+    last 24 hours was missed, and not made up for). `last_occurrence` is the newest row of its ledger, and `strip` how
+    the newest 30 ended, the oldest first: `ok`, `late`, `failed`, `missed`, `skipped`, `canceled`, `running` or
+    `queued`.
     """
 
     function_kind: FunctionKind | None

@@ -100,7 +100,7 @@ class StuckView(Schema):
 
 
 class OverdueView(Schema):
-    """A tenant's schedules whose next time was due more than ten seconds ago, and nobody has looked at it.
+    """A tenant's schedules whose next time was due more than ten seconds ago, and no worker has looked at it.
 
     `schedules` is how many they are, and `since` the first of these times. Times that no worker looks at wait with all
     that they would start.
@@ -116,9 +116,9 @@ class StatusView(Schema):
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `inactive` are
     the paused and deprecated workflows: no run of them starts. `stuck` are runs that cannot go on, such as those whose
-    code does not fit their journal. `overdue` are schedules at whose next time nobody has looked. `complete` is False
-    if there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
-    written.
+    code does not fit their journal. `overdue` are schedules at whose next time no worker has looked. `complete` is
+    False if there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can
+    be written.
     """
 
     tenants: tuple[TenantId, ...]

@@ -114,7 +114,7 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
 
 
 def _overdue(found: "StatusView", moment: MomentWriter) -> str:
-    """What the summary says of schedules at whose next time nobody has looked."""
+    """What the summary says of schedules at whose next time no worker has looked."""
     if not found.overdue:
         return ""
     count = sum(each.schedules for each in found.overdue)

@@ -1,4 +1,4 @@
-"""What needs attention: missed times, schedules that nobody looks at, jobs that no worker serves or a paused pool
+"""What needs attention: missed times, schedules that no worker looks at, jobs that no worker serves or a paused pool
 holds back, runs of workflows that cannot go on, schedules that fail or are paused for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the

@@ -91,7 +91,7 @@ class DueGroup(NamedTuple):
 
 
 class OverdueGroup(NamedTuple):
-    """Schedules of a tenant whose next time has come, and nobody has looked at it: how many, and since when."""
+    """Schedules of a tenant whose next time has come, and no worker has looked at it: how many, and since when."""
 
     tenant: TenantId
     schedules: int
@@ -144,7 +144,7 @@ class Trouble(NamedTuple):
 
     `has_missed`: whether a schedule noted lately that a time of it was missed. `missed_long`: whether an outage may
     have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused.
-    `overdue` are schedules at whose next time nobody has looked; the first of these is None if there is none.
+    `overdue` are schedules at whose next time no worker has looked; the first of these is None if there is none.
     """
 
     failed: int
@@ -162,7 +162,7 @@ class Trouble(NamedTuple):
 
 
 class OverdueSchedule(NamedTuple):
-    """A schedule at whose next time nobody has looked, and that time."""
+    """A schedule at whose next time no worker has looked, and that time."""
 
     id: ScheduleId
     next_at: Instant

@@ -74,7 +74,7 @@ class ScheduleFilter:
     time_zone: str | None = None
     failing: bool = False
     late_at: Instant | None = None
-    """Late: the last start came late, or the next time was due before this moment and nobody has looked at it."""
+    """Late: the last start came late, or the next time was due before this moment and no worker has looked at it."""
     missed_since: Instant | None = None
 
 

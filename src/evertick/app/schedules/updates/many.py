@@ -73,7 +73,7 @@ def update_page(
     same call goes on where it stopped.
 
     Raises InvalidArguments, which names the schedule whose arguments would not fit, FunctionNotFound, Misuse, and
-    VersionConflict if somebody changes one of them at the same time.
+    VersionConflict if another program changes one of them at the same time.
     """
     return changed_page(operations, after, CallChange.of(operations.functions.resolve, do, rename), where)
 
