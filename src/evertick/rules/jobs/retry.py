@@ -19,12 +19,16 @@ def retry_delay_ms(failures: int, policy: RetryPolicy, entropy: Entropy) -> int:
 
     Raises Misuse if `failures` is below 1.
     """
-    if failures < 1:
-        raise Misuse(f"failures count from 1, not {failures}")
-    grown = policy.first_ms * policy.factor ** min(failures - 1, _EXPONENT_MAX)
-    wait = min(grown, float(policy.cap_ms))
+    wait = grown_ms(failures, policy)
     spread = wait * (1.0 - policy.jitter + 2.0 * policy.jitter * entropy.random())
     return max(FLOOR_MS, round(min(spread, float(policy.cap_ms))))
+
+
+def grown_ms(failures: int, policy: RetryPolicy) -> float:
+    """The wait after failure number `failures` before it is spread by jitter. Raises Misuse if that is below 1."""
+    if failures < 1:
+        raise Misuse(f"failures count from 1, not {failures}")
+    return min(policy.first_ms * policy.factor ** min(failures - 1, _EXPONENT_MAX), float(policy.cap_ms))
 
 
 def next_attempt_at(failures: int, policy: RetryPolicy, now: Instant, entropy: Entropy) -> Instant | None:

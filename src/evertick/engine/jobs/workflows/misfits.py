@@ -10,9 +10,12 @@ from collections import OrderedDict
 from typing import Final
 
 from evertick.base.ids import JobId
+from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.runs import TRY_AGAIN_MS
+from evertick.rules.jobs.retry import grown_ms
 
-FIRST_MS: Final = 250
+WAITS: Final = RetryPolicy(attempts_max=1_000, first_ms=250, factor=2.0, cap_ms=TRY_AGAIN_MS, jitter=0.0)
+"""How long a run is left alone. There is no last try."""
 KNOWN_MAX: Final = 10_000
 
 
@@ -40,4 +43,4 @@ class Misfits:
 
 def wait_ms(tries: int) -> int:
     """How long a run is left alone that did not fit so often in a row."""
-    return min(FIRST_MS << min(tries - 1, 10), TRY_AGAIN_MS)
+    return round(grown_ms(tries, WAITS))
