@@ -41,6 +41,18 @@ LOOK_S: Final = 3_600.0
 """The longest wait at a time."""
 
 
+class _Bursts:
+    """Signals that come together: launchers and `timeout` pass on what the whole process group has got."""
+
+    def __init__(self) -> None:
+        self._last_at = -TOGETHER_S
+
+    def begins(self, at: float) -> bool:
+        """Whether a signal that comes now is the first of its burst."""
+        before, self._last_at = self._last_at, at
+        return at - before >= TOGETHER_S
+
+
 class StopRequests:
     """The requests to stop that one process gets.
 
@@ -53,7 +65,7 @@ class StopRequests:
         self.count = 0
         self._obey = obey
         self._asked: Counter[str] = Counter()
-        self._last_signal_at = -TOGETHER_S
+        self._bursts = _Bursts()
         self._steps: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain_s = 0.0
@@ -103,10 +115,8 @@ class StopRequests:
                 self._steps.get(timeout=max(0.0, left_s))()
 
     def _hear(self, source: str, at: float) -> None:
-        if source == SIGNALS:  # launchers and `timeout` pass on what the whole process group has got
-            before, self._last_signal_at = self._last_signal_at, at
-            if at - before < TOGETHER_S:
-                return
+        if source == SIGNALS and not self._bursts.begins(at):
+            return
         self._asked[source] += 1
         asked = max(self._asked.values())
         if asked == self.count:
@@ -147,15 +157,12 @@ class StopRequests:
 def on_stop_signals(ask: Callable[[], None]) -> None:
     """Call `ask` at SIGTERM and SIGINT, in the loop of this thread; once for signals within a moment. For supervisors.
 
-    What comes when the loop has ended does nothing: the process ends anyhow.
+    What comes when the loop has ended does nothing: the process ends in any case.
     """
-    loop, last = asyncio.get_running_loop(), -TOGETHER_S
+    loop, bursts = asyncio.get_running_loop(), _Bursts()
 
     def handler(*_: object) -> None:
-        nonlocal last
-        now, before = time.monotonic(), last
-        last = now
-        if now - before >= TOGETHER_S:
+        if bursts.begins(time.monotonic()):
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(ask)
 
