@@ -279,12 +279,12 @@ def test_before_the_schedule_before_its_rule_and_after_its_end(world: OpenWorld)
     )
 
 
-def outage(world: OpenWorld, do: Any = tick) -> World:
-    """Three times of `s` that nobody looked at, and then a worker again."""
+def outage(world: OpenWorld, do: Any = tick, *, lasts: int = 200) -> World:
+    """Times of `s` at which no worker looked, three of them unless given, and then a worker again."""
     w = world(app)
     app.schedules.create("s", when=every(minutes=1), do=do, catch_up="none")
     w.kill()
-    w.advance(200)
+    w.advance(lasts)
     w.restart()
     w.advance(10)
     return w
@@ -330,12 +330,7 @@ def test_a_backfill_under_way_is_told_of_before_it_hands_a_time_over(world: Open
 
 
 def test_a_backfill_whose_run_failed_leaves_that_run_to_be_looked_at(world: OpenWorld) -> None:
-    w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=fail, catch_up="none")
-    w.kill()
-    w.advance(80)
-    w.restart()
-    w.advance(10)
+    w = outage(world, fail, lasts=80)
     app.schedules.backfill("s", minutes(1), minutes(1))
     w.advance(5)
 

@@ -52,14 +52,12 @@ Duration = Annotated[
 
 
 def _no_number(given: Any) -> Any:
-    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: `2027` is a year to who writes it."""
+    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: by `2027` people mean a year."""
     try:
-        is_number = not isinstance(given, date) and float(given) is not None
+        float(given)
     except (TypeError, ValueError, OverflowError):
-        is_number = False
-    if is_number:
-        raise ValueError("write it as RFC 3339 does, such as 2026-03-29T00:55:00Z or 2026-03-29, and not as a number")
-    return given
+        return given
+    raise ValueError("write it as RFC 3339 does, such as 2026-03-29T00:55:00Z or 2026-03-29, and not as a number")
 
 
 def _in_range(at: datetime) -> datetime:

@@ -68,7 +68,7 @@ class _Complaint:
 
 @dataclass(slots=True)
 class _Group:
-    """Jobs or schedules with the same complaint."""
+    """Jobs, schedules or crons with the same complaint."""
 
     count: int = 0
     ids: list[str] = field(default_factory=list)
@@ -178,7 +178,8 @@ def _of_declared_crons(app: "App") -> Iterator[Finding]:
         except (RegistrationError, FunctionNotFound, InvalidArguments) as error:
             name = cron.function if isinstance(cron.function, str) else cron.function.name
             fix = f"correct app.crons.add({cron.name!r}, ...)"
-            yield _finding("cron", DEFAULT_TENANT, cron.name, _Complaint(name, Problem.INVALID, str(error)), fix)
+            complaint = _Complaint(name, Problem.INVALID, str(error))
+            yield _finding("cron", DEFAULT_TENANT, complaint, _Group(1, [cron.name]), fix)
 
 
 def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
@@ -239,7 +240,7 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
         case _:
             update = f"evertick schedule update --query {chosen} --function NAME{whose}"
             fix = f"{_alias(app, complaint)}{update}, or delete {'it' if group.count == 1 else 'them'}"
-    return _finding(kind, tenant, "", complaint, fix).model_copy(update={"count": group.count, "ids": tuple(group.ids)})
+    return _finding(kind, tenant, complaint, group, fix)
 
 
 def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
@@ -285,20 +286,18 @@ def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group:
         case _:
             cancel = f"evertick job cancel-all --function {shell_word(complaint.function)}{whose}"
             fix = f"{_alias(app, complaint)}{cancel}"
-    return _finding("job", tenant, "", complaint, fix).model_copy(
-        update={"count": group.count, "ids": tuple(group.ids)}
-    )
+    return _finding("job", tenant, complaint, group, fix)
 
 
-def _finding(what: str, tenant: TenantId, name: str, complaint: _Complaint, fix: str) -> Finding:
+def _finding(what: str, tenant: TenantId, complaint: _Complaint, group: _Group, fix: str) -> Finding:
     return Finding(
         what=what,
         tenant=tenant,
         function=complaint.function,
         problem=complaint.problem,
         detail=complaint.detail,
-        count=1,
-        ids=(name,),
+        count=group.count,
+        ids=tuple(group.ids),
         fix=fix,
     )
 

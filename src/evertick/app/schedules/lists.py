@@ -87,14 +87,13 @@ def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -
     endings: dict[str, list[RunEnding]] = {}
     for ending in transaction.newest_endings(ids, tenant=tenant, count=STRIP):
         endings.setdefault(ending.schedule_id, []).append(ending)
-    overdue = {row.id for row in rows if row.next_at is not None and now - row.next_at > LATE_AFTER_MS}
     return tuple(
         _detailed(
             row,
             last.get(row.id),
             endings.get(row.id, [])[:STRIP],
             is_missing=row.id in missed,
-            is_overdue=row.id in overdue,
+            is_overdue=row.next_at is not None and now - row.next_at > LATE_AFTER_MS,
         )
         for row in rows
     )

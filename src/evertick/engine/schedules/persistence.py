@@ -23,7 +23,7 @@ from evertick.store.records.schedule import Schedule
 
 EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed without a request."""
-NEVER: Final = Instant(0)
+MISSED_NOTHING: Final = Instant(0)
 """When a schedule missed a time that has missed none."""
 LOOKED_AT: Final = 200
 """Schedules among which one may have been meant that is not there."""
@@ -75,7 +75,7 @@ def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule
         return row
     if transaction.has_missed(row.id, tenant=row.tenant, since=Instant(now - DAY_MS)):
         return row
-    return row._replace(missed_at=NEVER)
+    return row._replace(missed_at=MISSED_NOTHING)
 
 
 def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
