@@ -13,9 +13,10 @@ from evertick.api.access import AuditPage, AuditView
 from evertick.api.schema import Schema
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.errors import Misuse
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from, table_of, tenant_named
 from evertick.base.instants import Instant, from_datetime
+from evertick.base.paging import check_limit
 from evertick.base.records.access import AuditLine
 from evertick.store.contract.store import Transaction
 
@@ -60,8 +61,7 @@ class AuditOperations:
             raise Misuse(f"changes are not chosen by {', '.join(sorted(unknown))}")
         first, beyond = _bound("start", where.get("start")), _bound("end", where.get("end"))
         whose = None if tenant is None else tenant_named(tenant)
-        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-            raise LimitExceeded(f"limit is a whole number from 1 to {PAGE_MAX:,}, not {limit!r}")
+        check_limit(limit, PAGE_MAX)
         if cursor is not None and table_of(cursor) != AUDIT_PREFIX:
             raise Misuse(f"{cursor!r} is not the cursor of a list of changes")
 

@@ -14,9 +14,10 @@ from evertick.api.access import NewToken, TokenPage, TokenView
 from evertick.app.access_control.secrets import is_same, new_secret, presented
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded, Misuse, NotFound
+from evertick.base.errors import Misuse, NotFound
 from evertick.base.ids import TOKEN_PREFIX, TenantId, table_of, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant, duration_ms
+from evertick.base.paging import check_limit
 from evertick.base.records.access import AccessToken, Scope
 from evertick.store.contract.store import Transaction
 
@@ -74,8 +75,7 @@ class TokenOperations:
         Those that were revoked or have expired are among them. Raises LimitExceeded, InvalidTenant.
         """
         whose = None if tenant is None else tenant_named(tenant)
-        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-            raise LimitExceeded(f"limit is a whole number from 1 to {PAGE_MAX:,}, not {limit!r}")
+        check_limit(limit, PAGE_MAX)
         if cursor is not None and table_of(cursor) != TOKEN_PREFIX:
             raise Misuse(f"{cursor!r} is not the cursor of a list of tokens")
 

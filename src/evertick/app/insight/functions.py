@@ -8,9 +8,9 @@ from evertick.api.insight import ActivityView, FunctionStats, FunctionStatsPage
 from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded
 from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, span_begin, to_datetime, to_datetime_or_none
+from evertick.base.paging import check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import SLOT_MS, DueGroup, FunctionActivity, Sample
 from evertick.base.records.jobs import ServedFunction
@@ -54,8 +54,7 @@ def functions_and_day(
     cursor: str | None = None,
 ) -> Work[tuple[FunctionStatsPage, ActivityView]]:
     """As `functions`, and what all functions did in each ten minutes of the last 24 hours, at one moment."""
-    if type(limit) is not int or not 1 <= limit <= FUNCTIONS_MAX:
-        raise LimitExceeded(f"a page has 1 to {FUNCTIONS_MAX} functions, not {limit!r}")
+    check_limit(limit, FUNCTIONS_MAX, "a page has 1 to {} functions")
 
     def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:
         now = operations.now()

@@ -11,8 +11,8 @@ from evertick.app.jobs.views import job_views
 from evertick.app.paging import AT_ONCE
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded
 from evertick.base.ids import JobId, TenantId
+from evertick.base.paging import check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import Job, JobSummary
 from evertick.store.contract.store import Transaction
@@ -80,8 +80,7 @@ def upcoming_list(
 
 
 def _check(limit: int) -> None:
-    if type(limit) is not int or not 1 <= limit <= JOBS_MAX:
-        raise LimitExceeded(f"a page has 1 to {JOBS_MAX} jobs, not {limit!r}")
+    check_limit(limit, JOBS_MAX, "a page has 1 to {} jobs")
 
 
 def _with_parents(

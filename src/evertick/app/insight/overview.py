@@ -25,6 +25,7 @@ from evertick.app.workflows.stuck import LOOK, STUCK_MAX, stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
+from evertick.base.paging import check_limit
 from evertick.base.records.insight import SLOT_MS, ChangeRow, DueGroup, MinuteRow
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
@@ -270,8 +271,7 @@ def _coming_ms(span: float | timedelta) -> int:
 
 
 def _check_changes(limit: int) -> None:
-    if type(limit) is not int or not 1 <= limit <= CHANGES_MAX:
-        raise LimitExceeded(f"1 to {CHANGES_MAX} changes are listed, not {limit!r}")
+    check_limit(limit, CHANGES_MAX, "1 to {} changes are listed")
 
 
 def _changes(rows: Iterable[ChangeRow], limit: int) -> tuple[ChangeView, ...]:

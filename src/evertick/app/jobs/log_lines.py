@@ -11,10 +11,10 @@ from evertick.app.scheduling.choice import name_of
 from evertick.app.scheduling.job_builder import moment
 from evertick.app.transacting import Work
 from evertick.base.clock import Clock
-from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
+from evertick.base.errors import InvalidArguments, JobNotFound, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.base.paging import PAGE_MAX
+from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.history import LineFilter, LinePlace
 from evertick.base.records.logs import LEVELS
 from evertick.base.records.stored import storable
@@ -49,8 +49,7 @@ def log_lines(
     **where: Unpack[LinesWhere],
 ) -> Work[LogPage]:
     """A page of the lines that a tenant's functions wrote. Raises as `JobOperations.log_lines`."""
-    if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-        raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} lines, not {limit!r}")
+    check_limit(limit, PAGE_MAX, "a page has 1 to {:,} lines")
     chosen = _chosen(tenant, **where)
     request = where.get("request")
     job_id = None if request is None else require_job_id(request)

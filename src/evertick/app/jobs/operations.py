@@ -30,7 +30,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.paging import PAGE_MAX
+from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop
 from evertick.base.records.stored import check_depth
 from evertick.engine.jobs import repair
@@ -367,8 +367,7 @@ class JobOperations:
 
 
 def _check_page(limit: int) -> None:
-    if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-        raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit!r}")
+    check_limit(limit, PAGE_MAX, "a page has 1 to {:,} jobs")
 
 
 def as_they_are(name: str, args: Mapping[str, Any]) -> str:

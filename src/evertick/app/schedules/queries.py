@@ -26,7 +26,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
-from evertick.base.paging import PAGE_MAX
+from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
@@ -84,7 +84,7 @@ class ScheduleQueries:
         unreadable by this release, which can then only delete it. `function`: the name of what they call.
         `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
         of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
-        seconds late, or the next time was due more than ten seconds ago and nobody has looked at it) or `missed` (a
+        seconds late, or the next time was due more than ten seconds ago and no worker has looked at it) or `missed` (a
         time of the last 24 hours was missed, and not made up for). `limit`: at most 1,000. `cursor` continues after the
         page that returned it.
 
@@ -134,8 +134,8 @@ class ScheduleQueries:
         more than 10,000 and no `limit`, or for a `limit` that is not from 1 to 10,000.
         """
         first, last = span(start, end)
-        if limit is not None and (type(limit) is not int or not 1 <= limit <= TIMES_MAX):
-            raise LimitExceeded(f"limit is a whole number from 1 to {TIMES_MAX:,}, not {limit!r}")
+        if limit is not None:
+            check_limit(limit, TIMES_MAX)
         spec = None if isinstance(schedule, str) else union(schedule)
 
         def work(transaction: Transaction) -> tuple[TimeView, ...]:
@@ -295,8 +295,7 @@ def _word(words: type[Fate] | type[Reason], value: str) -> str:
 
 
 def _page(limit: int, most: int = PAGE_MAX) -> int:
-    if type(limit) is not int or not 1 <= limit <= most:
-        raise LimitExceeded(f"a page has 1 to {most} rows, not {limit!r}")
+    check_limit(limit, most, "a page has 1 to {} rows")
     return limit
 
 

@@ -13,8 +13,9 @@ from evertick.app.paging import page_of_jobs
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
 from evertick.app.workflows.restarting import position_before
-from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, pool_name
+from evertick.base.paging import check_limit
 from evertick.base.records.history import JobAttempt
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job
 from evertick.base.records.journal import Row, RowKind
@@ -56,8 +57,7 @@ def list_detailed(
 
     `limit`: at most 100. Raises as `list`.
     """
-    if type(limit) is not int or not 1 <= limit <= DETAILED_MAX:
-        raise LimitExceeded(f"a page for people has 1 to {DETAILED_MAX} runs, not {limit!r}")
+    check_limit(limit, DETAILED_MAX, "a page for people has 1 to {} runs")
     chosen = runs_where(operations.tenant, workflow, **where)
     after = None if cursor is None else require_job_id(cursor)
 
@@ -80,8 +80,7 @@ def timeline(
     `limit`: so many steps, the newest, at most 1,000; `before` takes those with a lower number. Raises JobNotFound,
     LimitExceeded.
     """
-    if type(limit) is not int or not 1 <= limit <= STEPS_MAX:
-        raise LimitExceeded(f"a timeline has 1 to {STEPS_MAX:,} steps, not {limit!r}")
+    check_limit(limit, STEPS_MAX, "a timeline has 1 to {:,} steps")
     if before is not None and type(before) is not int:
         raise Misuse(f"before= is the number of a step, not {before!r}")
 

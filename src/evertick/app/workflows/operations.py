@@ -20,7 +20,7 @@ from evertick.base.errors import AlreadyExists, InvalidArguments, JobNotFound, L
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Returned
-from evertick.base.paging import PAGE_MAX
+from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
 from evertick.base.records.journal import Row
@@ -102,8 +102,7 @@ class WorkflowOperations:
         Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time, InvalidArguments for a cursor
         of another list.
         """
-        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} runs, not {limit!r}")
+        check_limit(limit, PAGE_MAX, "a page has 1 to {:,} runs")
         chosen = runs_where(self.tenant, workflow, **where)
         after = None if cursor is None else require_job_id(cursor)
 

@@ -12,9 +12,10 @@ from evertick.api.schedules import PlannedBackfill, PlannedBackfillPage
 from evertick.app.schedules.backfill_plans import BackfillOptions, backfill_of, planned
 from evertick.app.schedules.queries import Where
 from evertick.app.transacting import Work
-from evertick.base.errors import EvertickError, LimitExceeded
+from evertick.base.errors import EvertickError
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime
+from evertick.base.paging import check_limit
 from evertick.rules.schedules.state import Backfill
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -52,8 +53,7 @@ def backfill_plans(
     for name in BackfillOptions.__annotations__:
         if name in asked:
             options[name] = asked.pop(name)  # type: ignore[literal-required, misc]
-    if type(limit) is not int or not 1 <= limit <= PLANS_MAX:
-        raise LimitExceeded(f"1 to {PLANS_MAX} schedules are planned at once, not {limit!r}")
+    check_limit(limit, PLANS_MAX, "1 to {} schedules are planned at once")
     backfill = backfill_of("", start, end, options.get("overlap"), options.get("max_active"))
     where = operations.where(**asked)  # type: ignore[misc]
 

@@ -13,9 +13,10 @@ from evertick.app.schedules.options import word
 from evertick.app.schedules.queries import ScheduleQueries
 from evertick.app.schedules.views import time_view
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded, NotFound, VersionConflict
+from evertick.base.errors import NotFound, VersionConflict
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime, to_iso
+from evertick.base.paging import check_limit
 from evertick.engine.schedules import commands as requests
 from evertick.engine.schedules.commands import Change
 from evertick.rules.schedules.backfill import admit
@@ -102,8 +103,7 @@ def backfills(operations: ScheduleQueries, schedule_id: str, *, limit: int = 100
 
     Raises ScheduleNotFound, LimitExceeded.
     """
-    if type(limit) is not int or not 1 <= limit <= REMEMBERED_MAX:
-        raise LimitExceeded(f"limit is a whole number from 1 to {REMEMBERED_MAX}, not {limit!r}")
+    check_limit(limit, REMEMBERED_MAX)
 
     def work(transaction: Transaction) -> tuple[BackfillView, ...]:
         row = operations.row(transaction, schedule_id)
