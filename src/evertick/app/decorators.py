@@ -100,7 +100,8 @@ class Decorators:
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
         one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
-        `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it.
+        `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
+        and runs of workflows that called it under one go on.
 
         Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
         positive duration, Misuse for a pool that is not a name.

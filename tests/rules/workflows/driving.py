@@ -22,9 +22,10 @@ ROWS_MAX = 400
 class Plain:
     """A function as steps take it; in these tests nothing of it runs."""
 
-    def __init__(self, kind: CallKind, name: str) -> None:
+    def __init__(self, kind: CallKind, name: str, *aliases: str) -> None:
         self.call_kind: Any = kind
         self.name = name
+        self.aliases = aliases
 
     def args(self, *args: Any, **kwargs: Any) -> Any:
         return args, kwargs

@@ -47,16 +47,19 @@ class Call:
     """One call. `function` is the name of what it runs, `arguments` their JSON text."""
 
     __slots__ = (
-        "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id", "kind",
+        "aliases", "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id", "kind",
         "name", "options", "seq",
     )  # fmt: skip
 
     def __init__(
         self, kind: CallKind, name: str, *, function: str = "", arguments: str = "", options: CallOptions = PLAIN,
-        due_at: Instant | None = None,
+        due_at: Instant | None = None, aliases: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.kind = kind
         self.name = name
+        """What the journal calls it."""
+        self.aliases = aliases
+        """Names under which a journal may have it: those that its function had."""
         self.function = function
         self.arguments = arguments
         self.fingerprint = fingerprint(arguments) if options.check_arguments else ""
@@ -71,6 +74,11 @@ class Call:
         """Whether the journal has its row."""
         self.awaited: CallFuture | Timer | None = None
         """What the code waits for."""
+
+    def take_name_of(self, recorded: str) -> None:
+        """A journal has it under a name that it had before: so its end and its errors have that name, too."""
+        if recorded in self.aliases:
+            self.name = recorded
 
     @property
     def goes_on_elsewhere(self) -> bool:

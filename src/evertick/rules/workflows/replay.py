@@ -4,6 +4,9 @@ Every call that the code makes is compared with the row that the journal has of 
 fingerprint of the arguments. The first difference ends the replay with ReplayMismatch, which names the row and both
 sides. Calls beyond the last row are new, so code may be changed ahead of where a run is.
 
+A function that was renamed fits the rows that have one of its aliases. The call then goes on under the recorded name, so
+all rows of it have the same.
+
 Code may stop asking for a patch: it then has the new path alone, which the runs that have the patch in their journal
 took, too. Where it has kept the old one, it makes other calls.
 
@@ -79,8 +82,12 @@ def _compare_request(run: Run, row: Row) -> None:
     request = run.next_request
     if request is None:
         _mismatch(run, row, _instead_of_a_call(run))
-    if (row.kind, row.seq, row.name) != (request.kind, request.seq, request.name):
-        _mismatch(run, row, f"calls {_numbered(request.seq, repr(request))} here")
+    call = request.call
+    if call is not None and request.kind is RowKind.CALL:
+        call.take_name_of(row.name)
+    name = request.name if call is None else call.name
+    if (row.kind, row.seq, row.name) != (request.kind, request.seq, name):
+        _mismatch(run, row, f"calls {_numbered(request.seq, repr(request))} here", instead=call)
     if row.kind is RowKind.CALL and request.call is not None:
         _compare_call(run, row, request.call)
 
@@ -109,8 +116,9 @@ def _compare_delivered(run: Run, row: Row) -> None:
 
 
 def _compare_call(run: Run, row: Row, call: Call) -> None:
+    call.take_name_of(row.name)
     if (row.seq, row.call, row.name) != (call.seq, call.kind, call.name):
-        _mismatch(run, row, f"calls {_numbered(call.seq, repr(call))} here")
+        _mismatch(run, row, f"calls {_numbered(call.seq, repr(call))} here", instead=call)
     if row.arguments != call.fingerprint and not run.may_call_otherwise:
         shown = call.arguments[:ARGUMENTS_SHOWN_MAX]
         _mismatch(run, row, f"calls it with other arguments now: {shown}")
@@ -136,12 +144,22 @@ def _numbered(seq: int, what: str) -> str:
     return f"step {seq} ({what})" if seq else what
 
 
-def _mismatch(run: Run, row: Row, code: str) -> NoReturn:
+def _renamed(row: Row, call: Call | None) -> str:
+    """The cure for a function that has another name now; empty if the code calls something else."""
+    if call is None or not call.function or (row.seq, row.call) != (call.seq, call.kind):
+        return ""
+    return (
+        f"; if {call.function} is that function under a new name, give it aliases=[{row.name!r}], "
+        f"or this step its old name: step.using(name={row.name!r})"
+    )
+
+
+def _mismatch(run: Run, row: Row, code: str, *, instead: Call | None = None) -> NoReturn:
     journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
     if run.patches_passed_over:
         code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
     message = (
-        f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}; "
+        f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}{_renamed(row, instead)}; "
         "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step"
     )
     raise ReplayMismatch(message, row.position) from run.error

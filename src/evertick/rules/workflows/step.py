@@ -40,9 +40,10 @@ PROGRESS_BYTES_MAX: Final = 16 * 1024
 
 
 class StepFunction(Protocol[P, R_co]):
-    """A registered function."""
+    """A registered function. `aliases` are names that it had."""
 
     name: str
+    aliases: tuple[str, ...]
 
     @property
     def call_kind(self) -> CallKind:
@@ -123,7 +124,8 @@ class Step:
     def using(self, **options: Unpack[StepOptions]) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
-        `name`: what the journal calls the step, the function's name unless given. `retry`: try again a mutation or
+        `name`: what the journal calls the step, the function's name unless given: a step whose function was renamed can
+        keep its old name so, as `aliases=` of the function keeps it for all of its steps. `retry`: try again a mutation or
         action that failed. `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step with one of
         these three runs as a job of its own, an action always does, a query never.
         `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
@@ -270,7 +272,10 @@ class Step:
         arguments = function.encode_args(args, kwargs)
         limit_ms = None if kind in IN_TRANSACTION else self._options.timeout_ms
         due_at = None if limit_ms is None else self._due_at(limit_ms)
-        return Call(kind, name, function=function.name, arguments=arguments, options=self._options, due_at=due_at)
+        return Call(
+            kind, name, function=function.name, arguments=arguments, options=self._options, due_at=due_at,
+            aliases=() if self._options.name else function.aliases,
+        )  # fmt: skip
 
     def _due_at(self, delay_ms: int) -> Instant:
         return Instant(min(self._run.now + delay_ms, NEVER))
