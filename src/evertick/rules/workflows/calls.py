@@ -47,8 +47,8 @@ class Call:
     """One call. `function` is the name of what it runs, `arguments` their JSON text."""
 
     __slots__ = (
-        "aliases", "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id", "kind",
-        "name", "options", "seq",
+        "aliases", "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id",
+        "kind", "name", "options", "seq",
     )  # fmt: skip
 
     def __init__(

@@ -4,8 +4,8 @@ Every call that the code makes is compared with the row that the journal has of 
 fingerprint of the arguments. The first difference ends the replay with ReplayMismatch, which names the row and both
 sides. Calls beyond the last row are new, so code may be changed ahead of where a run is.
 
-A function that was renamed fits the rows that have one of its aliases. The call then goes on under the recorded name, so
-all rows of it have the same.
+A function that was renamed fits the rows that have one of its aliases. The call then goes on under the recorded name,
+so all rows of it have the same.
 
 Code may stop asking for a patch: it then has the new path alone, which the runs that have the patch in their journal
 took, too. Where it has kept the old one, it makes other calls.
@@ -157,6 +157,7 @@ def _renamed(row: Row, call: Call | None) -> str:
 def _mismatch(run: Run, row: Row, code: str, *, instead: Call | None = None) -> NoReturn:
     journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
     if run.patches_passed_over:
+        instead = None  # the cure is another one
         code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
     message = (
         f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}{_renamed(row, instead)}; "

@@ -124,10 +124,10 @@ class Step:
     def using(self, **options: Unpack[StepOptions]) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
-        `name`: what the journal calls the step, the function's name unless given: a step whose function was renamed can
-        keep its old name so, as `aliases=` of the function keeps it for all of its steps. `retry`: try again a mutation or
-        action that failed. `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step with one of
-        these three runs as a job of its own, an action always does, a query never.
+        `name`: what the journal calls the step, the function's name unless given: a step whose function was renamed
+        can keep its old name so, as `aliases=` of the function keeps it for all its steps. `retry`: try again a
+        mutation or action that failed. `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step
+        with one of these three runs as a job of its own, an action always does, a query never.
         `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
         TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
         and what it wrote is undone.
