@@ -57,6 +57,10 @@ def count_own(app: App) -> int:
     return int(app.call("count_own"))
 
 
+def count_documents(app: App) -> int:
+    return len(app.db.query("t").collect())
+
+
 def jobs_of(app: App) -> list[Any]:
     return app.environment.store.read(whole_jobs)
 
@@ -197,25 +201,57 @@ def test_commit_and_rollback_of_the_session_end_only_their_part(app: App) -> Non
     assert count_own(app) == 1
 
 
-def test_a_rollback_of_the_session_that_would_undo_documents_is_refused(app: App) -> None:
+@pytest.mark.parametrize("order", ["before", "after", "sent after"])
+@pytest.mark.parametrize("end", ["rollback", "close"])
+def test_a_session_that_would_undo_half_of_the_function_is_refused(app: App, order: str, end: str) -> None:
     @app.mutation
-    def roll_back(ctx: MutationCtx, *, used_since: bool) -> None:
+    def roll_back(ctx: MutationCtx) -> None:
+        if order == "before":
+            ctx.db.insert("t", {})
         ctx.session.add(Account(id=1, owner="dropped", balance=1))
         ctx.session.flush()
-        ctx.db.insert("t", {})
-        if used_since:
+        if order != "before":
+            ctx.db.insert("t", {})
+        if order == "sent after":
             ctx.db.system.query("_scheduled_functions").first()  # the document goes to the database
+        getattr(ctx.session, end)()
+
+    with pytest.raises(Misuse, match=r"cannot roll back here: .* half of what the function did would stay"):
+        app.call(roll_back)
+    assert (count_own(app), count_documents(app)) == (0, 0)
+
+
+def test_a_rollback_of_the_session_counts_from_its_last_commit(app: App) -> None:
+    @app.mutation
+    def roll_back(ctx: MutationCtx) -> None:
+        ctx.db.insert("t", {})
+        ctx.session.add(Account(id=1, owner="kept", balance=1))
+        ctx.session.commit()
+        ctx.session.add(Account(id=2, owner="dropped", balance=1))
+        ctx.session.flush()
         ctx.session.rollback()
 
-    @app.query
-    def documents(ctx: QueryCtx) -> int:
-        return len(ctx.db.query("t").collect())
+    app.call(roll_back)
+    assert (count_own(app), count_documents(app)) == (1, 1)
 
+
+def test_a_write_that_fails_is_raised_as_what_it_is_and_is_no_half(app: App) -> None:
+    @app.mutation
+    def twice(ctx: MutationCtx, *, catches: bool) -> None:
+        ctx.db.insert("t", {})
+        ctx.session.add_all([Account(id=number, owner="same", balance=1) for number in (1, 2)])
+        try:
+            ctx.session.flush()
+        except sqlalchemy.exc.IntegrityError:
+            if not catches:
+                raise
+            ctx.session.rollback()
+
+    with pytest.raises(sqlalchemy.exc.IntegrityError):
+        app.call(twice, catches=False)
     with pytest.raises(Misuse, match="cannot roll back here"):
-        app.call(roll_back, used_since=True)
-    assert (count_own(app), app.call(documents)) == (0, 0)
-    app.call(roll_back, used_since=False)
-    assert (count_own(app), app.call(documents)) == (0, 1)
+        app.call(twice, catches=True)
+    assert (count_own(app), count_documents(app)) == (0, 0)
 
 
 def test_a_part_of_the_sessions_work_can_be_undone_by_itself(app: App) -> None:

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any, Final, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from evertick.app.execution.session_rollbacks import Rollbacks
 from evertick.base.errors import Misuse, TransactionRefused
 from evertick.base.time_limit import current_guard
 from evertick.store.contract.store import Store
@@ -201,8 +202,8 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     """A SQLAlchemy session inside the unit's transaction.
 
     Every transaction of the session is a savepoint: its own commit keeps, its own rollback undoes, what the session
-    did since. A rollback is refused if it would also undo what Evertick wrote meanwhile. With `refusal`, a session that
-    is about to write raises Misuse with that text.
+    did since. A rollback that would undo only a half of what the function did since is refused. With `refusal`, a
+    session that is about to write raises Misuse with that text.
 
     Raises Misuse if SQLAlchemy is not installed.
     """
@@ -214,14 +215,16 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     engine = _engines.get(store)
     if engine is None:
         engine = _engines[store] = _engine_for(store)
+    written = unit.touches
     connection = unit.flush_to_db().connection
     made = _made.setdefault(store, set())
     _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection, unit, made)
     connection = engine.connect()
-    connection.info[_UNIT] = unit
-    connection.info[_MARKS] = {}
+    rollbacks = connection.info[_ROLLBACKS] = Rollbacks(unit, may_write=refusal is None, has_written=bool(written))
     connection.begin()  # the session joins a transaction that is under way; this begins none in the database
     session = Session(bind=connection, join_transaction_mode="create_savepoint")
+    event.listen(session, "before_flush", rollbacks.flush_begins)
+    event.listen(session, "after_flush", rollbacks.flush_is_done)
     if refusal is not None:
         event.listen(session, "before_flush", partial(_refuse_flush, refusal))
     return session
@@ -239,17 +242,18 @@ def prepare_sessions(store: Store) -> None:
 def close_session(session: Any, *, keep: bool) -> None:
     """Write down what the session still holds (or forget it), and let the connection go."""
     bind = session.get_bind()
+    rollbacks = bind.info[_ROLLBACKS]
     try:
         if keep:
+            rollbacks.check_end()
             session.commit()
     finally:
-        bind.info[_MARKS].clear()  # what fails is undone as a whole, with all that Evertick wrote
+        rollbacks.is_over = True
         session.close()
         bind.close()
 
 
-_UNIT: Final = "evertick_unit"
-_MARKS: Final = "evertick_marks"
+_ROLLBACKS: Final = "evertick_rollbacks"
 
 
 def _engine_for(store: Store) -> Any:
@@ -267,17 +271,25 @@ def _engine_for(store: Store) -> Any:
     for name in ("do_begin", "do_commit", "do_rollback", "do_close", "do_terminate"):
         setattr(engine.dialect, name, _nothing)
     dialect = engine.dialect
-    savepoint, rollback_to_savepoint = dialect.do_savepoint, dialect.do_rollback_to_savepoint
+    savepoint, release, roll_back = (
+        dialect.do_savepoint,
+        dialect.do_release_savepoint,
+        dialect.do_rollback_to_savepoint,
+    )
 
     def marked(connection: Any, name: str) -> None:
-        connection.info[_MARKS][name] = connection.info[_UNIT].touches
+        connection.info[_ROLLBACKS].begin(name)
         savepoint(connection, name)
 
-    def checked(connection: Any, name: str) -> None:
-        _refuse_to_undo_more(connection, name)
-        rollback_to_savepoint(connection, name)
+    def kept(connection: Any, name: str) -> None:
+        release(connection, name)
+        connection.info[_ROLLBACKS].keep(name)
 
-    dialect.do_savepoint, dialect.do_rollback_to_savepoint = marked, checked
+    def checked(connection: Any, name: str) -> None:
+        connection.info[_ROLLBACKS].check(name)
+        roll_back(connection, name)
+
+    dialect.do_savepoint, dialect.do_release_savepoint, dialect.do_rollback_to_savepoint = marked, kept, checked
     return engine
 
 
@@ -285,15 +297,6 @@ def _refuse_flush(refusal: str, session: Any, *_: Any) -> None:
     """A changed attribute may have its old value again: then there is nothing to write."""
     if session.new or session.deleted or any(session.is_modified(each) for each in session.dirty):
         raise Misuse(refusal)
-
-
-def _refuse_to_undo_more(connection: Any, name: str) -> None:
-    """What Evertick wrote since the savepoint would be undone behind its back."""
-    if connection.info[_MARKS].get(name, connection.info[_UNIT].touches) != connection.info[_UNIT].touches:
-        raise Misuse(
-            "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used since, and their "
-            "part would be undone with it; raise to undo everything, or put begin_nested() around less"
-        )
 
 
 def _nothing(*_: Any) -> None:

@@ -24,10 +24,11 @@ T = TypeVar("T")
 class FunctionUnit:
     """A `UnitOfWork` for one function. Every method raises Misuse once the function has ended."""
 
-    __slots__ = ("_cursors", "_is_over", "_unit")
+    __slots__ = ("_before", "_cursors", "_is_over", "_unit")
 
     def __init__(self, unit: UnitOfWork) -> None:
         self._unit = unit
+        self._before = unit.touches
         self._is_over = False
         self._cursors: WeakSet[Any] | None = None  # most functions have none
 
@@ -57,8 +58,8 @@ class FunctionUnit:
 
     @property
     def touches(self) -> int:
-        """How often the database itself was worked on."""
-        return self.unit.touches
+        """How often the function has written something, or worked on the database itself."""
+        return self.unit.touches - self._before
 
     def flush_to_db(self) -> Transaction:
         """Make the database see everything, undoable frame by frame; returns the transaction to work on."""

@@ -63,7 +63,7 @@ class UnitOfWork(Overlay):
         self._refused: EvertickError | None = None
         """What this transaction has met by itself: ends of earlier mutations that could not be written, a conflict."""
         self.touches = 0
-        """How often the database itself was worked on."""
+        """How often something was written, or the database itself was worked on."""
 
     # -- frames
 
@@ -196,6 +196,7 @@ class UnitOfWork(Overlay):
 
     def schedule(self, job: NewJob) -> None:
         """Write a job, with everything else of this mutation or not at all."""
+        self.touches += 1
         self._jobs.append(job)
 
     def schedule_successor(self, job: NewJob) -> None:
@@ -203,6 +204,7 @@ class UnitOfWork(Overlay):
 
         It replaces the successor that held the key before.
         """
+        self.touches += 1
         self._successors = (*(other for other in self._successors if other.key != job.key), job)
 
     def successor(self, key: str) -> NewJob | None:
@@ -219,6 +221,7 @@ class UnitOfWork(Overlay):
     # -- helpers
 
     def _change(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self.touches += 1
         self._log.append((table, key, table.get(key, ABSENT), value))
         table[key] = value
 
