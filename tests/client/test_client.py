@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -246,8 +247,10 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         assert client.workflows.timeline("order-7") == served.app.workflows.timeline("order-7")
         assert client.workflows.pause(run_id) is True
         assert client.workflows.resume(run_id) is True
-        client.workflows.signal("order-7", "paid", 12, key="once")
-        assert client.workflows.result(run_id, timeout=30) == "12"
+        with pytest.raises(InvalidArguments, match="the value of the event 'paid' cannot be stored as JSON"):
+            client.workflows.signal("order-7", "paid", object())
+        client.workflows.signal("order-7", "paid", Decimal("12.50"), key="once")
+        assert client.workflows.result(run_id, timeout=30) == "12.50"
         assert client.workflows.get(run_id) == served.app.workflows.get(run_id)
         assert client.workflows.history(run_id) == served.app.workflows.history(run_id)
         assert client.workflows.children(run_id) == ()

@@ -15,7 +15,7 @@ from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.base.records.stored import json_of
+from evertick.base.records.stored import json_of_typed
 from evertick.rules.jobs.serving import served
 from evertick.store.contract.store import Store, Transaction
 
@@ -41,7 +41,7 @@ class NamedFunction(Function[..., Any]):
         """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
         if args:
             raise InvalidArguments(f"{self.name}: give arguments by their names; the code that orders them is not here")
-        return json_of(dict(kwargs), f"{self.name}: what it is called with")
+        return json_of_typed(dict(kwargs), f"{self.name}: what it is called with")
 
 
 class NamedFunctions:

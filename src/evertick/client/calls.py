@@ -15,7 +15,7 @@ from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
-from evertick.base.records.stored import json_of
+from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import spec_to_wire
 
@@ -156,7 +156,12 @@ def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str
         raise errors.InvalidArguments(
             f"{function}: give arguments by their names; the code that orders them is not here"
         )
-    return {"function": function, "args": json.loads(json_of(dict(kwargs), f"{function}: what it is called with"))}
+    return {"function": function, "args": json_value(dict(kwargs), f"{function}: what it is called with")}
+
+
+def json_value(value: Any, what: str) -> Any:
+    """A value of the user's as JSON; `what` names it in the error. Raises InvalidArguments."""
+    return json.loads(json_of_typed(value, what))
 
 
 _BY_CODE: Final[dict[str, type[errors.EvertickError]]] = {}

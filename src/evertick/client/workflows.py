@@ -11,7 +11,7 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
 from evertick.base.records.attributes import Value, word_of
-from evertick.client.calls import Call, function_call, given, nothing, part, sent
+from evertick.client.calls import Call, function_call, given, json_value, nothing, part, sent
 from evertick.client.fleet import ROOT
 
 
@@ -84,8 +84,11 @@ class WorkflowRequests:
         return Call(method="GET", path=f"{self._of(run_id)}/history", read=RunHistory.model_validate)
 
     def signal(self, run_id: JobId | str, event: str, value: Any = None, *, key: str | None = None) -> Call[None]:
-        """Send an event to a run; with a `key` the run sees it once. Raises JobNotFound, RunNotOpen."""
-        body = {"event": event, "value": value, "key": key}
+        """Send an event to a run; with a `key` the run sees it once. As `app.workflows.signal`.
+
+        Raises JobNotFound, RunNotOpen, and InvalidArguments for a value that cannot be written as JSON.
+        """
+        body = {"event": event, "value": json_value(value, f"the value of the event {event!r}"), "key": key}
         return Call(method="POST", path=f"{self._of(run_id)}/signal", body=body, key=key, read=nothing)
 
     def cancel(self, run_id: JobId | str) -> Call[bool]:

@@ -3,16 +3,46 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
 
+import pydantic
 import pytest
 
 from evertick import ActionCtx, App, JobResult, MutationCtx, QueryCtx, Retry, Step
-from evertick.errors import AlreadyExists, JobNotFound, Misuse, RunNotOpen, StepFailed, StepStillRuns, WorkflowFailed
+from evertick.errors import (
+    AlreadyExists,
+    InvalidArguments,
+    JobNotFound,
+    Misuse,
+    RunNotOpen,
+    StepFailed,
+    StepStillRuns,
+    WorkflowFailed,
+)
 from evertick.functions import Mutation
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
 
 Add = Mutation[[str], int]
+
+
+class Color(Enum):
+    RED = "red"
+
+
+@dataclass
+class Line:
+    price: Decimal
+
+
+class Decision(pydantic.BaseModel):
+    by: UUID
+    lines: list[Line]
 
 
 @pytest.fixture
@@ -63,6 +93,44 @@ def test_a_request_to_cancel_is_heard_before_an_event_that_would_end_the_run(app
         until(lambda: app.workflows.get(run_id).state == "canceled")
 
     assert lines(app) == ["cleaned up"]
+
+
+TYPED = {
+    "at": datetime(2026, 1, 1, tzinfo=UTC), "color": Color.RED, "days": {date(2026, 1, 2)}, "proof": b"\xff",
+    "n": (1, 2), "decision": Decision(by=UUID(int=1), lines=[Line(Decimal("1.50"))]), "rate": Decimal("0.1"),
+}  # fmt: skip
+
+
+def test_the_value_of_an_event_is_written_as_an_argument_without_a_type_is(app: App) -> None:
+    taken: list[Any] = []
+
+    @app.mutation(name="take")
+    def take(ctx: MutationCtx, value: Any) -> None:
+        taken.append(value)
+
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> None:
+        step.progress(TYPED["decision"])
+        taken.append(await step.wait_for("decided"))
+
+    run_id = app.workflows.start(flow)
+    app.workflows.signal(run_id, "decided", TYPED)
+    job_id = app.scheduler.run_after(0, take, TYPED)
+    with Engine(app):
+        until(lambda: app.workflows.get(run_id).state == "success" and app.jobs.get(job_id).state == "success")
+    assert taken[0] == taken[1]
+    assert (
+        taken[0]["decision"]
+        == app.workflows.get(run_id).progress
+        == {"by": str(UUID(int=1)), "lines": [{"price": "1.50"}]}
+    )
+    assert (taken[0]["at"], taken[0]["proof"]) == ("2026-01-01T00:00:00Z", "_w==")
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), [Line(Decimal(1)), object()], {"deep": Line(float("inf"))}])  # type: ignore[arg-type]
+def test_a_value_of_an_event_that_cannot_be_written_is_refused(app: App, value: object) -> None:
+    with pytest.raises(InvalidArguments, match="the value of the event 'decided' cannot be stored as JSON"):
+        app.workflows.signal("run", "decided", value)
 
 
 def test_steps_run_in_order_and_once_and_their_results_come_back(app: App, add: Add) -> None:

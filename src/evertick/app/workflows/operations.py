@@ -26,7 +26,7 @@ from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter,
 from evertick.base.records.journal import Row
 from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
-from evertick.base.records.stored import json_of, size_of
+from evertick.base.records.stored import json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import keep_attributes
 from evertick.rules.workflows.step import NAME_CHARS_MAX
@@ -140,8 +140,8 @@ class WorkflowOperations:
     def signal(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[None]:
         """Send an event to a run, whose code takes it with `step.wait_for(event)`; it waits until then.
 
-        `value`: any JSON value. `key`: of several events with a key the run sees the first one, so sending again is
-        safe.
+        `value`: what an argument may be; the code gets it as JSON, a model as a dict. `key`: of several events
+        with a key the run sees the first one, so sending again is safe.
 
         Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON,
         LimitExceeded if it has more than a megabyte, or if the run has not taken 1,000 events, or events of 16
@@ -153,7 +153,7 @@ class WorkflowOperations:
             )
         if key is not None:
             check_key(key, what="a key")
-        text = json_of(value, f"the value of the event {event!r}")
+        text = json_of_typed(value, f"the value of the event {event!r}")
         if (size := size_of(text)) > EVENT_BYTES_MAX:
             raise LimitExceeded(f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}")
 

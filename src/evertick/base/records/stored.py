@@ -146,6 +146,28 @@ def json_of(value: Any, what: str) -> str:
     return text
 
 
+def json_of_typed(value: Any, what: str) -> str:
+    """As `json_of`, also for what arguments may be: models, dataclasses, datetimes, decimals, enums, sets, bytes.
+
+    They are written as they are where an argument has no type: a datetime in ISO 8601, a decimal as text, a set as a
+    list, bytes in base64.
+    """
+    try:
+        return json_of(value, what)
+    except InvalidArguments as error:
+        if isinstance(error.__cause__, ValueError | RecursionError):
+            raise
+    from pydantic_core import to_jsonable_python
+
+    try:
+        plain = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="constants")
+    except (ValueError, RecursionError) as error:  # pydantic's PydanticSerializationError is a ValueError
+        raise InvalidArguments(
+            f"{what} cannot be stored as JSON: {error}; give a model, a dataclass, or what JSON has a word for"
+        ) from error
+    return json_of(plain, what)
+
+
 def check_depth(text: str, value: Any, what: str) -> None:
     """Raise InvalidArguments if a value, of which the text is the JSON, is nested more than `DEPTH_MAX` deep."""
     if is_deeper(text, value, than=DEPTH_MAX):
