@@ -99,4 +99,4 @@ def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
 def test_an_empty_list_says_whose_the_crons_of_code_are(shop: App, command: Command) -> None:
     done = command("cron", "list", "--tenant", "north", "-o", "table")
 
-    assert done.err == "no crons; those that code declares are of the tenant 'default'\n"
+    assert done.err == "no crons in the tenant north; those that code declares are of the tenant 'default'\n"

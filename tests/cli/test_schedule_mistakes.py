@@ -36,7 +36,7 @@ def test_a_schedule_that_is_probably_misspelt_is_found_in_its_tenant(ids: dict[s
     made = ("schedule", "create", *HOURLY, "--function", "shop.bill", "--tenant", "acme")
     assert [command(*made, "-s", name).code for name in ("daily", "weekly")] == [0, 0]
     cure = "list them with `evertick schedule list --tenant acme`"
-    meant = f"error: no schedule 'daly'; did you mean 'daily'? {cure}\n"
+    meant = f"error: no schedule 'daly' in the tenant acme; did you mean 'daily'? {cure}\n"
     for words in (("get", "daly"), ("pause", "daly"), ("export", "daly"), ("history", "daly")):
         assert command("schedule", *words, "--tenant", "acme").err == meant
     assert command("job", "list", "--schedule", "daly", "--tenant", "acme").err == meant

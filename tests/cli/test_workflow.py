@@ -9,6 +9,7 @@ import pytest
 
 from evertick import App
 from evertick.api.workflows import RunHistory
+from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.testing import replay
 from tests.cli.desk import Command, work_until
 
@@ -281,3 +282,53 @@ def test_a_start_that_waits_says_first_which_run_it_is(shop: Path, command: Comm
 
     assert waited.code == 8
     assert waited.err.startswith(f"started {run['id']}; it goes on if this command ends\n")
+
+
+def test_what_another_tenant_has_is_said_to_be_there(shop: Path, command: Command) -> None:
+    """The forgotten --tenant; and hints name the one that was given."""
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1", "--tenant", "acme").out.strip()
+    said = "in the tenant default; acme has it: add --tenant acme\n"
+    for words in (("workflow", "get", "w1"), ("workflow", "signal", "w1", "verified"), ("workflow", "cancel", "w1")):
+        done = command(*words)
+        assert (done.code, done.err) == (3, f"error: no run 'w1' {said}")
+    assert command("workflow", "get", run_id).err == f"error: no run '{run_id}' {said}"
+    assert command("job", "get", run_id).err == f"error: no job {run_id} {said}"
+    assert (
+        command("schedule", "create", "-s", "s1", "--interval", "1h", "--type", "app.onboard", "--tenant", "acme").code
+        == 0
+    )
+    assert command("schedule", "describe", "s1").err == f"error: no schedule 's1' {said}"
+
+    other = command("workflow", "get", "w1", "--tenant", "acmee").err
+    assert other == "error: no run 'w1' in the tenant acmee; acme has it: add --tenant acme\n"
+    unknown = command("workflow", "get", "w9", "--tenant", "acme").err
+    assert unknown == "error: no run 'w9' in the tenant acme; list them with `evertick workflow list --tenant acme`\n"
+    for words in (("job", "cancel"), ("job", "retry"), ("job", "run-now"), ("workflow", "pause")):
+        assert command(*words, run_id).err.endswith(said)
+    restarted = command("job", "retry", run_id, "--tenant", "acme").err
+    assert f"`evertick job run-now {run_id} --tenant acme`" in restarted
+
+
+@pytest.mark.parametrize("what", ["job", "workflow", "schedule"])
+def test_an_empty_list_says_whose_it_is(shop: Path, command: Command, what: str) -> None:
+    command("workflow", "start", "app.onboard", "user=ada", "--tenant", "acme")
+    things = "runs" if what == "workflow" else f"{what}s"
+
+    assert command(what, "list", "-o", "table").err == ("no " + things + "\n")
+    assert command(what, "list", "-o", "table", "--tenant", "acmee").err == (
+        f"no {things} in the tenant acmee; did you mean acme?\n"
+    )
+
+
+def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
+    shop: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--tenant", "acme").out.strip()
+
+    def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ChangeWaiter, "wait", ctrl_c)
+    done = command("workflow", "wait", run_id, "--tenant", "acme")
+    again = f"evertick workflow wait {run_id} --tenant acme"
+    assert (done.code, done.err.splitlines()[-1]) == (130, f"run {run_id} goes on; look again with: {again}")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from evertick.base.errors import ScheduleNotFound
+from evertick.base.errors import JobNotFound, ScheduleNotFound
 from evertick.base.escaping import shell_word
-from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 
 THEN: Final = "; then "
 """Between the commands of a cure of several."""
@@ -33,6 +33,30 @@ def no_schedule(
 
     near = get_close_matches(schedule_id, ids, n=3, cutoff=0.6)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return ScheduleNotFound(
-        f"no {kind} {schedule_id!r}; {meant}list them with `evertick {kind} list{tenant_option(tenant)}`"
+    error = ScheduleNotFound(
+        f"no {kind} {schedule_id!r}{in_tenant(tenant)}; {meant}"
+        f"list them with `evertick {kind} list{tenant_option(tenant)}`"
     )
+    error.wanted = schedule_id
+    return error
+
+
+def no_run(run_id: str, tenant: TenantId) -> JobNotFound:
+    """The error for the id or key of a run that a tenant does not have."""
+    error = JobNotFound(
+        f"no run {run_id!r}{in_tenant(tenant)}; list them with `evertick workflow list{tenant_option(tenant)}`"
+    )
+    error.wanted = run_id
+    return error
+
+
+def no_job(job_id: JobId, tenant: TenantId) -> JobNotFound:
+    """The error for the id of a job that a tenant does not have."""
+    error = JobNotFound(f"no job {job_id}{in_tenant(tenant)}: it never existed there, or its retention is over")
+    error.wanted = job_id
+    return error
+
+
+def in_tenant(tenant: TenantId) -> str:
+    """What errors say of where they looked; nothing of the tenant that need not be named."""
+    return "" if tenant == DEFAULT_TENANT else f" in the tenant {tenant}"

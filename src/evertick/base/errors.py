@@ -198,6 +198,7 @@ class NotFound(EvertickError):
     """What the call names does not exist, or does not exist any more."""
 
     code = "not_found"
+    wanted = ""  # the id or key that was looked for, where it is known
 
 
 class FunctionNotFound(NotFound):
@@ -367,9 +368,7 @@ class FunctionFailed(EvertickError):
 
 
 class WorkflowFailed(EvertickError):
-    """A run whose result was asked for has failed. `type` and `message` are those of its error; "Canceled" if it
-    was.
-    """
+    """A run whose result was asked for has failed. `type` and `message` are its error's; "Canceled" if it was."""
 
     code = "workflow_failed"
 

@@ -16,7 +16,8 @@ from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
 from evertick.app.workflows.restarting import ends_after, rows_kept
-from evertick.base.errors import AlreadyExists, InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen
+from evertick.base.cures import no_run
+from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Returned
@@ -269,7 +270,7 @@ class WorkflowOperations:
             found = next((each.id for each in transaction.list_jobs(of_key, limit=1, newest_first=True)), None)
         job = None if found is None else transaction.get_job(found, tenant=self.tenant)
         if job is None:
-            raise JobNotFound(f"no run {run_id!r}; list them with `evertick workflow list`")
+            raise no_run(run_id, self.tenant)
         if job.kind is not FunctionKind.WORKFLOW:
             raise Misuse(f"{job.id} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
         return job

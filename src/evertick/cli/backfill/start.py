@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from evertick.base.cures import tenant_option
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import from_datetime
 from evertick.cli.backfill import many
 from evertick.cli.backfill.flags import BackfillFlags
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
@@ -87,7 +88,7 @@ def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out
         found = _until_done(session, found)
     except KeyboardInterrupt:
         seen = session.schedules.backfill_status(found.schedule, found.id)
-        again = f"evertick backfill watch {shell_word(found.schedule)} {found.id}"
+        again = f"evertick backfill watch {shell_word(found.schedule)} {found.id}{tenant_option(chosen_tenant())}"
         click.echo(printable(f"{backfill_line(seen)}; it goes on; look again with: {again}"), err=True)
         return Exit.INTERRUPTED
     written(found, chosen, out)

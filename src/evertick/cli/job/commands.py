@@ -13,13 +13,14 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import JobState, Stop
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.elsewhere import looking_elsewhere, say_nothing_found
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
@@ -106,7 +107,7 @@ def _write_list(session: AnyJobSession, asked: _Asked, chosen: list[str], out: O
         session.require_known(asked.where)
     _write_rows(found, now, chosen, out)
     if not jobs and more is None and out.tells_of_nothing:
-        click.echo("no jobs", err=True)
+        say_nothing_found("jobs", session.store)
     if more is None or out.is_none:
         return
     if len(jobs) < asked.limit:
@@ -137,14 +138,15 @@ def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> in
 def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
     """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
     from evertick.api.jobs import JobView
-    from evertick.engine.jobs.repair import no_job
+    from evertick.base.cures import no_job
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_jobs(db) as session:
         now, found = session.now, session.get_many(ids)
     _write_rows(found, now, chosen, out)
     there = {job.id for job in found.jobs}
-    codes = [fail(str(no_job(each)), Exit.NOT_FOUND) for each in dict.fromkeys(ids) if each not in there]
+    missing = [no_job(each, chosen_tenant()) for each in dict.fromkeys(ids) if each not in there]
+    codes = [fail(str(error), Exit.NOT_FOUND) for error in missing]
     return Exit.PARTLY if codes and there else max(codes, default=Exit.OK)
 
 
@@ -187,7 +189,8 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
     with open_jobs(db) as session:
         for job_id in job_ids:
             try:
-                still_runs = session.cancel(job_id_of(job_id), stop)
+                with looking_elsewhere(session.store):
+                    still_runs = session.cancel(job_id_of(job_id), stop)
             except (JobNotFound, InvalidArguments) as error:
                 codes.append(fail(str(error), Exit.NOT_FOUND if isinstance(error, JobNotFound) else Exit.USAGE))
             except JobFinished as error:

@@ -18,6 +18,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
 from evertick.cli.core.renames import names_of, rename_option
+from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
@@ -146,7 +147,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
             return f"{job_id} runs again as {again}", RetriedJob(job_id=job_id, retried_as=again)
 
         ids = choice.chosen(session, JobState(state), "retry", new.has_names_of)
-        return _each(ids, work, out, left_out=retried)
+        return _each(ids, looking_elsewhere(session.store)(work), out, left_out=retried)
 
 
 @click.command("run-now")
@@ -179,7 +180,7 @@ def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions
             moved = MovedJob.of(session.move(job_id, due_at))
             return f"{job_id} is due at {to_iso(from_datetime(moved.due_at))}", moved
 
-        return _each(choice.chosen(session, JobState.PENDING, verb), work, out)
+        return _each(choice.chosen(session, JobState.PENDING, verb), looking_elsewhere(session.store)(work), out)
 
 
 def _each(

@@ -8,6 +8,7 @@ from evertick.base.errors import InvalidArguments
 from evertick.base.ids import JobId
 from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import named_tenant, open_database
+from evertick.cli.elsewhere import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.cli.job.local_session import JobSession
@@ -24,7 +25,7 @@ def open_jobs(db: str | None) -> Iterator[AnyJobSession]:
     if server is None:
         from evertick.cli.job.local_session import JobSession
 
-        with open_database(db) as store:
+        with open_database(db) as store, looking_elsewhere(store):
             yield JobSession(store)
     else:
         from evertick.cli.job.remote_session import RemoteJobSession

@@ -10,6 +10,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
 from evertick.cli.core.progress import counting
+from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -60,11 +61,13 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
             where["kind"] = kind
         found = pages(session, where, chosen.sort, chosen.limit + 1)
         moment = out.moments(session.now)
-    more, found = len(found) > chosen.limit, found[: chosen.limit]
-    out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], fields)
-    if not found and out.tells_of_nothing:
-        hint = "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""
-        click.echo(f"no {kind or 'schedule'}s{' match' if chosen.query else ''}{hint}", err=True)
+        more, found = len(found) > chosen.limit, found[: chosen.limit]
+        out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], fields)
+        if not found and out.tells_of_nothing:
+            hint = (
+                "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""
+            )
+            say_nothing_found(f"{kind or 'schedule'}s{' match' if chosen.query else ''}", session.store, hint)
     if more and not out.is_none:
         click.echo(f"these are the first {chosen.limit}; there are more: --limit, or choose with --query", err=True)
 

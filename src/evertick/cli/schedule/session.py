@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import named_tenant
+from evertick.cli.elsewhere import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.app.scheduling.job_builder import Functions
@@ -44,5 +45,5 @@ def open_session(db: str | None, app_file: str | None = None) -> Iterator[Sessio
         return
     from evertick.cli.schedule.local_session import open_local
 
-    with open_local(db, functions, settings) as session:
+    with open_local(db, functions, settings) as session, looking_elsewhere(session.store):
         yield session

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from evertick.base.cures import tenant_option
 from evertick.base.errors import NotFound
 from evertick.base.escaping import printable
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
@@ -105,7 +106,7 @@ def _error_of(session: Session, found: "OccurrenceView") -> str:
     job = None if found.job_id is None else session.job(found.job_id)
     if job is None or job.error is None:
         return ""
-    return f": {error_line_of(job.error)} (evertick job get {job.id})"
+    return f": {error_line_of(job.error)} (evertick job get {job.id}{tenant_option(chosen_tenant())})"
 
 
 def said(found: "OccurrenceView") -> str:

@@ -11,6 +11,7 @@ from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.output import OutputOptions
+from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.root import fail
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.cli.workflow.runs import write_run
@@ -98,7 +99,9 @@ def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[
     codes = []
     for run_id in run_ids:
         try:
-            if not change(run_id):
+            with looking_elsewhere(session.store):
+                is_changed = change(run_id)
+            if not is_changed:
                 run = session.runs.get(run_id)
                 is_open = not run.has_ended
                 raise RunEnded(f"run {run.id} {f'is {run.state}' if is_open else f'has ended already ({run.state})'}")

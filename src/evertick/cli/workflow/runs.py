@@ -18,6 +18,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
@@ -116,7 +117,7 @@ def _write_runs(session: AnyRunSession, runs: "Sequence[RunView]", chosen: list[
     moment = out.moments(session.now)
     out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
     if not runs and out.tells_of_nothing:
-        click.echo("no runs", err=True)
+        say_nothing_found("runs", session.store)
 
 
 @click.command()

@@ -9,6 +9,7 @@ import click
 from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import Command, data_options, named_tenant, open_database
 from evertick.cli.core.output import row_options
+from evertick.cli.elsewhere import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.cli.workflow.local_session import RunSession
@@ -34,7 +35,7 @@ def open_runs(db: str | None) -> Iterator[AnyRunSession]:
     if server is None:
         from evertick.cli.workflow.local_session import session_on
 
-        with open_database(db) as store:
+        with open_database(db) as store, looking_elsewhere(store):
             yield session_on(store)
     else:
         from evertick.cli.workflow.remote_session import RemoteRunSession

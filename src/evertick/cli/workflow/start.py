@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.app.functions.options import OnConflict
+from evertick.base.cures import tenant_option
 from evertick.base.escaping import printable
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
@@ -135,10 +136,15 @@ def _wait(session: AnyRunSession, run_id: str, limit_s: float, out: OutputOption
     run = session.runs.get(run_id)
     if not run.has_ended:
         _say_if_alone(session)
-    with ChangeWaiter(session.store) as news:
-        while not run.has_ended and (left := deadline - time.monotonic()) > 0:
-            news.wait(min(LOOK_EVERY_S, left))
-            run = session.runs.get(run.id)
+    try:
+        with ChangeWaiter(session.store) as news:
+            while not run.has_ended and (left := deadline - time.monotonic()) > 0:
+                news.wait(min(LOOK_EVERY_S, left))
+                run = session.runs.get(run.id)
+    except KeyboardInterrupt:
+        again = f"evertick workflow wait {run.id}{tenant_option(chosen_tenant())}"
+        click.echo(f"run {run.id} goes on; look again with: {again}", err=True)
+        return Exit.INTERRUPTED
     write_run(session, run, out)
     if not run.has_ended:
         click.echo("the time is over; the run has not ended yet", err=True)

@@ -6,7 +6,8 @@ Plain functions over a transaction. A retry is a new job: the old one keeps its 
 from collections.abc import Sequence
 from typing import Protocol
 
-from evertick.base.errors import AlreadyExists, JobNotFound, JobNotPending, JobNotRetryable, WorkflowInactive
+from evertick.base.cures import no_job, tenant_option
+from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.calls import Call
@@ -27,13 +28,8 @@ def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
     """A job. Raises JobNotFound."""
     job = transaction.get_job(job_id, tenant=tenant)
     if job is None:
-        raise no_job(job_id)
+        raise no_job(job_id, tenant)
     return job
-
-
-def no_job(job_id: JobId) -> JobNotFound:
-    """The error of an id that no job has."""
-    return JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
 
 
 def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tenant: TenantId, now: Instant) -> Job:
@@ -42,7 +38,7 @@ def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tena
         job = job_found(transaction, job_id, tenant)
         state = job.state
         if state is JobState.PENDING and job.kind is FunctionKind.WORKFLOW:
-            raise JobNotPending(_goes_on(job_id))
+            raise JobNotPending(_goes_on(job_id, tenant))
         raise JobNotPending(f"job {job_id} is {state.value}; only the time of a pending job can be changed")
     return job_found(transaction, job_id, tenant)
 
@@ -62,7 +58,7 @@ def retry(
     JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key meanwhile,
     WorkflowInactive for a run whose workflow is not active.
     """
-    before = retried_as(transaction, job)
+    before, option = retried_as(transaction, job), tenant_option(job.tenant)
     if before is not None:
         raise JobNotRetryable(f"job {job.id} was retried already, as {before}; if that failed too, retry that one")
     is_replaced = job.state is JobState.PENDING and args is not None
@@ -74,7 +70,7 @@ def retry(
     if is_replaced and job.kind is FunctionKind.WORKFLOW and job.attempt:
         raise JobNotRetryable(
             f"run {job.id} has begun, and its steps would be made again; let the code take the arguments that it has "
-            f"(a default for a new parameter), or begin anew with `evertick workflow restart {job.id}`"
+            f"(a default for a new parameter), or begin anew with `evertick workflow restart {job.id}{option}`"
         )
     if is_replaced and transaction.cancel_job(job.id, tenant=job.tenant, now=now) is None:
         raise JobNotRetryable(f"job {job.id} has begun meanwhile; look again")
@@ -130,25 +126,30 @@ def _key(job: Job) -> str:
     return f"evertick retry {job.id}"
 
 
-def _goes_on(run_id: JobId) -> str:
+def _goes_on(run_id: JobId, tenant: TenantId) -> str:
+    option = tenant_option(tenant)
     return (
         f"run {run_id} has begun, and goes on when what its code waits for has come; send it an event "
-        f"(`evertick workflow signal {run_id} EVENT`), or restart it (`evertick workflow restart {run_id}`)"
+        f"(`evertick workflow signal {run_id} EVENT{option}`), or restart it "
+        f"(`evertick workflow restart {run_id}{option}`)"
     )
 
 
 def _why_not(job: Job) -> str:
+    option = tenant_option(job.tenant)
     match job.state:
         case JobState.PENDING if job.kind is FunctionKind.WORKFLOW and job.attempt:
-            return _goes_on(job.id)
+            return _goes_on(job.id, job.tenant)
         case JobState.PENDING:
             return (
-                f"job {job.id} is pending, due at {to_iso(job.due_at)}; `evertick job run-now {job.id}` lets it run at "
-                "once, and --args gives it other arguments"
+                f"job {job.id} is pending, due at {to_iso(job.due_at)}; `evertick job run-now {job.id}{option}` lets "
+                "it run at once, and --args gives it other arguments"
             )
         case JobState.IN_PROGRESS:
             return f"job {job.id} is running; stop it first, or wait for its end"
         case _ if job.kind is FunctionKind.WORKFLOW:
-            return f"run {job.id} has succeeded; `evertick workflow restart {job.id}` runs it again, as a new run"
+            return (
+                f"run {job.id} has succeeded; `evertick workflow restart {job.id}{option}` runs it again, as a new run"
+            )
         case _:
             return f"job {job.id} has succeeded; call {job.name} again with `evertick run`"
