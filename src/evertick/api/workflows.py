@@ -30,7 +30,8 @@ class RunView(Schema):
     """A run of a workflow. `state` is pending (not begun), running (begun, whether it works or waits), paused, success,
     failed or canceled.
 
-    `key` is the id that it was started under, `progress` what its code last reported,
+    `key` is the id that it was started under, `args` what it was started with, also when it has continued as new with
+    others (`RunHistory` has those), `progress` what its code last reported,
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
     `generation` counts how often it has continued as new. `unreadable` says of each column that this
@@ -240,7 +241,7 @@ class RunOccurrence(Schema):
 
 
 class RunHistory(Schema):
-    """What a run has done so far: its arguments, and the events of its present generation, the first one first.
+    """What a run has done so far: the arguments and the events of its present generation, the first one first.
 
     `schedule` is the occurrence that it is, None unless a schedule started it.
     """

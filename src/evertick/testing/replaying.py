@@ -20,9 +20,12 @@ def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any]
     and infinities, which JSON does not have, are null there). It needs no world.
 
     Raises ReplayMismatch where the code makes other calls, AssertionError with the error of a run that failed, Misuse
-    for what is no history.
+    for what is no history, and for that of another workflow.
     """
-    end = replayed_end(workflow, _history_of(history))
+    read = _history_of(history)
+    if read.workflow not in (workflow.name, *workflow.aliases):
+        raise Misuse(f"this is the history of a run of {read.workflow}, not of {workflow.name}")
+    end = replayed_end(workflow, read)
     if isinstance(end, Raised):
         raise AssertionError(f"the run ends with {end.type}: {end.message}")
     return json.loads(end.result) if isinstance(end, Returned) else None
@@ -34,5 +37,17 @@ def _history_of(given: RunHistory | Mapping[str, Any] | str) -> RunHistory:
     try:
         return RunHistory.model_validate_json(given) if isinstance(given, str) else RunHistory.model_validate(given)
     except ValueError as error:
-        message = f"this is no history of a run, as `evertick workflow history ID -o json` prints it: {error}"
-        raise Misuse(message) from error
+        raise Misuse(
+            f"this is no history of a run, as `evertick workflow history ID -o json` prints it: {_problem(error)}"
+        ) from error
+
+
+def _problem(error: ValueError) -> str:
+    """The first thing that is wrong with what should be a history."""
+    from pydantic_core import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -402,9 +403,34 @@ def test_a_saved_history_is_replayed_as_an_object_and_as_text() -> None:
 
     saved = json.dumps(history.to_json())
     assert replay(pay, saved) == replay(pay, json.loads(saved)) == replay(pay, history) == result
+    assert replay(pay, history.model_dump_json()) == result
     for nonsense in ("{", "[]", {"id": 1}):
-        with pytest.raises(Misuse, match="this is no history of a run"):
+        with pytest.raises(Misuse, match="this is no history of a run") as refused:
             replay(pay, nonsense)
+        assert "http" not in str(refused.value)
+    with pytest.raises(Misuse, match=f"this is the history of a run of {pay.name}, not of {remind.name}"):
+        replay(remind, saved)
+
+
+def test_code_that_is_not_deterministic_is_found_by_a_world() -> None:
+    chance = App("chance")
+
+    @chance.mutation
+    def note(ctx: MutationCtx, number: float) -> None: ...
+
+    @chance.workflow
+    async def draw_number(step: Step) -> None:
+        await step.run(note, random.random())
+        await step.sleep(1)
+
+    with World(chance) as world:
+        run_id = chance.workflows.start(draw_number)
+        world.advance(10)
+        run = chance.workflows.get(run_id)
+        assert run.state == "running"
+        assert run.error is not None
+        assert run.error["type"] == "ReplayMismatch"
+        assert "take time, chance and ids from step.now(), step.random() and step.uuid()" in run.error["message"]
 
 
 def test_a_run_that_has_begun_is_not_replaced_by_one_with_other_arguments() -> None:

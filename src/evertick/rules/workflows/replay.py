@@ -161,6 +161,8 @@ def _mismatch(run: Run, row: Row, code: str, *, instead: Call | None = None) -> 
         code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
     message = (
         f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}{_renamed(row, instead)}; "
-        "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step"
+        "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step; "
+        "if the code was not changed, it is not deterministic: take time, chance and ids from step.now(), "
+        "step.random() and step.uuid()"
     )
     raise ReplayMismatch(message, row.position) from run.error
