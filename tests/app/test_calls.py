@@ -2,9 +2,11 @@
 
 import asyncio
 import random
+import re
 import threading
 from typing import Any
 
+import psycopg
 import pytest
 
 from evertick import ActionCtx, App, JobId, MutationCtx, QueryCtx, Settings, SyncActionCtx
@@ -18,6 +20,7 @@ from evertick.base.errors import (
     WriteConflict,
 )
 from evertick.engine.runtime.executors import retry_conflicts
+from evertick.store.postgres import connections
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -283,6 +286,39 @@ def test_a_conflict_reaches_a_caller_only_after_some_seconds() -> None:
     left = 16
     with pytest.raises(WriteConflict):
         retry_conflicts(attempt, random.Random(1), sleep=waits.append)
+
+
+@pytest.mark.parametrize(("has_waited", "attempts"), [(True, 2), (False, 16)])
+def test_a_caller_is_told_of_a_lock_after_two_waits(has_waited: bool, attempts: int) -> None:
+    now, made = 0.0, 0
+
+    def attempt() -> None:
+        nonlocal now, made
+        now, made = now + 10, made + 1
+        conflict = WriteConflict("another one holds the lock")
+        conflict.has_waited = has_waited
+        raise conflict
+
+    with pytest.raises(WriteConflict):
+        retry_conflicts(attempt, random.Random(1), sleep=lambda _: None, monotonic=lambda: now)
+    assert made == attempts
+
+
+@pytest.mark.parametrize("nowait", [False, True])
+def test_a_lock_of_another_session_is_told_with_what_to_do(migrated_postgres_url: str, nowait: bool) -> None:
+    statement = f"lock table public.busy in share mode{' nowait' if nowait else ''}"
+    with psycopg.connect(migrated_postgres_url) as other, psycopg.connect(migrated_postgres_url) as ours:
+        other.execute("create table if not exists public.busy (n integer)")
+        other.commit()
+        other.execute("lock table public.busy in access exclusive mode")
+        ours.execute("set lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable) as refused:
+            ours.execute(statement.encode())
+    told = connections.ours(connections.in_statement(refused.value, statement))
+    assert isinstance(told, WriteConflict)
+    assert told.has_waited is not nowait
+    assert re.search(r"which holds a lock \(.*\); .*end the session that pg_blocking_pids", str(told))
+    assert "LINE" not in str(told)
 
 
 # -- idempotency

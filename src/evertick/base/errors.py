@@ -235,6 +235,7 @@ class WriteConflict(Conflict):
     """The transaction could not be serialized with another one; running it again is safe."""
 
     code = "write_conflict"
+    has_waited = False  # for a lock, as long as transactions wait for one
 
 
 class IdempotencyConflict(Conflict):

@@ -225,30 +225,53 @@ CONFLICTS: Final = RetryPolicy(attempts_max=16, first_ms=10, factor=2.0, cap_ms=
 conflicts in pages of indexes, too, so in a small database every second attempt can fail while many write."""
 
 
-def retry_conflicts(attempt: Callable[[], T], entropy: Entropy, *, sleep: Callable[[float], None] = time.sleep) -> T:
+LOCKED_FOR_S: Final = 15
+"""After so long, a caller whose attempt has waited for a lock in vain gets the WriteConflict: PostgreSQL lets each wait
+for ten seconds, and a lock that is held for so long is often held for minutes."""
+
+
+def retry_conflicts(
+    attempt: Callable[[], T], entropy: Entropy, *, sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> T:  # fmt: skip
     """The result of `attempt`, called again while it raises WriteConflict.
 
-    Raises WriteConflict after the last of the attempts that `CONFLICTS` allows, and whatever else `attempt` raises.
+    Raises WriteConflict after the last of the attempts that `CONFLICTS` and `LOCKED_FOR_S` allow, and whatever else
+    `attempt` raises.
     """
-    failures = 0
+    conflicts = _Conflicts(entropy, monotonic)
     while True:
         try:
             return attempt()
-        except WriteConflict:
-            failures += 1
-            if failures >= CONFLICTS.attempts_max:
-                raise
-        sleep(retry_delay_ms(failures, CONFLICTS, entropy) / 1000)
+        except WriteConflict as conflict:
+            pause_s = conflicts.pause_after(conflict)
+        sleep(pause_s)
 
 
 async def retry_conflicts_async(attempt: Callable[[], Awaitable[T]], entropy: Entropy) -> T:
     """Like `retry_conflicts`, without blocking the event loop."""
-    failures = 0
+    conflicts = _Conflicts(entropy, time.monotonic)
     while True:
         try:
             return await attempt()
-        except WriteConflict:
-            failures += 1
-            if failures >= CONFLICTS.attempts_max:
-                raise
-        await asyncio.sleep(retry_delay_ms(failures, CONFLICTS, entropy) / 1000)
+        except WriteConflict as conflict:
+            pause_s = conflicts.pause_after(conflict)
+        await asyncio.sleep(pause_s)
+
+
+class _Conflicts:
+    """The conflicts that the attempts at one transaction have met."""
+
+    def __init__(self, entropy: Entropy, monotonic: Callable[[], float]) -> None:
+        self._entropy = entropy
+        self._monotonic = monotonic
+        self._begun = monotonic()
+        self._failures = 0
+
+    def pause_after(self, conflict: WriteConflict) -> float:
+        """Seconds to wait before the next attempt. Raises the conflict if it was the last one."""
+        self._failures += 1
+        is_locked = conflict.has_waited and self._monotonic() - self._begun >= LOCKED_FOR_S
+        if is_locked or self._failures >= CONFLICTS.attempts_max:
+            raise conflict
+        return retry_delay_ms(self._failures, CONFLICTS, self._entropy) / 1000

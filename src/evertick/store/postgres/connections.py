@@ -312,11 +312,12 @@ def ours(error: psycopg.Error) -> EvertickError:
         is_full = isinstance(error, pg_errors.DiskFull)
         words = f"PostgreSQL's disk {'is full' if is_full else 'failed'}: {text}; nothing was written, check it"
         return unwritable(StorageFailed(words), f"PostgreSQL's disk {'is full' if is_full else 'fails'}")
+    if isinstance(error, pg_errors.LockNotAvailable):
+        return _locked(error)
     if isinstance(
         error,
         pg_errors.SerializationFailure
         | pg_errors.DeadlockDetected
-        | pg_errors.LockNotAvailable
         | pg_errors.UniqueViolation
         | pg_errors.InFailedSqlTransaction,
     ):
@@ -324,6 +325,15 @@ def ours(error: psycopg.Error) -> EvertickError:
     if error.sqlstate is not None and not error.sqlstate.startswith(OF_THE_DATABASE):
         return TransactionRefused(f"PostgreSQL refused a statement: {text}")
     return DatabaseUnavailable(f"PostgreSQL refused or went away: {text}")
+
+
+def _locked(error: psycopg.Error) -> WriteConflict:
+    conflict = WriteConflict(
+        f"the transaction met another one{_where(error)}, which holds a lock ({error.diag.message_primary}); nothing "
+        "was written: try again, or end the session that pg_blocking_pids() and pg_stat_activity show"
+    )
+    conflict.has_waited = error.diag.source_function == "ProcessInterrupts"  # else with NOWAIT; both have one code
+    return conflict
 
 
 def is_read_only(error: psycopg.Error) -> bool:
