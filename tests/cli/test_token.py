@@ -33,6 +33,11 @@ def test_a_token_is_made_listed_replaced_and_revoked(shop: App, command: Command
     assert command("token", "list", "-o", "json").json == listed  # every token, whosever it is
 
 
+def test_an_empty_list_says_so(shop: App, command: Command) -> None:
+    assert command("token", "list", "-o", "table").err == "no tokens\n"
+    assert command("token", "list", "-o", "table", "--tenant", "acme").err == "no tokens of the tenant acme\n"
+
+
 def test_people_read_the_secret_first(shop: App, command: Command) -> None:
     done = command("token", "create", "me", "--expires", "never", "-o", "table")
     assert done.out.split()[0] == "secret"

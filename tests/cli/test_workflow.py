@@ -249,8 +249,9 @@ def test_a_history_is_drawn_and_written_as_data_that_replays(shop: Path, command
 
 
 def test_what_cannot_be_meant_is_refused_with_what_is_right(shop: Path, command: Command) -> None:
-    no_workflow = command("workflow", "start", "app.reserve", "user=u")
-    assert (no_workflow.code, "app.reserve is no workflow" in no_workflow.err) == (2, True)
+    no_workflow = command("workflow", "start", "app.reserve", "name=u")
+    cure = "app.reserve is no workflow but a mutation; run it: evertick run app.reserve name=u\n"
+    assert (no_workflow.code, no_workflow.err) == (2, f"error: {cure}")
     arguments = command("workflow", "start", "app.onboard", "name=u")
     assert (arguments.code, "user: field required" in arguments.err) == (2, True)
     assert "--timeout limits --wait" in command("workflow", "start", "app.onboard", "user=u", "--timeout", "1s").err

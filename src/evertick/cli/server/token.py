@@ -70,6 +70,8 @@ def list_tokens(db: str | None, out: OutputOptions) -> None:
                 break
         moment = out.moments(fleet.now)
     out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no tokens" if (tenant := named_tenant()) is None else f"no tokens of the tenant {tenant}", err=True)
 
 
 @token.command("revoke")

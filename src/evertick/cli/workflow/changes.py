@@ -74,7 +74,9 @@ resume = _of_each_run("resume", "resumed {}", "Let paused runs go on. One that i
 
 
 @click.command()
-@click.option("--step", metavar="STEP", help="Its number or name in the history; steps before it stay.")
+@click.option(
+    "--step", metavar="STEP", help="Its number in the history, or its name: of several the last. Steps before it stay."
+)
 @run_options
 def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -> None:
     """Run a workflow again as a new run, from one of its steps or from the beginning; prints the new id.

@@ -14,7 +14,9 @@ import click
 
 from evertick.app.functions.options import OnConflict
 from evertick.base.cures import tenant_option
-from evertick.base.escaping import printable
+from evertick.base.errors import Misuse
+from evertick.base.escaping import printable, shell_word
+from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.connections import chosen_server
@@ -118,6 +120,9 @@ def _opened(workflow: str, given: dict[str, Any], how: StartFlags) -> Iterator[t
 
 def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) -> str:
     function = app.functions.resolve(workflow)
+    if function.kind is not FunctionKind.WORKFLOW:
+        line = " ".join(map(shell_word, (function.name, *how.words)))
+        raise Misuse(f"{function.name} is no workflow but a {function.kind.value}; run it: evertick run {line}")
     args, kwargs = function.decode_args(encoded(function, given, how.words))
     options: dict[str, Any] = {"attributes": attributes_of(how.attributes)}
     workflows = app.tenant(chosen_tenant()).workflows.using(key=how.key, on_conflict=how.on_conflict, **options)
