@@ -190,7 +190,10 @@ def chosen_with(form: Tag, name: str) -> dict[str, list[str]]:
     """The choice that a field belongs to, such as a moment to \"at\"."""
     part = name.rpartition(".")[2]
     found = [each for each in form.select("input[type=radio]") if each["value"] == part]
-    return {str(each["name"]): [part] for each in found}
+    belongs = form.select_one(f"[data-chooses]:has([name='{name}'])")
+    if belongs is not None:
+        found += form.select(f"input[type=radio][id='{belongs['data-chooses']}']")
+    return {str(each["name"]): [str(each["value"])] for each in found}
 
 
 def texts_in(form: Tag) -> list[str]:

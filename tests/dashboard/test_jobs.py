@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
 
 import pytest
 from bs4 import BeautifulSoup
@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from evertick import ActionCtx, MutationCtx, Retry, Settings, Step
 from evertick.base.ids import JobId
+from evertick.dashboard.forms.signature import signature_of
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.conftest import OpenApp
@@ -20,6 +21,7 @@ from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.dashboard.fields import fields_sent
 from tests.server.conftest import add_activity
 
 LATER = timedelta(days=1)
@@ -220,6 +222,50 @@ def test_a_job_is_run_again_with_other_arguments(site: Site) -> None:
     assert again in button["title"]  # type: ignore[index]
     done = site.page(f"functions/shop.tally/run?job={again}")
     assert done.find(id="f-a.n")["value"] == "5"  # type: ignore[index]
+
+
+def test_other_arguments_that_were_typed_are_not_ignored(site: Site) -> None:
+    failed = ended(site, "shop.tally", n=-1)
+    for typed in (
+        {"a.n": "5"},
+        {"a.n": "many"},
+        {"args_as": "json", "args": '{"n": 5}'},
+        {"args_as": "json", "args": "{"},
+    ):
+        back = site.refused(f"jobs/{failed}/retry", which="same", **typed)
+        assert "same arguments as before are chosen" in text_of(back.select_one("#f-which-e"))  # type: ignore[arg-type]
+        assert len(site.app.jobs.list().jobs) == 1
+    form = site.page(f"jobs/{failed}/retry").select_one("#dialog-form")
+    as_json = {"args_as": "json", "args": '{ "n" : -1 }'}
+    for same in (fields_sent(form), as_json):  # type: ignore[arg-type]
+        site.send(f"jobs/{ended(site, 'shop.tally', n=-1)}/retry", **same | {"which": "same"})
+
+
+def test_arguments_that_a_field_cannot_show_are_run_again_all_the_same(site: Site) -> None:
+    """Its function has other choices by now, and takes a date: fields would be empty, as if something were typed."""
+
+    @site.app.mutation(name="shop.pack", pool="default")
+    def pack(ctx: MutationCtx, colour: Literal["red", "blue"], day: date, gift: bool) -> None: ...
+
+    signature = signature_of(pack)
+    for args in (
+        {"colour": "green", "day": "2026-01-01", "gift": True},
+        {"colour": "red", "day": "today", "gift": True},
+    ):
+        assert signature.is_json(signature.form(args))
+    assert not signature.is_json(signature.form({"colour": "red", "day": "2026-01-01", "gift": True}))
+
+
+def test_typing_arguments_chooses_them(site: Site, window: Window) -> None:
+    failed = ended(site, "shop.tally", n=-1)
+    page = window.go(f"jobs/{failed}")
+    page.get_by_role("link", name="Run again…").click()
+    expect(page.get_by_role("radio", name="With the same arguments")).to_be_checked()
+    page.get_by_label("n", exact=True).fill("5")
+    expect(page.get_by_role("radio", name="With the arguments below")).to_be_checked()
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("Runs again, as this new job.")).to_be_visible()
+    assert [each.args for each in site.app.jobs.list(function="shop.tally", state="pending").jobs] == [{"n": 5}]
 
 
 def test_a_reader_sees_buttons_that_say_why_not(site: Site) -> None:

@@ -81,6 +81,31 @@ def test_bad_input_comes_back_beside_its_field(site: Site) -> None:
     assert not site.app.jobs.list().jobs
 
 
+def test_a_time_that_was_typed_is_not_ignored(site: Site) -> None:
+    for field, typed in (("after", "2h"), ("at", "2099-01-01 09:00")):
+        back = site.refused("functions/shop.order/run", when="now", **{field: typed, "a.item": "x"})
+        [wrong] = back.select("[aria-invalid]")
+        assert (wrong["name"], wrong["value"]) == (field, typed)
+        assert "but Now is chosen" in text_of(back.select_one(f"#f-{field}-e"))  # type: ignore[arg-type]
+    back = site.refused("functions/shop.order/run", when="at", at="2027-01-01", after="2h", **{"a.item": "x"})
+    assert [each["name"] for each in back.select("[aria-invalid]")] == ["after"]
+    assert site.app.call("shop.count") == 0 and not site.app.jobs.list().jobs
+
+
+def test_typing_a_time_chooses_it(site: Site, window: Window) -> None:
+    page = window.go("functions/shop.order/run")
+    page.get_by_label("item").fill("bread")
+    page.get_by_label("How long from now").fill("2h")
+    expect(page.get_by_role("radio", name="After")).to_be_checked()
+    page.get_by_role("radio", name="Now").check()
+    page.get_by_label("How long from now").fill("")
+    expect(page.get_by_role("radio", name="Now")).to_be_checked()
+    page.get_by_label("How long from now").fill("2h")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Scheduled as")).to_be_visible()
+    assert site.app.call("shop.count") == 0 and len(site.app.jobs.list().jobs) == 1
+
+
 def test_a_workflow_is_not_called(site: Site) -> None:
     site.send("functions/shop.fulfil/run", status=422, **{"a.order_id": "x"})
 

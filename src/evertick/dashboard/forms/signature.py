@@ -15,6 +15,8 @@ in place of a default) is said in the other mode, in which all arguments are one
 """
 
 import contextlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -39,6 +41,8 @@ JSON_FIELD: Final = "args"
 MODE_FIELD: Final = "args_as"
 SWITCH_FIELD: Final = "args_switch"
 _ABSENT: Final = object()
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+"""What a browser takes as the value of a field for dates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,14 @@ class Signature:
         except InvalidArguments as error:
             self._complain(form, error)
         return None if len(form.errors) > errors else given
+
+    def is_other(self, form: Form, args: Mapping[str, Any] | None) -> bool:
+        """Whether a form that was shown with some arguments says other ones now; one without fields says nothing."""
+        if not any(name in _OWN or name.startswith("a.") for name, _ in form.pairs):
+            return False
+        typed, shown = Form(list(form.pairs)), self.form(args)
+        told = [_json_object(each) if self.is_json(each) else self._typed(each, None) for each in (typed, shown)]
+        return bool(typed.errors) or len({json.dumps(each, sort_keys=True) for each in told}) > 1
 
     def _typed(self, form: Form, times: Times | None) -> dict[str, Any]:
         return _gathered(form, self.fields, times)[0]
@@ -169,8 +181,12 @@ def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:
     return word if isinstance(value, float) and repr(value) != word else value
 
 
-def _is_typable(value: Any) -> bool:
-    """Whether a field can say a value: not nothing, and no text that a browser would change on its way."""
+def _is_typable(field: Field, value: Any) -> bool:
+    """Whether a field can say a value: not nothing, none that it does not offer, and no text that a browser changes."""
+    if field.kind in ("choice", "bool"):
+        return field.text_of(value) in (field.choices or ("true", "false"))
+    if field.kind == "date":
+        return isinstance(value, str) and bool(_DATE.fullmatch(value))
     if isinstance(value, str):
         return bool(value.strip()) and (value.isprintable() or all(map(str.isprintable, value.split("\n"))))
     return value is not None
@@ -212,7 +228,7 @@ def _told(fields: Sequence[Field], args: Mapping[str, Any]) -> tuple[list[tuple[
     for field in fields:
         value = args.get(field.name, _ABSENT)
         if field.kind != "group":
-            if value is not _ABSENT and _is_typable(value):
+            if value is not _ABSENT and _is_typable(field, value):
                 pairs.append((field.id, field.text_of(value)))
                 told[field.name] = value
         elif value is None and field.nullable:

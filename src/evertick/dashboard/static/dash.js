@@ -114,6 +114,13 @@ function armOne(input) {
   go.ariaDisabled = String(!isArmed);
   go.title = isArmed ? "" : `Type “${input.dataset.arm}” first`;
 }
+// What one types into a field that belongs to one choice of several makes that choice; the server refuses what contradicts.
+function chooseWhere(input) {
+  const place = input.closest("[data-chooses]"), choice = place && document.getElementById(place.dataset.chooses);
+  if (!choice || choice.checked || (place === input && !input.value)) return;
+  choice.checked = true;
+  say(`Chosen: ${choice.closest("label").textContent.trim()}`);
+}
 function countRows() {
   const bar = $(".bulk");
   if (!bar) return;
@@ -124,6 +131,7 @@ function countRows() {
 document.addEventListener("input", event => {
   const input = event.target;
   if (input.dataset.arm) armOne(input);
+  chooseWhere(input);
   if ("all" in input.dataset) for (const row of $$("input[name=row]")) row.checked = input.checked;
   if (input.name === "row" || "all" in input.dataset) countRows();
 });

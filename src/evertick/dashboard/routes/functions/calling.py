@@ -21,7 +21,7 @@ from evertick.server.routes import jobs as jobs_api
 
 routes = page_routes()
 
-WHEN: Final = ("now", "after", "at")
+WHEN: Final = {"now": "Now", "after": "After", "at": "At"}
 
 
 @dataclass(slots=True)
@@ -135,6 +135,11 @@ async def _run(page: Page, calling: Calling) -> Response:
 
 def _later(page: Page, form: Form, when: str) -> dict[str, Any] | None:
     """When a job is to run, as the API takes it; None for now."""
+    for other in ("after", "at"):
+        if form[other] and other != when and when in WHEN:
+            form.fail(
+                other, f"This is filled in, but {WHEN[when]} is chosen: choose {WHEN[other]}, or empty this field."
+            )
     if when not in ("after", "at"):
         return None
     given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page.times)

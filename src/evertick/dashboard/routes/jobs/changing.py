@@ -57,6 +57,9 @@ async def retry(page: Shown, job_id: Named) -> Response:
             args = signature.read(form, page.times)
             if args is None:
                 return _shown(page, change, signature, status=422)
+        elif signature.is_other(form, change.job.args):
+            form.fail("which", "The arguments below were changed, but the same arguments as before are chosen.")
+            return _shown(page, change, signature, status=422)
     again = None if args is None else api.Again(args=args)
     try:
         reply = await api.retry_job(page.request, page.known, job_id, again)
