@@ -60,6 +60,17 @@ SYNONYMS = [
     ),
     ("every weekday at 9am except holidays in the US", "at 09:00 on weekdays, except holidays in the United States"),
     ("every weekday at 9am except holidays in New York", "at 09:00 on weekdays, except holidays in New York"),
+    ("every weekday at 9am except holidays in Bayern", "at 09:00 on weekdays, except holidays in Bavaria"),
+    ("every weekday at 9am except holidays in Thüringen", "at 09:00 on weekdays, except holidays in Thuringia"),
+    (
+        "every weekday at 9am except holidays in DE-MV and weekends",
+        "at 09:00 on weekdays, except holidays in Mecklenburg-Western Pomerania, except on weekends",
+    ),
+    (
+        "every weekday at 9am except holidays in Northern Ireland, London time",
+        "at 09:00 on weekdays, except holidays in Northern Ireland, London time",
+    ),
+    ("every weekday at 9am except holidays in CA-QC", "at 09:00 on weekdays, except holidays in CA-QC"),
     ("every day at 9am, but except 2027-01-01", "at 09:00 every day, except 1 January 2027"),
     ("every weekday at 9am in New York", "at 09:00 on weekdays, New York time"),
     (
@@ -118,7 +129,14 @@ UNCLEAR = [
     ("at 25:00 every day", "no time of day '25:00'"),
     ("at 13pm every day", "no 13 pm"),
     ("every weekday at 9am except holidays", "whose holidays"),
-    ("every weekday at 9am except holidays in Atlantis", "'atlantis' is not understood"),
+    (
+        "every weekday at 9am except holidays in Atlantis",
+        "'atlantis' is no place whose holidays are known by",
+    ),
+    ("every weekday at 9am except holidays in Atlantis, Berlin time", "the codes of a country and of a part of it"),
+    ("every weekday at 9am except holidays in Bavaira and weekends", "did you mean 'bavaria'? write a country such as"),
+    ("every weekday at 9am except holidays in Scottland, London time", "did you mean 'scotland'?"),
+    ("every weekday at 9am except holidays in", "the sentence ends too early"),
     ("every day at 9am not in summer", "'not in summer' is not understood after 'every day at 9am'"),
     ("every day at 9am in Gotham", "'Gotham' is not understood after 'every day at 9am in'"),
     ("at 09:00 every day in June in July", "named twice"),

@@ -3,6 +3,7 @@
 import doctest
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
 from types import ModuleType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -186,6 +187,13 @@ def test_a_sentence_and_the_keywords_add_up() -> None:
         (lambda: words.calendar(hour="25"), "hour must lie between 0 and 23"),
         (lambda: words.calendar(hours=9), "no field 'hours'"),
         (lambda: words.rrule("FREQ=DAILY"), "DTSTART"),
+        *(
+            (
+                partial(words.rrule, lines, dtstart=datetime(2026, 1, 1)),
+                "write DTSTART among them, and leave out dtstart=",
+            )
+            for lines in ("DTSTART:20260101T000000Z RRULE:FREQ=DAILY", "RRULE:FREQ=DAILY\nEXDATE:20260101T000000")
+        ),
         (
             lambda: words.rrule("FREQ=DAILY", dtstart=datetime(2026, 1, 1, tzinfo=BERLIN), tz="America/New_York"),
             "the DTSTART is in the time zone Europe/Berlin, but tz= is America/New_York",

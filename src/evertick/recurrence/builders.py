@@ -27,7 +27,7 @@ from evertick.recurrence.parse.calendar import Written, parse_calendar
 from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.parse.duration import check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
-from evertick.recurrence.parse.rrule import parse_properties, parse_rrule
+from evertick.recurrence.parse.rrule import is_whole_set, parse_properties, parse_rrule
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
@@ -197,6 +197,8 @@ def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[
     if dtstart is None:
         parsed, zone = parse_properties(rule)
     else:
+        if is_whole_set(rule):
+            raise InvalidSpec("these lines have more than an RRULE: write DTSTART among them, and leave out dtstart=")
         first, zone = _beginning(dtstart, given)
         parsed = parse_rrule(first, rule)
     if zone is not None and given not in (None, zone):

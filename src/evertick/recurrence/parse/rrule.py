@@ -12,7 +12,7 @@ from typing import Final
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.moments import format_instant, parse_icalendar, parse_moment
 from evertick.recurrence.spec.sources import ByDay, Frequency, Moment, MomentKind, Recur, RRule, Skip
-from evertick.recurrence.spec.text import bounded, shown
+from evertick.recurrence.spec.text import TEXT_MAX, bounded, shown
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import moment_instant
 
@@ -42,6 +42,7 @@ _BYDAY: Final = re.compile(r"(?:([+-]?)([0-9]{1,2}))?(SU|MO|TU|WE|TH|FR|SA)")
 _PROPERTY: Final = re.compile(
     r"(DTSTART|RRULE|RDATE|EXDATE|EXRULE)((?:;[A-Z-]+=(?:\"[^\"]*\"|[^;:\"]*))*):(.*)", re.IGNORECASE
 )
+_BESIDE_A_RULE: Final = re.compile(r"(?:^|\s)(?:DTSTART|RDATE|EXDATE|EXRULE)[;:]", re.IGNORECASE)
 _TZID: Final = re.compile(r";TZID=(?:\"([^\"]*)\"|([^;]*))", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\r\n]+|[ \t]+(?=(?:DTSTART|RRULE|RDATE|EXDATE|EXRULE)[;:])", re.IGNORECASE)
 
@@ -103,6 +104,11 @@ def parse_rrule(
         exdates=exdates,
         exrules=tuple(parse_recur(exrule) for exrule in exrules),
     )
+
+
+def is_whole_set(text: object) -> bool:
+    """Whether a text is lines of a set, which have a DTSTART, RDATE, EXDATE or EXRULE, and not an RRULE alone."""
+    return isinstance(text, str) and _BESIDE_A_RULE.search(text[:TEXT_MAX]) is not None
 
 
 def parse_properties(text: str) -> tuple[RRule, str | None]:

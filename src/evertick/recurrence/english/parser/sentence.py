@@ -27,7 +27,7 @@ from evertick.recurrence.english.phrases.clock import read_times
 from evertick.recurrence.english.phrases.dates import Scope, read_day, read_milliseconds, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.grammar import GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS
-from evertick.recurrence.english.phrases.places import country_names, read_country, read_zone, refuse_zone, zone_labels
+from evertick.recurrence.english.phrases.places import read_country, read_zone, refuse_country, refuse_zone, zone_labels
 from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader
 from evertick.recurrence.english.phrases.times import SIXTY, pattern_mask
 from evertick.recurrence.parse import holidays
@@ -288,5 +288,7 @@ def _read_holidays(reader: Reader) -> exclude.Holidays | None:
         reader.fail("say whose holidays: 'holidays in Germany' or 'holidays in New York'")
     country = read_country(reader)
     if country is None:
-        reader.give_up(frozenset(country_names()), FORMS)
+        if not reader.left:
+            reader.give_up(frozenset(), FORMS)
+        refuse_country(reader)
     return exclude.Holidays(country=country[0], subdivision=country[1], categories=tuple(sorted(categories)))

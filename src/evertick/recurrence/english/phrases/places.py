@@ -2,10 +2,11 @@
 
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Final
+from typing import Final, NoReturn
 
 from evertick.recurrence.english.phrases.reader import Reader
-from evertick.recurrence.zones.names import zone_names
+from evertick.recurrence.spec.text import shown
+from evertick.recurrence.zones.names import NAME_MAX, zone_names
 
 _REGIONS: Final = (
     "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific",
@@ -24,6 +25,14 @@ NH=New_Hampshire NJ=New_Jersey NM=New_Mexico NY=New_York NC=North_Carolina ND=No
 OR=Oregon PA=Pennsylvania RI=Rhode_Island SC=South_Carolina SD=South_Dakota TN=Tennessee TX=Texas UT=Utah
 VT=Vermont VA=Virginia WA=Washington WV=West_Virginia WI=Wisconsin WY=Wyoming
 """
+_GERMAN_STATES: Final = """
+BB=Brandenburg BE=Berlin BW=Baden-Württemberg BY=Bavaria HB=Bremen HE=Hesse HH=Hamburg
+MV=Mecklenburg-Western_Pomerania NI=Lower_Saxony NW=North_Rhine-Westphalia RP=Rhineland-Palatinate
+SH=Schleswig-Holstein SL=Saarland SN=Saxony ST=Saxony-Anhalt TH=Thuringia
+"""
+_UK_NATIONS: Final = "ENG=England NIR=Northern_Ireland SCT=Scotland WLS=Wales"
+_PARTS: Final = {"US": _US_STATES, "DE": _GERMAN_STATES, "GB": _UK_NATIONS}
+"""The parts of countries that have names here; those of others are written by their codes, `CA-QC`."""
 _COUNTRIES: Final = """
 AE=the_United_Arab_Emirates AL=Albania AR=Argentina AM=Armenia AU=Australia AT=Austria AZ=Azerbaijan
 BA=Bosnia_and_Herzegovina
@@ -42,6 +51,11 @@ US=the_United_States UY=Uruguay UZ=Uzbekistan VA=the_Vatican VE=Venezuela VN=Vie
 _SYNONYMS: Final = {
     "us": "US", "the us": "US", "usa": "US", "the usa": "US", "uk": "GB", "the uk": "GB", "great britain": "GB",
     "czech republic": "CZ", "the czech republic": "CZ",
+}  # fmt: skip
+_IN_GERMAN: Final = {
+    "baden-wuerttemberg": "BW", "bayern": "BY", "hessen": "HE", "mecklenburg-vorpommern": "MV", "niedersachsen": "NI",
+    "nordrhein-westfalen": "NW", "rheinland-pfalz": "RP", "sachsen": "SN", "sachsen-anhalt": "ST", "thüringen": "TH",
+    "thueringen": "TH",
 }  # fmt: skip
 
 
@@ -107,7 +121,7 @@ def zone_labels() -> frozenset[str]:
 # --- countries ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _named(table: str) -> dict[str, str]:
     return {code: name.replace("_", " ") for code, _, name in (entry.partition("=") for entry in table.split())}
 
@@ -116,8 +130,8 @@ def say_country(country: str, subdivision: str | None) -> str:
     """`Germany`, `New York`, `US-DC`: whose holidays."""
     if subdivision is None:
         return _named(_COUNTRIES).get(country, country)
-    state = _named(_US_STATES).get(subdivision) if country == "US" else None
-    return state or f"{country}-{subdivision}"
+    part = _named(_PARTS[country]).get(subdivision) if country in _PARTS else None
+    return part or f"{country}-{subdivision}"
 
 
 def read_country(reader: Reader) -> tuple[str, str | None] | None:
@@ -139,14 +153,31 @@ def read_country(reader: Reader) -> tuple[str, str | None] | None:
 
 @lru_cache(maxsize=1)
 def _countries_by_name() -> dict[str, tuple[str, str | None]]:
-    """Countries and states by name in lower case. Georgia is left out: the state and the country share it."""
+    """Countries and their parts by name in lower case. Georgia is left out: a state and a country share it."""
     known: dict[str, tuple[str, str | None]] = {}
     for code, name in _named(_COUNTRIES).items():
         known[name.lower()] = known[name.lower().removeprefix("the ")] = (code, None)
     known |= {name: (code, None) for name, code in _SYNONYMS.items()}
-    return known | {name.lower(): ("US", code) for code, name in _named(_US_STATES).items()}
+    known |= {name: ("DE", code) for name, code in _IN_GERMAN.items()}
+    return known | {
+        name.lower(): (country, code) for country, parts in _PARTS.items() for code, name in _named(parts).items()
+    }
 
 
-def country_names() -> tuple[str, ...]:
-    """Names of places that have holidays, in lower case, for offering the nearest one."""
-    return tuple(_countries_by_name())
+def refuse_country(reader: Reader) -> NoReturn:
+    """Raise InvalidSpec for a place that is none whose holidays are known here, with the nearest ones."""
+    written = []
+    while reader.left and reader.word != ",":
+        written.append(reader.written)
+        reader.advance()
+    name, known = " ".join(written), _countries_by_name()
+    found: list[str] = []
+    for each in (name, name.partition(" and ")[0]):  # what else is left out may follow
+        found += get_close_matches(each.lower(), known, n=2, cutoff=0.72)
+    near = dict.fromkeys(say_country(*known[each]) for each in found)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    reader.fail(
+        f"{shown(name, NAME_MAX)} is no place whose holidays are known by that name; {hint}write a country such as "
+        "'Germany', a state of the US or of Germany, 'England' and the like, or the codes of a country and of a part "
+        "of it, such as 'CA-QC'"
+    )
