@@ -422,7 +422,7 @@ def test_calls_under_one_key_from_many_threads_happen_once(app: App) -> None:
 def test_a_fleets_database_without_the_schema_says_what_to_run(postgres_url: str) -> None:
     app = App("test", database_url=postgres_url)
 
-    with pytest.raises(SchemaMismatch, match="run `evertick migrate --db "):
+    with pytest.raises(SchemaMismatch, match="run `evertick migrate"):
         app.call(app.query(lambda ctx: None))
     assert app.migrate()
     assert app.migrate() == []

@@ -152,7 +152,7 @@ def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path, 
 
     assert done.code == 7
     assert done.err.startswith("error: ")
-    assert "run `evertick migrate --db postgresql://" in done.err.replace("'", "")
+    assert "run `evertick migrate`, with EVERTICK_DATABASE_URL or --db as postgresql://" in done.err
 
 
 def test_a_refusal_is_json_where_logs_are(folder: Path, postgres_url: str) -> None:

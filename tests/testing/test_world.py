@@ -99,8 +99,10 @@ def test_a_world_begins_when_it_is_told_to(world: OpenWorld, at: Any) -> None:
 
 
 def test_a_beginning_without_a_time_zone_is_refused(world: OpenWorld) -> None:
-    with pytest.raises(InvalidDelay, match="no time zone"):
-        world(app, at="2026-06-01T10:00:00")
+    with pytest.raises(InvalidDelay, match="'2026-06-01' has no time zone; write it as 2026-06-01T00:00:00Z"):
+        world(app, at="2026-06-01")
+    with pytest.raises(InvalidDelay, match=r"no time zone.*tzinfo"):
+        world(app, at=datetime(2026, 6, 1))
     with pytest.raises(Misuse, match="is not a time"):
         world(app, at="tomorrow")
 

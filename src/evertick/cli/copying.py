@@ -3,6 +3,7 @@
 import click
 
 from evertick.base.errors import Misuse
+from evertick.base.escaping import shell_word
 from evertick.cli.core.databases import database_url, db_option, require_file, shown_url, sqlite_file
 from evertick.cli.core.output import OutputOptions, output_option
 
@@ -19,6 +20,7 @@ def copy(to: str, db: str | None, out: OutputOptions) -> None:
 
     Your own tables are not copied.
     """
+    from evertick.store.addresses import shown
     from evertick.store.copying import copy_tables
 
     url = database_url(db)
@@ -34,4 +36,6 @@ def copy(to: str, db: str | None, out: OutputOptions) -> None:
         for table, count in counts.items():
             click.echo(f"{table}\t{count:,} rows" if not out.is_table else f"{table:<22}{count:>12,} rows")
     total = sum(counts.values())
-    click.echo(f"{total:,} rows copied; from now on use EVERTICK_DATABASE_URL={shown_url(to)}", err=True)
+    # A masked password is no address, and a file is one only with its `sqlite:///`.
+    address = shell_word(to) if shown(to) == to else f"{shown(to)}, with its password"
+    click.echo(f"{total:,} rows copied; from now on use EVERTICK_DATABASE_URL={address}", err=True)

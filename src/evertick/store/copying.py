@@ -23,8 +23,8 @@ from evertick.store.place import own_tables
 def copy_tables(from_url: str, to_url: str) -> dict[str, int]:
     """Copy every row from one database into another that has none; returns how many there were, by table.
 
-    The tables of the other are made if they are not there. Raises Misuse while a worker runs on either, and for a
-    database that has rows already; SchemaMismatch for a source that is not migrated; Unavailable, DatabaseLocked.
+    The tables of the other are made if they are not there. Raises DatabaseLocked while a worker runs on either,
+    Misuse for a database that has rows already, SchemaMismatch for a source that is not migrated, Unavailable.
     """
     with closing(open_settled(from_url)) as source_store:
         source_store.check_schema()

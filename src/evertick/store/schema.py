@@ -162,7 +162,9 @@ def require_usable(dialect: str, state: SchemaState, *, place: str, url: str) ->
 
 
 def _migrate(url: str) -> str:
-    return f"run `evertick migrate --db {shell_word(shown(url))}`"
+    if shown(url) != url:  # a command with a masked password could not be run
+        return f"run `evertick migrate`, with EVERTICK_DATABASE_URL or --db as {shown(url)} and its password"
+    return f"run `evertick migrate --db {shell_word(url)}`"
 
 
 def shuts_out(step: Step, state: SchemaState) -> bool:

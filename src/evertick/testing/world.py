@@ -36,7 +36,7 @@ from evertick.app.documents.tables import SYSTEM_JOBS
 from evertick.app.functions.function import Action, Function
 from evertick.app.paging import whole_jobs
 from evertick.app.run.run import TransactionRun
-from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
+from evertick.base.errors import InvalidDelay, JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
@@ -258,8 +258,11 @@ class _TenantWorld(World):
 
 def _instant(moment: str | datetime) -> Instant:
     if isinstance(moment, str):
+        text = moment
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
             raise Misuse(f"{moment!r} is not a time; write it as 2026-03-29T00:59:58Z") from error
+        if moment.tzinfo is None:
+            raise InvalidDelay(f"{text!r} has no time zone; write it as {moment.isoformat()}Z")
     return from_datetime(moment)

@@ -1,5 +1,6 @@
 """Everything of a database in another one, of the same kind or not."""
 
+import os
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -174,7 +175,8 @@ def test_a_worker_on_the_source_is_refused(turn: int, source: str, postgres_url:
         store.write(lambda transaction: transaction.register_worker(worker))
         store.lock_engine()
 
-        with pytest.raises(Misuse, match=r"runs? on"):
+        named = rf"\(process {os.getpid()}\)" if one == source else r"worker_1 \(process 1 of host\); stop them"
+        with pytest.raises(DatabaseLocked, match=rf"runs? on .*{named}"):
             copy_tables(one, other)
 
     assert not any(content(other).values())
@@ -234,3 +236,16 @@ def test_the_command_says_what_it_copied(source: str, postgres_url: str, tmp_pat
     assert (again.code, "already; copy into a database without any" in again.err) == (2, True)
     itself = evertick(tmp_path, "copy", source, "--db", source)
     assert (itself.code, "is the database itself" in itself.err) == (2, True)
+
+
+def test_the_command_names_the_address_and_the_worker_in_the_way(source: str, tmp_path: Path) -> None:
+    filled(source)
+    other = f"sqlite:///{tmp_path}/my shop.db"
+
+    with closing(open_settled(source)) as store:
+        store.lock_engine()
+        refused = evertick(tmp_path, "copy", other, "--db", source)
+    done = evertick(tmp_path, "copy", other, "--db", source)
+
+    assert (refused.code, f"(process {os.getpid()}); stop it first" in refused.err) == (7, True)
+    assert f"from now on use EVERTICK_DATABASE_URL='{other}'\n" in done.err

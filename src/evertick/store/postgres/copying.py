@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors as pg_errors
 from psycopg import sql
 
-from evertick.base.errors import DatabaseLocked, Misuse
+from evertick.base.errors import DatabaseLocked
 from evertick.store.addresses import shown
 from evertick.store.contract.copying import PAGE
 from evertick.store.place import own_tables
@@ -24,12 +24,16 @@ CHANGES_MAX: Final = 2**31 - 1
 _COLUMNS: Final = """
 select attname, atttypid = 'boolean'::regtype, attidentity <> '' from pg_attribute
  where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped order by attnum"""
-_RUNNING: Final = "select count(*) from {} where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint"
+NAMED: Final = 5
+"""Workers that are named where they are in the way."""
+_RUNNING: Final = """
+select id, host, pid, count(*) over () from {}
+ where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint order by id limit %s"""
 
 
 @contextmanager
 def held_database(url: str, place: str) -> "Iterator[PostgresSide]":
-    """A database in a transaction in which alone its tables are written. Raises Misuse while a worker runs on it."""
+    """A database in a transaction in which alone its tables are written. Raises DatabaseLocked while a worker runs."""
     try:
         # Nothing here needs a session, so it goes through any pooler.
         with psycopg.connect(PostgresAddress(url).conninfo(pooled=True), prepare_threshold=None) as connection:
@@ -37,8 +41,13 @@ def held_database(url: str, place: str) -> "Iterator[PostgresSide]":
             side = PostgresSide(connection, place)
             tables = [side.name(table) for table in sorted(own_tables() - {"meta"}) if side.columns(table)]
             connection.execute(sql.SQL("lock table {} in share row exclusive mode").format(sql.SQL(", ").join(tables)))
-            if connection.execute(sql.SQL(_RUNNING).format(side.name("workers"))).fetchone() != (0,):
-                raise Misuse(f"workers run on {shown(url)}; stop them first, and every other program that uses it")
+            running = connection.execute(sql.SQL(_RUNNING).format(side.name("workers")), (NAMED,)).fetchall()
+            if running:
+                named = ", ".join(f"{name} (process {pid} of {host})" for name, host, pid, _ in running)
+                more = f" and {count - NAMED:,} more" if (count := running[0][3]) > NAMED else ""
+                raise DatabaseLocked(
+                    f"workers run on {shown(url)}: {named}{more}; stop them first, and every other program that uses it"
+                )
             connection.execute(load_statements("postgres", place)["sum_counts"].encode(), {"limit": CHANGES_MAX})
             yield side
             connection.rollback()  # what is to be kept was committed

@@ -5,21 +5,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from evertick.base.errors import Misuse
+from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.store.contract.copying import PAGE
 from evertick.store.sqlite.address import path_of
-from evertick.store.sqlite.engine_lock import engine_runs
+from evertick.store.sqlite.engine_lock import engine_process
 from evertick.store.sqlite.errors import ours
 
 
 @contextmanager
 def held_file(url: str, place: str) -> "Iterator[SqliteSide]":
-    """A file in a transaction that alone writes. Raises Misuse while a worker runs on it, and for one in memory."""
+    """A file in a transaction that alone writes. Raises DatabaseLocked while a worker runs, Misuse if in memory."""
     path = path_of(url)
     if path is None:
         raise Misuse("a database in memory ends with its process: there is nothing to copy")
-    if engine_runs(path):
-        raise Misuse(f"a worker runs on {path}; stop it first, and every other program that uses the file")
+    if (process := engine_process(path)) is not None:
+        raise DatabaseLocked(
+            f"a worker runs on {path} (process {process}); stop it first, and every other program that uses the file"
+        )
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("begin immediate")

@@ -43,7 +43,7 @@ class EngineLock(LockFile):
                 "an engine must be able to write to the folder of its database"
             ) from error
         if not _locked(handle):
-            holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
+            holder = _named_in(handle)
             os.close(handle)
             raise DatabaseLocked(
                 f"another evertick (process {holder}) already runs the engine on {self._path}; "
@@ -62,17 +62,26 @@ def lock_path_of(path: Path) -> Path:
 
 def engine_runs(path: Path) -> bool:
     """Whether any process runs the engine on the database in `path`."""
+    return engine_process(path) is not None
+
+
+def engine_process(path: Path) -> str | None:
+    """The id of the process that runs the engine on the database in `path`, or "unknown"; None if none does."""
     try:
         handle = os.open(lock_path_of(path), os.O_RDONLY)
     except OSError:
-        return False  # no engine ever ran here, or it is another user's, who alone can tell
+        return None  # no engine ever ran here, or it is another user's, who alone can tell
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return True
+        return _named_in(handle)
     finally:
         os.close(handle)
-    return False
+    return None
+
+
+def _named_in(handle: int) -> str:
+    return os.read(handle, 64).decode(errors="replace").strip() or "unknown"
 
 
 def _locked(handle: int) -> bool:
