@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from evertick import App, MutationCtx
 from evertick.app.functions.function import Function
+from evertick.app.functions.words import encode_words
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -293,7 +294,7 @@ def test_words_of_a_command_line_are_read_by_the_annotations() -> None:
     def f(ctx: MutationCtx, n: int, text: str, flags: list[bool], maybe: str | None = None) -> None: ...
 
     words = {"n": "5", "text": "hello", "flags": "[true, false]", "maybe": "null"}
-    assert f.decode_args(f.encode_words(words, {}))[1] == {
+    assert f.decode_args(encode_words(f, words, {}))[1] == {
         "n": 5,
         "text": "hello",
         "flags": [True, False],
@@ -303,7 +304,34 @@ def test_words_of_a_command_line_are_read_by_the_annotations() -> None:
     @app.mutation
     def g(ctx: MutationCtx, text: str) -> None: ...
 
-    assert g.decode_args(g.encode_words({"text": "5"}, {}))[1] == {"text": "5"}
+    assert g.decode_args(encode_words(g, {"text": "5"}, {}))[1] == {"text": "5"}
+
+
+def test_a_word_that_begins_as_json_and_is_none_is_text_where_only_text_fits() -> None:
+    app = App("arguments")
+
+    @app.mutation
+    def f(ctx: MutationCtx, text: str, anything: Any = None, either: str | list[int] = "") -> None: ...
+
+    def read(**words: str) -> Any:
+        return f.decode_args(encode_words(f, {"text": "", **words}, {}))[1]
+
+    assert read(text="{name}, [hello")["text"] == "{name}, [hello"
+    assert read(text="5", anything='{"ok": true}', either="[1, 2]") == {
+        "text": "5",
+        "anything": {"ok": True},
+        "either": [1, 2],
+    }
+    assert read(anything="ok", either="ok") == {"text": "", "anything": "ok", "either": "ok"}
+    assert read(anything='"{ok: true}"')["anything"] == "{ok: true}"
+    for broken in (
+        {"anything": "{ok: true}"},
+        {"anything": '"ok'},
+        {"either": "[1, 2"},
+        {"text": "5", "anything": "[1"},
+    ):
+        with pytest.raises(InvalidArguments, match=f"{list(broken)[-1]} is not JSON: "):
+            read(**broken)
 
 
 def test_a_result_that_json_cannot_hold_is_refused_and_so_is_one_too_large() -> None:

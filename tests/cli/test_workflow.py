@@ -103,6 +103,38 @@ def test_a_run_is_started_signaled_and_waited_for(shop: Path, command: Command) 
     assert (late.code, late.err) == (5, f"error: run {run_id} has ended (success); nothing was sent\n")
 
 
+def test_a_value_that_is_meant_as_json_and_is_none_is_refused(shop: Path, command: Command) -> None:
+    (shop / "value.json").write_text('{"by": "file"}')
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1").out.strip()
+    for words, says in [
+        (["{ok: true}"], "VALUE begins as JSON, but is not JSON: Expecting property name enclosed in double quotes"),
+        (["[1, 2"], "VALUE begins as JSON, but is not JSON"),
+        (['"ok'], "VALUE begins as JSON, but is not JSON"),
+        (["--json", "yes"], "--json: not JSON"),
+        (["--json", "1", "--file", "value.json"], "--json and --file both bring the value; give one"),
+        (["1", "--json", "1"], "VALUE and --json both bring the value; give one"),
+        (["--file", "other.json"], "--file other.json: "),
+    ]:
+        refused = command("workflow", "signal", "w1", "verified", *words)
+        assert (refused.code, says in refused.err) == (2, True), refused.err
+    assert not the_app().workflows.history(run_id).events
+
+    assert command("workflow", "signal", "w1", "verified", "--file", "value.json").code == 0
+    work(lambda app: app.workflows.get(run_id).completed_at is not None)
+    assert the_app().workflows.get(run_id).progress == {"verified": {"by": "file"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [(["--json", '"{ok: true}"'], "{ok: true}"), (['"{ok: true}"'], "{ok: true}"), (["ok"], "ok"), (["7"], 7)],
+)
+def test_a_value_is_json_or_text(shop: Path, command: Command, words: list[str], sent: object) -> None:
+    run_id = command("workflow", "start", "app.onboard", "user=ada").out.strip()
+    assert command("workflow", "signal", run_id, "verified", *words).code == 0
+    work(lambda app: app.workflows.get(run_id).completed_at is not None)
+    assert the_app().workflows.get(run_id).progress == {"verified": sent}
+
+
 def test_a_run_that_failed_is_told_so_and_restarted_from_a_step(shop: Path, command: Command) -> None:
     run_id = onboarded(command, "fails=true")
 

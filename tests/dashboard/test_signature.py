@@ -112,6 +112,17 @@ def test_what_was_typed_becomes_arguments(app: App) -> None:
     assert (values["price"], values["wait"], values["to"].city) == (Decimal("1.10"), timedelta(minutes=90), "Berlin")
 
 
+def test_a_value_that_begins_as_json_and_is_none_is_no_text(app: App) -> None:
+    def note(ctx: MutationCtx, anything: Any, text: str = "") -> None: ...
+
+    made = signature(app, note)
+    assert typed(made, anything="hello", text="{hello") == ({"anything": "hello", "text": "{hello"}, {})
+    args, errors = typed(made, anything="{ok: true}")
+    assert (args, list(errors)) == (None, ["a.anything"])
+    assert "not JSON" in errors["a.anything"]
+    assert made.read(made.form({"anything": "{ok: true}"}), TIMES) == {"anything": "{ok: true}"}
+
+
 @pytest.mark.parametrize(
     ("texts", "args"),
     [

@@ -5,20 +5,20 @@ this process, on the app's database; what it schedules is run by the app's worke
 """
 
 import json
-import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from evertick.app.functions.words import encode_words
 from evertick.base.clock import SystemClock
 from evertick.base.errors import EvertickError, FunctionFailed, Misuse
-from evertick.base.escaping import finite, json_text, printable, printable_lines, reason, shell_word
+from evertick.base.escaping import finite, json_text, printable, printable_lines, shell_word
 from evertick.base.ids import JobId
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.jobs import FunctionKind
@@ -27,7 +27,8 @@ from evertick.cli.core.databases import chosen_tenant, data_options, named_tenan
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
-from evertick.cli.schedule.spec_flags import parse_json, parse_when
+from evertick.cli.json_values import given_json, json_or_text
+from evertick.cli.schedule.spec_flags import parse_when
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The arguments of a call, by position and by name."""
-
-ARGUMENTS_FILE_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +183,15 @@ def home_of(function: str) -> str:
 
 def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tuple[str, ...]) -> str:
     """The arguments of a call as they are stored. Raises UsageError or InvalidArguments."""
-    return function.encode_words(_named(given, words), given)
+    return encode_words(function, _named(given, words), given)
 
 
 def unread(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments NAME=VALUE where no signature is at hand: as JSON if they read as JSON, else as text."""
-    found: dict[str, Any] = {}
-    for name, text in _named(given, words).items():
-        try:
-            found[name] = parse_json(text)
-        except EvertickError:
-            found[name] = text
-    return found
+    """The arguments NAME=VALUE where no signature is at hand: as JSON if they read as JSON, else as text.
+
+    Raises UsageError.
+    """
+    return {name: json_or_text(text, f"the argument {name}") for name, text in _named(given, words).items()}
 
 
 def _named(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, str]:
@@ -213,28 +209,12 @@ def _named(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, str]:
 
 def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
     """The arguments that --json or --file bring. Raises UsageError."""
-    if json_words is not None and json_file is not None:
-        raise click.UsageError("--json and --file both bring arguments; give one")
-    text, what = json_words, "--json"
-    if json_file is not None:
-        what = f"--file {json_file}"
-        try:
-            if str(json_file) == "-":
-                text = sys.stdin.read(ARGUMENTS_FILE_MAX)
-            elif json_file.stat().st_size > ARGUMENTS_FILE_MAX:
-                raise click.UsageError(f"{what}: larger than {ARGUMENTS_FILE_MAX} bytes")
-            else:
-                text = json_file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{what}: {reason(error)}") from None
-    if text is None:
+    found = given_json(json_words, json_file, "arguments")
+    if found is None:
         return {}
-    try:
-        given = parse_json(text)
-    except EvertickError as error:
-        raise click.UsageError(f"{what}: {error}") from None
+    given, option = found
     if not isinstance(given, dict):
-        raise click.UsageError(f"{what} must hold a JSON object: arguments by name")
+        raise click.UsageError(f"{option} must hold a JSON object: arguments by name")
     return given
 
 

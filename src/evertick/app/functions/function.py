@@ -6,11 +6,9 @@ scheduled and again when it runs (old rows may meet new code). Types such as dat
 come back as what the annotations say.
 """
 
-import contextlib
 import inspect
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
@@ -147,24 +145,6 @@ class Function(Generic[P, R_co]):
             return self._codec.write(self._codec.check(bound))
         except ValueError as error:  # all of pydantic's errors are, and UnicodeEncodeError
             raise InvalidArguments(self._explain(error)) from error
-
-    def encode_words(self, words: Mapping[str, str], given: Mapping[str, Any]) -> str:
-        """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text.
-
-        `given` are further arguments, as they are.
-        """
-        try:
-            return self.encode_args((), {**given, **{name: _read_word(word) for name, word in words.items()}})
-        except InvalidArguments:
-            pass
-        # Text for what may be text; a list or an object stays one, so that an error in it is about its items.
-        lists = {name: value for name, word in words.items() if isinstance(value := _read_word(word), list | dict)}
-        try:
-            return self.encode_args((), {**given, **words, **lists})
-        except InvalidArguments as error:
-            with contextlib.suppress(InvalidArguments):
-                return self.encode_args((), {**given, **words})
-            raise InvalidArguments("; ".join([str(error), *_not_json(words)])) from None
 
     def decode_args(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A stored call's positional and keyword arguments.
@@ -365,25 +345,6 @@ def _unfit(name: str, what: str, error: Exception) -> RegistrationError:
     return RegistrationError(
         f"{name}: pydantic cannot check {what}: {reason}; use plain types, dataclasses or pydantic models, or an id"
     )
-
-
-def _read_word(word: str) -> Any:
-    try:
-        value = json.loads(word)
-    except ValueError:
-        return word
-    # 1.10 as a float would be 1.1: let the signature say whether it is a Decimal.
-    return word if isinstance(value, float) and repr(value) != word else value
-
-
-def _not_json(words: Mapping[str, str]) -> Iterator[str]:
-    """Why texts that begin like a list or an object of JSON are none."""
-    for name, word in words.items():
-        if word.lstrip().startswith(("[", "{")):
-            try:
-                json.loads(word)
-            except ValueError as error:
-                yield f"{name} is not JSON: {error}"
 
 
 def _place(steps: tuple[str | int, ...]) -> str:

@@ -21,6 +21,7 @@ from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
+from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
 
 if TYPE_CHECKING:
@@ -239,7 +240,4 @@ def _change(text: str) -> tuple[str, object]:
     name, separator, value = text.partition("=")
     if not (name.isidentifier() and separator):
         raise click.UsageError(f"--set {text!r}: name an argument and its value, for example --set amount=12")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    return name, json_or_text(value, f"--set {name}")

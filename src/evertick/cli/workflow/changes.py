@@ -1,7 +1,8 @@
 """`evertick workflow signal`, `cancel`, `terminate` and `restart`."""
 
-import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,10 +11,11 @@ from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions
 from evertick.cli.elsewhere import looking_elsewhere
+from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
-from evertick.cli.schedule.spec_flags import parse_json
 from evertick.cli.workflow.runs import write_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
@@ -24,17 +26,41 @@ class RunEnded(Conflict):
     code = "run_ended"
 
 
+@dataclass(frozen=True, slots=True)
+class SignalFlags:
+    """What is sent with an event."""
+
+    word: str | None = shared(click.argument("word", metavar="[VALUE]", required=False))
+    json_words: str | None = flag("--json", metavar="JSON", help="The value as JSON, instead of VALUE.")
+    json_file: Path | None = flag(
+        "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
+    )
+    key: str | None = flag("--key", metavar="KEY", help="Of several events with a key the run sees the first one.")
+
+    def value(self) -> Any:
+        """The value, None if none is given. Raises UsageError."""
+        given = given_json(self.json_words, self.json_file, "the value")
+        if given is None:
+            return None if self.word is None else json_or_text(self.word, "VALUE")
+        if self.word is not None:
+            raise click.UsageError(f"VALUE and {given[1]} both bring the value; give one")
+        return given[0]
+
+
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.argument("event")
-@click.argument("value", required=False)
-@click.option("--key", metavar="KEY", help="Of several events with a key the run sees the first one.")
+@flags(SignalFlags, "what")
 @data_options
-def signal(run_id: str, event: str, value: str | None, key: str | None, db: str | None) -> None:
-    """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text."""
+def signal(run_id: str, event: str, what: SignalFlags, db: str | None) -> None:
+    """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text.
+
+    What begins as JSON, with {, [ or ", and is none is refused.
+    """
+    value = what.value()
     with open_runs(db) as session:
         waits = session.runs.timeline(run_id, limit=1).waits_for_event(event)
-        session.runs.signal(run_id, event, _value(value), key=key)
+        session.runs.signal(run_id, event, value, key=what.key)
     kept = "" if waits else "; its code does not wait for that now, the event is kept"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
 
@@ -114,13 +140,3 @@ def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[
             click.echo(says.format(printable(run_id)), err=True)
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
-
-
-def _value(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        json.loads(text)
-    except ValueError:
-        return text
-    return parse_json(text)

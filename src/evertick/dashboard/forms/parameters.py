@@ -81,7 +81,7 @@ class Field:
     def text_of(self, value: Any) -> str:
         """A value of an argument as it would be typed."""
         is_json = self.kind in ("choice", "bool", "json", "list")
-        if isinstance(value, str) and not is_json and not (self.kind == "value" and _reads_as_json(value)):
+        if isinstance(value, str) and not is_json and not (self.kind == "value" and _means_json(value)):
             return value
         return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
 
@@ -176,7 +176,15 @@ def _hint(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, (", ".join(limits), str(description or "").strip())))
 
 
-def _reads_as_json(text: str) -> bool:
+def begins_as_json(text: str) -> bool:
+    """Whether a text begins as an object, a list or a text of JSON: if it is none, it is one with a mistake."""
+    return text.lstrip().startswith(("{", "[", '"'))
+
+
+def _means_json(text: str) -> bool:
+    """Whether a text, typed as it is, would be read as JSON."""
+    if begins_as_json(text):
+        return True
     try:
         json.loads(text)
     except (ValueError, RecursionError):

@@ -28,7 +28,7 @@ from evertick.base.errors import InvalidArguments, InvalidSpec
 from evertick.base.escaping import json_text
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.moments import moment_of
-from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, leaves
+from evertick.dashboard.forms.parameters import WORDS, Field, begins_as_json, fields_of, leaves
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.server.bodies import strict_json
@@ -174,7 +174,7 @@ def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:
     try:
         value = strict_json(word.encode())
     except Problem as problem:
-        if field.kind in ("json", "list"):
+        if field.kind in ("json", "list") or (field.kind == "value" and begins_as_json(word)):
             form.fail(field.id, str(problem.detail).replace("the body", "this"))
         return word
     # 1.10 as a float would be 1.1: the model says whether it is a Decimal.

@@ -1,0 +1,71 @@
+"""Arguments that are typed as words: each is JSON where that fits the function's signature, else text."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from evertick.app.functions.function import Function
+from evertick.base.errors import InvalidArguments
+
+_OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
+"""How values of JSON begin that are written wrongly in a hurry; and a value that no parameter for text alone takes."""
+
+
+def encode_words(function: Function[..., Any], words: Mapping[str, str], given: Mapping[str, Any]) -> str:
+    """As `Function.encode_args`, for arguments typed as text. `given` are further arguments, as they are.
+
+    A word that begins as JSON and is none is a text for a parameter that takes text alone; for others it is a mistake.
+    Raises InvalidArguments.
+    """
+    read = {name: _read_word(word) for name, word in words.items()}
+    # Text for what may be text; a list or an object stays one, so that an error in it is about its items.
+    lists = {name: value for name, value in read.items() if isinstance(value, list | dict)}
+    args = {**given, **read}
+    try:
+        text = function.encode_args((), args)
+    except InvalidArguments:
+        args = {**given, **words, **lists}
+        try:
+            text = function.encode_args((), args)
+        except InvalidArguments as error:
+            with contextlib.suppress(InvalidArguments):
+                return function.encode_args((), {**given, **words})
+            raise InvalidArguments("; ".join([str(error), *_not_json(words)])) from None
+    broken = [name for name, word in words.items() if args[name] == word and _takes_json(function, name, word, args)]
+    if broken:
+        raise InvalidArguments("; ".join(_not_json({name: words[name] for name in broken})))
+    return text
+
+
+def _read_word(word: str) -> Any:
+    try:
+        value = json.loads(word)
+    except (ValueError, RecursionError):
+        return word
+    # 1.10 as a float would be 1.1: let the signature say whether it is a Decimal.
+    return word if isinstance(value, float) and repr(value) != word else value
+
+
+def _takes_json(function: Function[..., Any], name: str, word: str, args: Mapping[str, Any]) -> bool:
+    """Whether a word that begins as JSON, and is taken as text, is for a parameter that takes more than text."""
+    opened = word.lstrip()[:1]
+    if opened not in _OPENED or not any(_not_json({name: word})):
+        return False
+    try:
+        function.encode_args((), {**args, name: _OPENED[opened]})
+    except InvalidArguments:
+        return False
+    return True
+
+
+def _not_json(words: Mapping[str, str]) -> Iterator[str]:
+    """Why texts that begin like a list, an object or a text of JSON are none."""
+    for name, word in words.items():
+        if word.lstrip()[:1] in _OPENED:
+            try:
+                json.loads(word)
+            except ValueError as error:
+                yield f"{name} is not JSON: {error}"
+            except RecursionError:
+                yield f"{name} is nested too deeply"
