@@ -189,7 +189,7 @@ def test_schedules_that_nobody_looks_at_are_late_now(site: Site) -> None:
 
     page = site.page("")
     [row] = page.select(".att tbody tr")
-    assert text_of(row).startswith("letters due, and nobody has looked at it, the first of 2 such schedules")
+    assert text_of(row).startswith("letters due, and no worker has looked at it, the first of 2 such schedules")
     [late] = [each for each in page.select(".figs a") if "Late now" in text_of(each)]
     assert text_of(late).startswith("Late now 2 2 schedules, since ")
     [scheduler] = [each for each in page.select(".figs a") if "Scheduler" in text_of(each)]

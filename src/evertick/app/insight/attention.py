@@ -105,7 +105,7 @@ def _overdue(trouble: Trouble, *, is_working: bool) -> Iterator[AttentionView]:
         problem="overdue",
         kind="schedule",
         name=first.id,
-        what=f"due, and nobody has looked at it{others}",
+        what=f"due, and no worker has looked at it{others}",
         why="workers are alive, and none has evaluated it yet" if is_working else "no worker is alive",
         count=count.number,
         more=count.more,
