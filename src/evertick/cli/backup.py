@@ -14,6 +14,7 @@ from evertick.cli.core.output import OutputOptions, output_option
 
 PAGES_AT_A_TIME: Final = 1_000
 """Pages copied under one read of the file; writers go on between them."""
+TIMEOUT_MS: Final = 5_000
 
 
 @click.command()
@@ -52,6 +53,8 @@ def _copy(source: Path, file: Path) -> int:
     """Copy a database to `file`, which is there whole or not at all; returns its size. Raises StorageFailed."""
     import sqlite3
 
+    from evertick.store.sqlite.connecting import connect
+
     try:
         descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # of its owner alone
     except OSError as error:
@@ -59,13 +62,16 @@ def _copy(source: Path, file: Path) -> int:
     os.close(descriptor)
     made = Path(name)
     try:
+        before = source.stat()
         with (
-            contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as from_here,
+            contextlib.closing(connect(source, prefix="", reader=True, timeout_ms=TIMEOUT_MS)) as from_here,
             contextlib.closing(sqlite3.connect(made)) as to_there,
         ):
             from_here.execute("begin")  # one moment, however long it takes
             from_here.execute("select count(*) from sqlite_master")
             from_here.backup(to_there, pages=PAGES_AT_A_TIME)
+            if from_here.is_frozen and _mark(source.stat()) != _mark(before):
+                raise StorageFailed(f"{source} was written by another program while it was copied; try again")
             to_there.execute("pragma journal_mode = delete")  # one file, without the two beside it
             [[verdict]] = to_there.execute("pragma integrity_check(1)")
             if verdict != "ok":
@@ -78,3 +84,8 @@ def _copy(source: Path, file: Path) -> int:
         raise StorageFailed(f"cannot write {file}: {error.strerror}") from None
     finally:
         made.unlink(missing_ok=True)
+
+
+def _mark(found: os.stat_result) -> tuple[int, int]:
+    """What changes whenever a file is written."""
+    return found.st_mtime_ns, found.st_size

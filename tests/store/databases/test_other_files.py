@@ -15,6 +15,7 @@ from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch, StorageFail
 from evertick.store.contract.store import Store
 from evertick.store.open import open_settled, open_store
 from evertick.store.schema import steps
+from evertick.store.sqlite import connecting
 from tests.cli.desk import commands
 from tests.store.rows import find, insert, new_job
 
@@ -144,6 +145,38 @@ def test_what_only_reads_needs_no_right_to_write(folder: Path, capsys: pytest.Ca
     assert [each.code for each in found] == [each.code for each in wanted]
     assert [len(each.json) for each in found] == [len(each.json) for each in wanted]
     assert len(found[0].json) == 1
+
+
+def test_a_user_who_may_only_read_makes_a_backup(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "shop.db"
+    migrated(path).close()
+
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        copy = Path(name) / "copy.db"
+        with reading_only(folder):
+            done = commands(capsys)("backup", str(copy), "--db", f"sqlite:///{path}")
+
+        assert (done.code, done.err) == (0, "")
+        assert asked(copy, "select count(*) from jobs") == [(1,)]
+
+
+def test_a_backup_of_a_file_that_is_written_meanwhile_without_the_files_beside_it_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "shop.db"
+    migrated(path).close()
+
+    def backup(self: sqlite3.Connection, target: sqlite3.Connection, **options: Any) -> None:
+        sqlite3.Connection.backup(self, target, **options)
+        asked(path, "delete from jobs")
+
+    monkeypatch.setattr(connecting, "_opened", connecting._frozen)  # as for a user who may only read
+    monkeypatch.setattr(connecting.Connection, "backup", backup, raising=False)
+    done = commands(capsys)("backup", str(folder / "copy.db"), "--db", f"sqlite:///{path}")
+
+    assert (done.code, (folder / "copy.db").exists()) == (7, False)
+    assert "was written by another program while it was copied" in done.err
 
 
 def test_a_writer_s_changes_are_read_by_one_who_cannot_write(folder: Path) -> None:

@@ -27,7 +27,7 @@ class Connection(sqlite3.Connection):
     is_frozen = False
 
 
-def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, synchronous: str) -> Connection:
+def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, synchronous: str = "full") -> Connection:
     """A connection to a file, or to a new database in memory. A file that is not Evertick's yet stays as it is.
 
     Raises sqlite3.Error, StorageFailed.
