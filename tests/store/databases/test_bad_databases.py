@@ -14,6 +14,7 @@ from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Schema
 from evertick.store.open import open_store
 from evertick.store.postgres.address import PostgresAddress
 from evertick.store.postgres.connections import refusal, shown, tables_in
+from tests.cli.desk import commands
 from tests.store.rows import ANN
 
 OTHERS = "create table jobs (title text)"
@@ -158,10 +159,8 @@ def test_a_user_without_rights_is_told_which_he_needs(postgres_url: str) -> None
     refused(weak, DatabaseUnavailable, r"does not allow it: permission denied .*needs the right")
 
 
-@pytest.mark.postgres
-@pytest.mark.parametrize("place", ["", "?schema=evertick"])
-def test_a_role_that_may_not_use_the_schema_is_told_so(postgres_url: str, place: str) -> None:
-    migrated(f"{postgres_url}?schema=evertick")
+def without_rights(postgres_url: str) -> tuple[str, str]:
+    """A role that may use no schema of Evertick's, and its address."""
     role = f"evertick_{secrets.token_hex(4)}"
     parts = urlsplit(postgres_url)
     with psycopg.connect(postgres_url) as connection:
@@ -169,12 +168,41 @@ def test_a_role_that_may_not_use_the_schema_is_told_so(postgres_url: str, place:
         connection.execute(
             f'alter role {role} in database "{parts.path[1:]}" set search_path = evertick, public'.encode()
         )
-    weak = postgres_url.replace(f"{parts.username}:{parts.password}@", f"{role}:weak@") + place
+    return role, postgres_url.replace(f"{parts.username}:{parts.password}@", f"{role}:weak@")
 
-    store = open_store(weak)
-    with pytest.raises(DatabaseUnavailable, match=rf'right to use the schema evertick; .*: grant usage .* to "{role}"'):
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("place", ["", "?schema=evertick"])
+def test_a_role_that_may_not_use_the_schema_is_told_so(postgres_url: str, place: str) -> None:
+    migrated(f"{postgres_url}?schema=evertick")
+    role, weak = without_rights(postgres_url)
+
+    with (
+        closing(open_store(weak + place)) as store,
+        pytest.raises(
+            DatabaseUnavailable, match=rf'right to use the schema evertick; .*: grant usage on schema .* to "{role}"'
+        ),
+    ):
         store.check_schema()
-    store.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("is_migrated", [True, False])
+def test_a_role_that_may_not_migrate_is_told_which_right_it_needs(
+    postgres_url: str, is_migrated: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if is_migrated:
+        migrated(f"{postgres_url}?schema=evertick")
+    else:
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute("create schema if not exists evertick")
+    role, weak = without_rights(postgres_url)
+
+    done = commands(capsys)("migrate", "--db", weak)
+
+    rights = "usage" if is_migrated else "usage, create"
+    assert done.code == 7
+    assert f'let its owner run: grant {rights} on schema "evertick" to "{role}"' in done.err
 
 
 @pytest.mark.postgres

@@ -40,15 +40,19 @@ _OLDER: Final = (
     "and leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint order by id"
 )
 _FORBIDDEN: Final = """
-    select n.nspname, current_user
-      from pg_class c
-      join pg_namespace n on n.oid = c.relnamespace
-     where c.relname = 'meta' and not has_schema_privilege(n.oid, 'usage')
+    select n.nspname, current_user, to_create.yes and not has_meta.yes
+      from pg_namespace n
+      cross join (select %(to_create)s::boolean as yes) to_create
+      cross join lateral (
+          select exists (select from pg_class c where c.relname = 'meta' and c.relnamespace = n.oid) as yes) has_meta
+     where (to_create.yes or has_meta.yes) and not has_schema_privilege(n.oid, 'usage')
        and n.nspname in (
            select replace(trim(each, ' "'), '$user', current_user)
              from unnest(string_to_array(current_setting('search_path'), ',')) each)
 """
-"""Schemas of the search path with a table `meta`, which this role cannot see because it has no right to use them."""
+"""Schemas of the search path that this role has no right to use; those alone with a table `meta`, which it cannot see,
+unless tables are to be created.
+"""
 _CONCURRENTLY: Final = re.compile(r"\bconcurrently\s+", re.IGNORECASE)
 _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
 
@@ -84,8 +88,11 @@ class PostgresMigration:
 
     def migrate(self) -> list[str]:
         """Apply every missing step; several processes may try at once, one does it."""
-        if not schema.pending("postgres", self.state(), place=self._place):
+        before = self.state()
+        if not schema.pending("postgres", before, place=self._place):
             return []
+        if before.version == 0:
+            self.require_right(to_create=bool(self._schema))  # elsewhere the next of the search path may do
         with self._alone():
             state = self.state()
             missing = schema.pending("postgres", state, place=self._place)
@@ -93,15 +100,18 @@ class PostgresMigration:
                 return [step.name for step in missing] if self._make(missing) else []
             return [step.name for step in missing if self._apply(step)]
 
-    def require_right(self) -> None:
-        """Raise DatabaseUnavailable if tables are not seen because this role has no right to use their schema."""
+    def require_right(self, *, to_create: bool = False) -> None:
+        """Raise DatabaseUnavailable if tables are not seen, or cannot be created, because this role has no right to use
+        their schema.
+        """
         with self._connections.asking() as connection:
             self._enter(connection)
-            found = connection.execute(_FORBIDDEN).fetchone()
+            found = connection.execute(_FORBIDDEN, {"to_create": to_create}).fetchone()
         if found is not None:
+            rights = "usage, create" if found[2] else "usage"
             raise DatabaseUnavailable(
                 f"{self._place}: the role {found[1]} has no right to use the schema {found[0]}; let its owner run: "
-                f'grant usage on schema "{found[0]}" to "{found[1]}"'
+                f'grant {rights} on schema "{found[0]}" to "{found[1]}"'
             )
 
     # -- helpers
