@@ -1,10 +1,13 @@
 """The small parts of the command line: help, versions, completion, and text that is safe on a terminal."""
 
+import contextlib
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,7 @@ from evertick.base.errors import (
 )
 from evertick.base.escaping import json_text, one_line, printable
 from evertick.base.instants import Instant
+from evertick.cli.core import descriptors
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.dev.lines import WORDS_MAX, DevHandler
@@ -325,3 +329,23 @@ def test_every_exit_code_is_in_the_help_and_in_the_guide() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text("utf-8")
     assert [int(code) for code in re.findall(r"\b(\d+) [a-z]", EPILOG)] == [*Exit]
     assert [int(code) for code in re.findall(r"^\| (\d+) \| ", guide, re.MULTILINE)] == [*Exit]
+
+
+def test_a_database_whose_rights_change_has_not_lost_its_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lost = tmp_path / "shop.db", list[int]()
+    monkeypatch.setattr(descriptors, "_end", lambda stderr, found: lost.extend(found))
+
+    def kept(change: Callable[[int], None]) -> list[int]:
+        lost.clear()
+        url, file = f"sqlite:///{path}", path.open("w")
+        with file, contextlib.suppress(LookupError), descriptors.descriptors_kept(url):
+            change(file.fileno())
+            raise LookupError  # a look is made at once
+        return list(lost)
+
+    assert kept(lambda _: path.chmod(0o444)) == []
+    path.chmod(0o644)
+    with open(os.devnull) as other:
+        assert len(kept(lambda descriptor: os.dup2(other.fileno(), descriptor))) == 1

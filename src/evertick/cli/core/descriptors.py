@@ -8,6 +8,7 @@ the process ends at once, without cleaning up: started again, it works, and what
 import contextlib
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,7 +75,7 @@ def _identity(fd: int) -> Identity | None:
         found = os.fstat(fd)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mode
+    return _of(found)
 
 
 def _of_file(path: Path | None) -> dict[int, Identity | None]:
@@ -82,6 +83,10 @@ def _of_file(path: Path | None) -> dict[int, Identity | None]:
     files = set()
     for each in () if path is None else (path, path.with_name(f"{path.name}-wal")):
         with contextlib.suppress(OSError):
-            found = each.stat()
-            files.add((found.st_dev, found.st_ino, found.st_mode))
+            files.add(_of(each.stat()))
     return {fd: identity for fd in range(3, DESCRIPTORS_MAX) if (identity := _identity(fd)) in files}
+
+
+def _of(found: os.stat_result) -> Identity:
+    """A file, without the rights on it, which may change."""
+    return found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)
