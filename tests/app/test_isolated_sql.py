@@ -37,6 +37,21 @@ def payments(app: App) -> int:
     return int(row[0])
 
 
+def test_a_function_that_releases_a_savepoint_of_evertick_s_is_told_so(shop: App) -> None:
+    @shop.mutation(name="inner")
+    def inner(ctx: MutationCtx) -> None:
+        ctx.connection.execute("insert into payments values (1)")
+        ctx.connection.execute('release "frame_1"')
+
+    @shop.mutation(name="outer")
+    def outer(ctx: MutationCtx) -> None:
+        ctx.run_mutation(inner)
+
+    with pytest.raises(TransactionRefused, match=r"a savepoint of Evertick's is gone \(no such savepoint: frame_"):
+        shop.call(outer)
+    assert payments(shop) == 0
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_a_write_that_takes_too_long_ends_its_mutation_and_the_others_run(shop: App, many: bool) -> None:
     """SQLite undoes the whole transaction where a write is cut off, so the others are run again."""

@@ -70,7 +70,10 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
             "transaction of your own, do this in it: app.bind(connection)"
         )
     if str(error).startswith("no such savepoint"):
-        return rolled_back(place)
+        return TransactionRefused(
+            f"{place}: a savepoint of Evertick's is gone ({error}): a statement of the function's own has released it, "
+            "undone it or ended the transaction; release and roll back only savepoints that the function has made"
+        )
     if str(error).startswith("no such ") or "has no column named" in str(error):
         return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MISMATCH_CURE}")
     return DatabaseUnavailable(f"{place}: SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")
