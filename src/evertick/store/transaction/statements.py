@@ -63,6 +63,7 @@ _SHARED: Final = (
     "coming",
     "changes",
     "slots",
+    "queues",
 )
 """Parts of statements that are files, `_<name>.sql`."""
 _WORDS: Final = {

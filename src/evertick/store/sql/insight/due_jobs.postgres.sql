@@ -1,21 +1,5 @@
 -- due_jobs: as SQLite's; a lateral join makes PostgreSQL read each queue by itself.
-with recursive ready (due) as (
-    select (select queue from jobs where state = 'pending' and stage = 'ready' order by queue limit 1)
-    union all
-    select (select queue from jobs where state = 'pending' and stage = 'ready' and queue > ready.due
-             order by queue limit 1)
-      from ready
-     where ready.due is not null
-), held (due) as (
-    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
-             order by queue limit 1)
-    union all
-    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
-               and queue > held.due
-             order by queue limit 1)
-      from held
-     where held.due is not null
-)
+with recursive {queues}
 select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1 else 0 end)
   from (select * from (select j.name, j.pool, j.due_at
                   from ready

@@ -1,23 +1,7 @@
 -- due_queues: the functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue, and
 -- of jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first 1,000 of all
 -- tenants.
-with recursive ready (due) as (
-    select (select queue from jobs where state = 'pending' and stage = 'ready' order by queue limit 1)
-    union all
-    select (select queue from jobs where state = 'pending' and stage = 'ready' and queue > ready.due
-             order by queue limit 1)
-      from ready
-     where ready.due is not null
-), held (due) as (
-    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
-             order by queue limit 1)
-    union all
-    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
-               and queue > held.due
-             order by queue limit 1)
-      from held
-     where held.due is not null
-)
+with recursive {queues}
 select name, pool, queue
   from ready
   join jobs on id = (select id
