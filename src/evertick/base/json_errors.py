@@ -1,7 +1,11 @@
-"""What is wrong with a JSON text, in words for people: where, and what is expected there."""
+"""What is wrong with a JSON text, in words for people: where, and what is expected there.
+
+`object_of` and `no_constant` refuse what `json.loads` lets through: names that are there twice, NaN and Infinity.
+"""
 
 import json
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Never
 
 WORDS: Final = {
     "Expecting property name enclosed in double quotes": "a name in double quotes is expected",
@@ -27,3 +31,18 @@ def json_fault(error: Exception) -> str:
         return str(error)
     words = next((ours for theirs, ours in WORDS.items() if error.msg.startswith(theirs)), error.msg)
     return f"line {error.lineno}, column {error.colno}: {words}"
+
+
+def object_of(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """An object, as `object_pairs_hook`. Raises ValueError for a name that is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[Any] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"the member {twice[:100]!r} is there twice")
+    return found
+
+
+def no_constant(word: str) -> Never:
+    """Refuse NaN and Infinity, as `parse_constant`. Raises ValueError."""
+    raise ValueError(f"{word} is not a number of JSON")

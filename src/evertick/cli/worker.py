@@ -8,12 +8,12 @@ from typing import Any, Final
 import click
 
 from evertick._version import __version__
-from evertick.base.errors import EvertickError, Misuse
-from evertick.base.escaping import one_line, printable
+from evertick.base.errors import Misuse
+from evertick.base.escaping import printable
 from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
-from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 
@@ -76,29 +76,25 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     A SQLite file is created and migrated as needed; PostgreSQL is migrated by `evertick migrate`. SIGTERM or Ctrl-C
     drains: nothing more is claimed, and running actions have --drain seconds to end; a second one ends at once.
     """
-    from evertick.cli.core.logs import set_up
+    from evertick.cli.core.logs import run_logged, set_up
     from evertick.cli.supervisor import Supervisor
 
     set_up(flags.log_format, flags.log_level)
-    try:
+
+    def work() -> int:
         if flags.processes is not None:
             return asyncio.run(Supervisor(flags.processes, flags.repeated(file, db), health=flags.health).run())
         return _work(file, db, flags)
-    except EvertickError as error:
-        if flags.log_format == "text":
-            raise
-        _logger.error("%s", one_line(str(error)), extra={"error": error.code})
-        return exit_code_of(error)
-    except Exception:
-        _logger.exception("the worker ended by an unexpected error")
-        return Exit.FAILED
+
+    return run_logged("worker", work, flags.log_format)
 
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
     from evertick.app.serving import Stopper, close, serve, use_drain
     from evertick.app.simulation import simulation_of
-    from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
+    from evertick.cli.core.health import HealthServer, WorkerHealth
     from evertick.cli.supervisor import Supervised
+    from evertick.server.metrics_text import metrics_of
     from evertick.store.open import open_settled
 
     app = load_app(parse_target(file)).app

@@ -18,6 +18,7 @@ from evertick.server.callers import Authorize, add_routes
 from evertick.server.description import described
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
+from evertick.server.metrics_text import metrics_of
 from evertick.server.problems import add_handlers, of_http
 from evertick.server.routes import (
     access,
@@ -106,7 +107,7 @@ class Server:
         self.api.state.authorize = authorize
         self.api.state.tasks = tasks
         self.api.state.worker = worker
-        self.api.state.metrics = _metrics_of(app)
+        self.api.state.metrics = metrics_of(app)
         self.hints = self.api.state.hints = Hints(partial(pulses_of, app))
         self._guard = Guard(self.api, limits)
 
@@ -134,17 +135,6 @@ class Server:
         from evertick.server.tracing import traced
 
         await traced(tracing, self._guard, scope, receive, send)
-
-
-def _metrics_of(app: App) -> Callable[[], bytes] | None:
-    """Makes the text of the app's metrics, counted from now on; None where the extra is not installed."""
-    try:
-        from evertick.metrics import Metrics
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("prometheus_client"):
-            raise
-        return None
-    return Metrics(app).text
 
 
 async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[Pulse]:

@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import AfterValidator, Field
 
 from evertick.app.bodies import Body
-from evertick.base.json_errors import json_fault
+from evertick.base.json_errors import json_fault, no_constant, object_of
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
@@ -39,7 +39,7 @@ def strict_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig")  # JSON is UTF-8 (RFC 8259, 8.1); the library would guess UTF-16 and UTF-32
         _check_depth(text)
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+        value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant, parse_float=_number)
         json.dumps(value, ensure_ascii=False).encode()  # half of a character, written as \ud800
     except UnicodeError:
         raise Problem(422, "invalid_json", "the body holds half of a character, or is not UTF-8") from None
@@ -56,24 +56,11 @@ def _check_depth(text: str) -> None:
             raise Problem(422, "invalid_json", f"the body is more than {DEPTH_MAX} levels deep")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"the member {twice[:100]!r} is there twice")
-    return found
-
-
 def _number(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:100]} is beyond the largest number")
     return number
-
-
-def _constant(word: str) -> Any:
-    raise ValueError(f"JSON has no {word}")
 
 
 Named = Annotated[str, AfterValidator(lambda text: text.replace(SLASH, "/"))]

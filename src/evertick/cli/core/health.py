@@ -14,7 +14,6 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
-from evertick.app.app import App
 from evertick.app.serving import Stopper
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.step_limit import holder_of
@@ -84,17 +83,6 @@ class HealthServer:
         """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
-
-
-def metrics_of(app: App) -> Callable[[], bytes] | None:
-    """Makes the text of an app's metrics; None where the extra is not installed."""
-    try:
-        from evertick.metrics import Metrics
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("prometheus_client"):
-            raise
-        return None
-    return Metrics(app).text
 
 
 class WorkerHealth:

@@ -2,8 +2,14 @@
 
 import logging
 import sys
+from collections.abc import Callable
+from typing import Final
 
-from evertick.base.escaping import printable
+from evertick.base.errors import EvertickError
+from evertick.base.escaping import one_line, printable
+from evertick.cli.core.exits import Exit, exit_code_of
+
+_logger: Final = logging.getLogger("evertick.cli")
 
 
 def set_up(form: str, level: str) -> None:
@@ -15,6 +21,24 @@ def set_up(form: str, level: str) -> None:
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("evertick").setLevel(level.upper())
+
+
+def run_logged(what: str, run: Callable[[], int], form: str) -> int:
+    """What `run` returns, the exit code of a process that runs for long.
+
+    An error that ends it is a line of the log where logs are JSON, which a collector reads; as text it is raised, as
+    that of every command.
+    """
+    try:
+        return run()
+    except EvertickError as error:
+        if form == "text":
+            raise
+        _logger.error("%s", one_line(str(error)), extra={"error": error.code})
+        return exit_code_of(error)
+    except Exception:
+        _logger.exception("the %s ended by an unexpected error", what)
+        return Exit.FAILED
 
 
 class TextFormatter(logging.Formatter):

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick._version import __version__
-from evertick.base.errors import EvertickError, Misuse
-from evertick.base.escaping import one_line
+from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
-from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 
@@ -81,17 +80,11 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
     yet, one with the scope admin is made and printed. Jobs are run by `evertick worker`, or with --worker by this
     process.
     """
-    from evertick.cli.core.logs import set_up
+    from evertick.cli.core.logs import run_logged, set_up
 
     flags.check()
     set_up(flags.log_format, flags.log_level)
-    try:
-        return _serve(file, db, flags)
-    except EvertickError as error:
-        if flags.log_format == "text":
-            raise
-        _logger.error("%s", one_line(str(error)), extra={"error": error.code})
-        return exit_code_of(error)
+    return run_logged("server", lambda: _serve(file, db, flags), flags.log_format)
 
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:

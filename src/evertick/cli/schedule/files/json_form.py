@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from evertick.base.escaping import json_text
+from evertick.base.json_errors import no_constant, object_of
 from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
 
 SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -39,7 +40,7 @@ class _Reader:
     """Where the value begins that is being read."""
     lines: dict[Place, int] = field(default_factory=dict)
     decoder: json.JSONDecoder = field(
-        default_factory=lambda: json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+        default_factory=lambda: json.JSONDecoder(object_pairs_hook=object_of, parse_constant=no_constant)
     )
     seen: tuple[int, int] = (0, 1)
     """A position and its line: the last one that was asked for."""
@@ -75,7 +76,7 @@ class _Reader:
             value, at = self.value(at, (*place, key), deep=deep - 1)
             pairs.append((key, value))
             at = self.past_space(at)
-        return (_object(pairs) if first == "{" else [value for _, value in pairs]), at + 1
+        return (object_of(pairs) if first == "{" else [value for _, value in pairs]), at + 1
 
     def _key(self, at: int) -> tuple[str, int]:
         if self.text[at : at + 1] != '"':
@@ -87,16 +88,3 @@ class _Reader:
         if self.text[at : at + 1] != mark:
             raise json.JSONDecodeError(f"{mark!r} is missing", self.text, at)
         return self.past_space(at + 1)
-
-
-def _object(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[Any] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"the member {twice[:100]!r} is there twice")
-    return found
-
-
-def _constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number of JSON")
