@@ -101,7 +101,8 @@ def test_with_a_limit_of_nothing_jobs_wait_until_it_is_raised(open_app: OpenApp)
         app.tenants.set("acme", running=None)
         engine.until(lambda: states(app, "acme") == {"success": 1} or None)
 
-    assert app.tenants.list() == []
+    assert app.tenants.list(limited=True) == []
+    assert [each.tenant for each in app.tenants.list()] == ["acme", "free"]
 
 
 def test_many_held_back_tenants_do_not_hide_one_that_may_start(
@@ -265,6 +266,12 @@ def test_limits_are_read_and_changed_one_by_one(open_app: OpenApp) -> None:
     assert app.tenants.get("acme").usage == TenantUsage(running=0, jobs=1, argument_bytes=2, schedules=0)
     assert [each.tenant for each in app.tenants.list()] == ["acme", "bolt"]
     assert [each.tenant for each in app.tenants.list(first="b", limit=1)] == ["bolt"]
+    app.tenant("aaa").scheduler.run_after(60, "note")
+    [first, *_] = app.tenants.list(limit=1)
+    assert (first.tenant, first.limits.is_empty, first.usage.jobs) == ("aaa", True, 1)
+    [*_, acme] = app.tenants.list(limit=2)
+    assert (acme.tenant, acme.limits.schedules) == ("acme", 3)
+    assert [each.tenant for each in app.tenants.list(limited=True)] == ["acme", "bolt"]
     assert asyncio.run(_awaited(app)) == TenantLimits(jobs=2, schedules=3)
     assert app.tenants.get("unknown").limits.is_empty
 

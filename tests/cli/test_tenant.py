@@ -45,6 +45,24 @@ def test_a_limit_is_changed_and_removed_and_the_others_stay(command: Command) ->
     assert command("tenant", "get", "acme", "-o", "json").json == done.json
 
 
+def test_tenants_are_listed_while_anything_of_them_is_kept(command: Command) -> None:
+    app = App("shop")
+
+    @app.mutation(name="note")
+    def note(ctx: object) -> None: ...
+
+    for name in ("globex", "acme"):
+        app.tenant(name).scheduler.run_after(60, "note")
+    app.close()
+    command("tenant", "set", "bolt", "--running", "3")
+
+    listed = command("tenant", "list", "--fields", "tenant,jobs,running")
+    assert listed.out == "acme\t1\t0\nbolt\t0\t0 of 3\nglobex\t1\t0\n"
+    assert command("tenant", "list", "--limited", "--fields", "tenant").out == "bolt\n"
+    assert command("tenant", "list", "--limit", "3", "--fields", "tenant").err == ""
+    assert "these are 2; there are more" in command("tenant", "list", "--limit", "2").err
+
+
 def test_tenants_with_limits_are_listed_by_name(command: Command) -> None:
     for name in ("bolt", "acme", "core"):
         command("tenant", "set", name, "--running", "1000")
@@ -57,10 +75,11 @@ def test_tenants_with_limits_are_listed_by_name(command: Command) -> None:
     assert page.err == "these are 1; there are more: --limit, or --first\n"
 
 
-def test_where_no_tenant_has_limits_the_list_says_so(command: Command) -> None:
+def test_where_there_are_no_tenants_the_list_says_so(command: Command) -> None:
     done = command("tenant", "list")
 
-    assert (done.code, done.out, done.err) == (0, "", "no tenant has limits\n")
+    assert (done.code, done.out, done.err) == (0, "", "no tenants yet\n")
+    assert command("tenant", "list", "--limited").err == "no tenant has limits\n"
     assert command("tenant", "get", "acme", "-o", "none").out == ""
 
 

@@ -276,7 +276,9 @@ def test_what_belongs_to_all_tenants(served: Served) -> None:
             client.pools.delete("mail")
         assert "default" in [each.pool for each in client.pools.list()]
         assert client.tenants.set("acme", jobs=1).limits.jobs == 1
+        assert [each.tenant for each in client.tenants.list(limited=True)] == ["acme"]
         assert [each.tenant for each in client.tenants.list()] == ["acme"]
+        assert client.tenants.list(first="b") == []
         assert client.tenants.get("acme").usage.jobs == 0
         client.scheduler.run_after(60, "shop.order", item="x")
         with pytest.raises(QuotaExceeded):
@@ -290,6 +292,9 @@ def test_what_belongs_to_all_tenants(served: Served) -> None:
                 reader.jobs.cancel_all()
             with pytest.raises(AccessDenied):
                 reader.pools.list()
+            with pytest.raises(AccessDenied):
+                reader.tenants.list()
+            assert reader.tenants.get("acme").usage.jobs == 1
         fresh = client.tokens.rotate(made.id)
         assert client.tokens.revoke(fresh.id).revoked_at is not None
         assert len(client.tokens.list().tokens) == 2
@@ -318,7 +323,8 @@ def test_the_awaited_client_has_the_same_names(served: Served) -> None:
             with pytest.raises(evertick.errors.WorkflowFailed):
                 await client.workflows.result(run_id)
             assert await client.pools.list()
-            assert await client.tenants.list() == []
+            assert await client.tenants.list(limited=True) == []
+            assert [each.tenant for each in await client.tenants.list()] == ["default"]
             assert (await client.tokens.list()).tokens == ()
             assert (await client.audit_log.list()).changes
 

@@ -302,6 +302,8 @@ def test_the_settings_tell_versions_and_how_pages_look(site: Site) -> None:
     about = text_of(site.page("settings?view=about"))
     assert ("SQLite" if site.app.environment.store.single_engine else "PostgreSQL") in about
     assert "Schema step" in about and "token root, admin, all tenants" in about
+    [described] = [each["href"] for each in site.page("settings?view=about").select("dl a")]
+    assert site.request("GET", str(described)).json()["openapi"], "the link leads to the description of the API"
     display = site.page("settings?view=display&tz=Asia/Kathmandu")
     assert display.find(id="f-tz")["value"] == "Asia/Kathmandu"  # type: ignore[index]
     reader = site.by("read")

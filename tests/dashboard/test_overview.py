@@ -86,6 +86,19 @@ def test_an_overview_of_nothing_teaches(site: Site) -> None:
     assert "A tenant needs no creation" in shown and "one that is mistyped looks like this, too" in shown
 
 
+def test_an_overview_of_nothing_names_tenants_with_something_to_see(site: Site) -> None:
+    assert "something to see" not in text_of(site.page(""))
+    for tenant in ("acme", "globex"):
+        site.app.tenant(tenant).scheduler.run_after(3600, "shop.order", item="tea")
+    empty = site.page("")
+    assert "There is something to see of acme and globex : all tenants" in text_of(empty)
+    assert "/t/acme" in [each["href"] for each in empty.select("#overview a")]
+    for tenant in "abcdef":
+        site.app.tenant(tenant).scheduler.run_after(3600, "shop.order", item="tea")
+    assert "of a , acme , b , c , d and other tenants" in text_of(site.page(""))
+    assert "something to see" not in text_of(site.by("read", "default").page("")), "of others it may not know"
+
+
 def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> None:
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
     site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")

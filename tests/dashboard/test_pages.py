@@ -54,6 +54,33 @@ def test_the_first_page_of_a_token_of_a_tenant_is_that_of_the_tenant(site: Site,
     assert site.send("tenants", tenant=tenant).headers["location"] == path
 
 
+def test_tenants_are_listed_with_what_they_have(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for tenant, jobs in (("globex", 1), ("acme", 2)):
+        for _ in range(jobs):
+            site.app.tenant(tenant).scheduler.run_after(3600, "shop.order", item="tea")
+    rows = [text_of(row) for row in site.page("tenants").select("ul.rows li")]
+    assert "acme 2 unfinished jobs · 0 schedules" in rows
+    assert "globex 1 unfinished job · 0 schedules" in rows
+    assert any(row.startswith("default") for row in rows), "one's own page is there without anything, too"
+    listed = text_of(site.page("settings?view=tenants"))
+    assert "acme 0 no limit 2" in listed and "globex 0 no limit 1" in listed
+
+    bound = site.by("read", "acme")
+    assert [text_of(row) for row in bound.page("tenants").select("ul.rows li")] == ["acme"]
+    assert "globex" not in text_of(bound.page("settings?view=tenants"))
+
+    monkeypatch.setattr("evertick.dashboard.routes.home.TENANTS", 1)
+    page = site.page("tenants")
+    shown, onward = [text_of(row) for row in page.select("ul.rows li")], page.find("a", rel="next")
+    assert not any(row.startswith("globex") for row in shown)
+    for _ in range(2):
+        assert onward is not None
+        page = site.page(str(onward["href"]))
+        shown += [text_of(row) for row in page.select("ul.rows li")]
+        onward = page.find("a", rel="next") or onward
+    assert any(row.startswith("globex") for row in shown)
+
+
 @pytest.mark.parametrize("to", ["//evil.example/x", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
 def test_the_login_sends_visitors_nowhere_else(site: Site, to: str) -> None:
     assert site.send("/login", token=site.secret, next=to).headers["location"] == "/"

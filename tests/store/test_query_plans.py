@@ -210,6 +210,10 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"rows": json.dumps([{"queue": KEYED, "tenant": "default", "key": "key_1", "room": 2}])},
         {"jobs_by_limit_key", "jobs_pkey"},
     ),
+    "list_tenants": (
+        {"first": "", "limit": 10},
+        {"documents_pkey", "history_by_state", "jobs_by_name", "schedules_in_order", "tenant_limits_pkey"},
+    ),
     "tenants_with jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
     "tenants_with failures": ({"after": "", "limit": 10}, {"history_failed"}),
     "claim_suspect": (
@@ -233,6 +237,10 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 USED: Final = {"tenants": json.dumps(["default", "t1"]), "most": 10}
 ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
     **UPCOMING,
+    "list_tenants": (
+        {"first": "", "limit": 10},
+        {"documents_pkey", "history_by_state", "jobs_by_name", "schedules_in_order", "tenant_limits_pkey"},
+    ),
     "tenant_usage": (USED, {"jobs_by_name", "schedules_in_order"}),
     "ready_heads": (
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},

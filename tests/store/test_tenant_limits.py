@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from evertick.base.ids import TenantId
+from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import JobState
 from evertick.base.records.tenants import StartLimit, TenantLimits
 from evertick.store.contract.store import Isolation, Store, Transaction
@@ -86,6 +87,21 @@ def test_a_tenant_for_which_another_transaction_claims_is_left_out(open_postgres
         seen.set()
         other.join()
     assert ACME in store.write(lambda tx: tx.start_limits([ACME]), isolation=Isolation.READ_COMMITTED)
+
+
+def test_tenants_are_those_of_which_anything_is_kept(store: Store) -> None:
+    ended = new_job(1, tenant=TenantId("ended"))
+    insert(store, ended, new_job(2, tenant=BOLT), new_job(3, tenant=BOLT))
+    store.write(lambda tx: tx.cancel_job(ended.id, tenant=TenantId("ended"), now=NOW))
+    store.write(lambda tx: tx.insert_schedule(schedule("daily", tenant=TenantId("planned"))))
+    store.write(lambda tx: tx.put_documents(TenantId("files"), [StoredDocument("t_1", "{}")]))
+    save(store, TenantId("limited"), TenantLimits(jobs=1))
+    save(store, BOLT, TenantLimits(jobs=1))
+
+    everyone = [BOLT, "ended", "files", "limited", "planned"]
+    assert store.read(lambda tx: tx.list_tenants(first=TenantId(""), limit=9)) == everyone
+    assert store.read(lambda tx: tx.list_tenants(first=TenantId("ended"), limit=2)) == ["ended", "files"]
+    assert store.read(lambda tx: tx.list_tenants(first=TenantId("q"), limit=2)) == []
 
 
 def test_tenants_at_work_have_unfinished_or_failed_jobs_or_schedules(store: Store) -> None:

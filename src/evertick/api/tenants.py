@@ -1,4 +1,4 @@
-"""The schema of a tenant with limits."""
+"""The schema of a tenant."""
 
 from evertick.api.schema import Schema
 from evertick.base.ids import TenantId

@@ -1,4 +1,4 @@
-"""`evertick tenant ...`: what each tenant may use, and what it uses. Imports no app."""
+"""`evertick tenant ...`: which tenants there are, what each may use, and what it uses. Imports no app."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -21,7 +21,7 @@ FIELDS: Final = ("tenant", "running", "starts_per_minute", "jobs", "argument_byt
 
 @click.group(cls=LazyGroup)
 def tenant() -> None:
-    """Tenants: what each may use, and what it uses."""
+    """Tenants: which there are, what each may use, and what it uses."""
 
 
 class Limit(click.ParamType[int | str]):
@@ -75,19 +75,23 @@ def changes_of(limits: Mapping[str, int | str | None]) -> Any:
 @tenant.command("list")
 @click.option("--first", metavar="NAME", default="", help="Begin at this name.")
 @click.option("--limit", type=click.IntRange(1, TENANTS_MAX), default=100, show_default=True)
+@click.option("--limited", is_flag=True, help="Those with limits alone.")
 @source_options
 @row_options
-def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> None:
-    """List tenants with limits: of each limit, what is used and how much there may be."""
+def list_tenants(first: str, limit: int, limited: bool, db: str | None, out: OutputOptions) -> None:
+    """List tenants: of each limit, what is used and how much there may be.
+
+    A tenant is listed while anything of it is kept: jobs and runs, ended ones too, schedules, documents or limits.
+    """
     from evertick.api.tenants import TenantView
 
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
-        found = fleet.tenants.list(first=first, limit=limit + 1)
-    more, found = len(found) > limit, found[:limit]
+        found = fleet.tenants.list(first=first, limit=limit, limited=limited)
+        more = len(found) == limit and len(fleet.tenants.list(first=found[-1].tenant, limit=2, limited=limited)) > 1
     out.write_rows([view.to_json() for view in found], [_words(view) for view in found], chosen)
     if not found and out.tells_of_nothing:
-        click.echo("no tenant has limits", err=True)
+        click.echo("no tenant has limits" if limited else "no tenants yet", err=True)
     if more and not out.is_none:
         click.echo(f"these are {limit}; there are more: --limit, or --first", err=True)
 

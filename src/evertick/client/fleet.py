@@ -71,9 +71,10 @@ class TenantRequests:
         """A tenant's limits, and what it uses."""
         return Call(method="GET", path=f"{ROOT}/tenants/{part(name)}", read=TenantView.model_validate)
 
-    def list(self, *, first: str = "", limit: int = 100) -> Call[Sequence[TenantView]]:
-        """Tenants with limits, by name, from `first` on."""
-        return Call(method="GET", path=f"{ROOT}/tenants", query={"first": first, "limit": limit}, read=_tenants)
+    def list(self, *, first: str = "", limit: int = 100, limited: bool = False) -> Call[Sequence[TenantView]]:
+        """Tenants of which anything is kept, by name, from `first` on; with `limited` those with limits alone."""
+        query = {"first": first, "limit": limit, "limited": limited}
+        return Call(method="GET", path=f"{ROOT}/tenants", query=query, read=_tenants)
 
     def set(self, name: str, **limits: Unpack[TenantLimits]) -> Call[TenantView]:
         """Change some of a tenant's limits; None removes one."""

@@ -1,7 +1,8 @@
-"""`app.tenants`: what each tenant may use.
+"""`app.tenants`: which tenants there are, what each may use, and what it uses.
 
     app.tenants.set("acme", running=5, starts_per_minute=600, jobs=10_000)
     print(app.tenants.get("acme").usage.jobs)
+    print([each.tenant for each in app.tenants.list()])
 
 Limits are kept in the database, so they hold for all workers and programs. A first limit is heard of within a second.
 """
@@ -44,14 +45,22 @@ class TenantOperations:
         tenant = tenant_named(name)
         return lambda transaction: _views(transaction, [(tenant, transaction.get_tenant_limits(tenant))])[0]
 
-    def list(self, *, first: str = "", limit: int = 100) -> Work[list[TenantView]]:
-        """Tenants with limits, by name, from `first` on; at most `limit`, up to 10,000. Others are not listed."""
+    def list(self, *, first: str = "", limit: int = 100, limited: bool = False) -> Work[list[TenantView]]:
+        """Tenants, by name, from `first` on; at most `limit`, up to 10,000.
+
+        A tenant is listed while anything of it is kept: jobs and runs, ended ones too, schedules, documents or limits.
+        With `limited` only those with limits are.
+        """
         if type(limit) is not int or not 1 <= limit <= TENANTS_MAX:
             raise Misuse(f"limit= is a whole number from 1 to {TENANTS_MAX:,}, not {limit!r}")
 
         def work(transaction: Transaction) -> list[TenantView]:
-            found = transaction.list_tenant_limits(first=TenantId(first), limit=limit)
-            return _views(transaction, found)
+            if limited:
+                return _views(transaction, transaction.list_tenant_limits(first=TenantId(first), limit=limit))
+            tenants = transaction.list_tenants(first=TenantId(first), limit=limit)
+            # Those with limits are among them, so as many rows reach at least as far.
+            limits = dict(transaction.list_tenant_limits(first=TenantId(first), limit=limit))
+            return _views(transaction, [(each, limits.get(each, TenantLimits())) for each in tenants])
 
         return work
 

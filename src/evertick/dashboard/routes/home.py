@@ -1,14 +1,17 @@
 """Where visitors arrive: the first page, the login, the choice of a tenant."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from evertick.api.tenants import TenantView
 from evertick.base.errors import EvertickError
 from evertick.base.ids import DEFAULT_TENANT, tenant_named
 from evertick.base.records.access import Scope
+from evertick.base.records.tenants import TenantUsage
 from evertick.dashboard.page import Form, Page, Public, Shown, page_routes
 from evertick.dashboard.visitors import COOKIE, KEPT_S, keep, secret_in, token_of
 from evertick.server.callers import token_in
@@ -16,6 +19,9 @@ from evertick.server.limits import client_of
 from evertick.server.problems import Problem
 
 routes = page_routes(prefix="")
+
+TENANTS: Final = 100
+"""Tenants on a page."""
 
 
 @routes.page("/", None)
@@ -56,9 +62,9 @@ async def log_out(page: Public) -> Response:
 
 
 @routes.page("/t/{tenant}/tenants", Scope.READ)
-async def list_tenants(page: Shown) -> Response:
+async def list_tenants(page: Shown, first: Annotated[str, Query(max_length=200)] = "") -> Response:
     """The tenants that the visitor's token reaches."""
-    return await _tenants(page)
+    return await _tenants(page, first=first)
 
 
 @routes.form("/t/{tenant}/tenants", Scope.READ)
@@ -73,12 +79,16 @@ async def choose_tenant(page: Shown) -> Response:
     return page.done(_home_of(page, chosen))
 
 
-async def _tenants(page: Page, form: Form | None = None, *, status: int = 200) -> Response:
-    own = page.known.token.tenant
-    names = {page.tenant}
-    if own is None:
-        names |= {DEFAULT_TENANT, *(each.tenant for each in await page.known.app.aio.tenants.list())}
-    return page.render("tenants.html", status=status, tenants=sorted(names), form=form or Form())
+async def _tenants(page: Page, form: Form | None = None, *, first: str = "", status: int = 200) -> Response:
+    found: Sequence[TenantView] = []
+    if page.reaches_all:
+        found = await page.known.app.aio.tenants.list(first=first, limit=TENANTS + 1)
+    more = found[TENANTS].tenant if len(found) > TENANTS else None
+    names: dict[str, TenantUsage | None] = {each.tenant: each.usage for each in found[:TENANTS]}
+    always = [page.tenant, DEFAULT_TENANT] if page.reaches_all else [page.tenant]
+    if not first:  # what is not known to have anything is shown without a count
+        names = {each: names.get(each) for each in sorted({*names, *always})}
+    return page.render("tenants.html", status=status, tenants=names, more=more, form=form or Form())
 
 
 def _home_of(page: Page, tenant: str) -> str:

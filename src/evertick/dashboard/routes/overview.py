@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from evertick.api.insight import ComingView, OverviewView
 from evertick.api.schema import COUNT_MAX, Count
+from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.activity import charted
@@ -13,6 +14,9 @@ from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.page import Page, Shown, page_routes
 
 routes = page_routes()
+
+OTHERS: Final = 5
+"""Other tenants that are named on the empty page of one."""
 
 SMALL: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -25,8 +29,10 @@ async def show_overview(page: Shown) -> Response:
     coming, changes = await insight.coming_and_changes(limit=9)
     is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued or now.attention)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
+    others = await _other_tenants(page) if nothing and page.reaches_all else []
     return page.render(
         "overview.html",
+        others=others,
         now=now,
         heading=heading(now),
         day=charted(activity),
@@ -41,6 +47,13 @@ async def show_overview(page: Shown) -> Response:
         queued=sum(each.jobs.number for each in now.queued),
         sees_workers=page.known.token.tenant is None,
     )
+
+
+async def _other_tenants(page: Page) -> list[TenantId]:
+    """Some tenants, by name, of which there is something to see, for a visitor who looks at one without anything."""
+    executors = page.known.app.environment.executors
+    found = await executors.view(lambda transaction: transaction.list_tenants(first=TenantId(""), limit=OTHERS + 2))
+    return [each for each in found if each != page.tenant]
 
 
 def late_now(now: OverviewView) -> Count:

@@ -1,4 +1,4 @@
-"""What belongs to no tenant: pools, workers, the limits of tenants; and the state of all."""
+"""What belongs to no tenant: pools, workers, the tenants and their limits; and the state of all."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -116,10 +116,10 @@ async def delete_pool(caller: Called, name: Named, force: bool = False) -> Respo
 
 @routes.at("GET", "/tenants", Scope.READ, returns=list[TenantView])
 async def list_tenants(
-    caller: Called, first: str = "", limit: Annotated[int, Query(ge=1, le=10_000)] = 100
+    caller: Called, first: str = "", limit: Annotated[int, Query(ge=1, le=10_000)] = 100, limited: bool = False
 ) -> Response:
-    """Tenants with limits, by name, from `first` on."""
-    return reply(await caller.app.aio.tenants.list(first=first, limit=limit))
+    """Tenants of which anything is kept, by name, from `first` on; with `limited` those with limits alone."""
+    return reply(await caller.app.aio.tenants.list(first=first, limit=limit, limited=limited))
 
 
 @of_tenant.at("GET", "", Scope.READ, returns=TenantView)

@@ -18,6 +18,10 @@ class Tenants(Protocol):
         """A tenant's limits; empty ones if it has none."""
         ...
 
+    def list_tenants(self, *, first: TenantId, limit: int) -> list[TenantId]:
+        """Tenants of which anything is kept (jobs, ended ones too, schedules, documents, limits), from `first` on."""
+        ...
+
     def list_tenant_limits(self, *, first: TenantId, limit: int) -> list[tuple[TenantId, TenantLimits]]:
         """Tenants with limits, by name, from `first` on."""
         ...

@@ -54,8 +54,7 @@ def _names(
 
             return [view.pool for view in PoolOperations(SystemClock().now).list()(transaction)]
         case Kind.TENANT:
-            limited = [name for name, _ in transaction.list_tenant_limits(first=TenantId(begins), limit=PAGE_MAX)]
-            return sorted({*limited, *transaction.tenants_at_work(limit=PAGE_MAX)})
+            return transaction.list_tenants(first=TenantId(begins), limit=PAGE_MAX)
 
 
 def _of_runs(tenant: TenantId) -> JobFilter:

@@ -25,6 +25,7 @@ from evertick.recurrence.zones.names import zone_data_source, zone_named
 from evertick.server.bodies import Named
 from evertick.server.routes import access as api
 from evertick.server.routes import fleet as fleet_api
+from evertick.server.routes import health
 from evertick.store import schema
 
 routes = page_routes()
@@ -71,6 +72,13 @@ async def show_settings(page: Shown, asked: Annotated[Asked, Query()]) -> Respon
     elif asked.view == "display":
         values["form"] = Form([("tz", page.zone.name)])
     return page.render(f"settings/{asked.view}.html", **values)
+
+
+@routes.page("/openapi.json", Scope.READ)
+async def show_description(page: Shown) -> Response:
+    """The description of the HTTP API, for a browser: it sends a cookie, and the API's own address wants a token."""
+    described: Response = await health.openapi(page.request, page.known)
+    return described
 
 
 @routes.form("/zone", Scope.READ)

@@ -21,6 +21,9 @@ class SqlTenants(Driver):
         rows = self._fetch("list_tenant_limits", {"first": tenant, "limit": 1})
         return _limits(rows[0]) if rows and rows[0][0] == tenant else TenantLimits()
 
+    def list_tenants(self, *, first: TenantId, limit: int) -> list[TenantId]:
+        return [row[0] for row in self._fetch("list_tenants", {"first": first, "limit": limit})]
+
     def list_tenant_limits(self, *, first: TenantId, limit: int) -> list[tuple[TenantId, TenantLimits]]:
         return [(row[0], _limits(row)) for row in self._fetch("list_tenant_limits", {"first": first, "limit": limit})]
 
