@@ -47,11 +47,11 @@ def unwritable(error: E, reason: str) -> E:
 
 
 class WriteHealth:
-    """What one process knows of its writes. `probe` writes a few bytes; it returns False if it cannot tell because
-    others are writing, and raises as `Store.write`.
+    """What one process knows of its writes. `probe` writes a few bytes, or more if it is thorough; it returns False
+    if it cannot tell because others are writing, and raises as `Store.write`.
     """
 
-    def __init__(self, probe: Callable[[], bool]) -> None:
+    def __init__(self, probe: Callable[[bool], bool]) -> None:
         self._probe = probe
         self._asking = threading.Lock()
         self._lock = threading.Lock()
@@ -64,12 +64,12 @@ class WriteHealth:
         """A write has failed."""
         self._failed(error, BELIEVED_S)
 
-    def failure(self) -> WriteFailure | None:
+    def failure(self, *, thorough: bool = False) -> WriteFailure | None:
         """Why the database cannot be written; None if it can, or if it cannot be reached at all."""
         if self._asking.acquire(blocking=False):  # one asks the database, others take what was found before
             try:
                 if time.monotonic() - self._asked_at >= PROBE_EVERY_S:
-                    self._ask()
+                    self._ask(thorough)
                     self._asked_at = time.monotonic()
             finally:
                 self._asking.release()
@@ -79,9 +79,9 @@ class WriteHealth:
             for_ms = round((time.monotonic() - self._first_at) * 1000)
             return WriteFailure(self._error.reason, str(self._error), for_ms)
 
-    def _ask(self) -> None:
+    def _ask(self, thorough: bool) -> None:
         try:
-            is_written = self._probe()
+            is_written = self._probe(thorough)
         except Unavailable as error:
             self._failed(error, 0.0)
         except EvertickError:

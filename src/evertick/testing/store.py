@@ -51,8 +51,8 @@ class WorldStore:
             self._tell_listeners()
         return result
 
-    def write_failure(self) -> WriteFailure | None:
-        return self._inner.write_failure()
+    def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
+        return self._inner.write_failure(thorough=thorough)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         self._faults.before_work()

@@ -1,9 +1,12 @@
 """Whether a database that can be read can be written: what a store finds out, remembers and forgets."""
 
+import secrets
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from evertick.base.errors import DatabaseUnavailable, StorageFailed
@@ -12,6 +15,7 @@ from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from evertick.store.sqlite.store import SqliteStore
 from evertick.store.write_health import BELIEVED_S, PROBE_EVERY_S, WriteHealth, unwritable
+from tests.cli.desk import commands
 from tests.store.rows import insert, new_job
 
 
@@ -26,7 +30,7 @@ class Disk:
         monkeypatch.setattr(write_health.time, "monotonic", lambda: self.at)
         self.health = WriteHealth(self._probe)
 
-    def _probe(self) -> bool:
+    def _probe(self, thorough: bool) -> bool:
         self.probes += 1
         if self.error is not None:
             raise self.error
@@ -126,10 +130,60 @@ def test_a_full_file_is_told_by_its_writers_and_in_the_middle_of_a_write_nothing
         assert store.write(asks) == [None, True]
 
 
+NO_ROOM = """
+create function no_room() returns event_trigger language plpgsql as
+$$ begin raise exception 'No space left on device' using errcode = 'disk_full'; end $$;
+create event trigger no_room on ddl_command_start when tag in ('CREATE TABLE') execute function no_room()
+"""
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("impatient")
+def test_a_few_bytes_may_fit_on_the_full_disk_of_postgresql_and_who_looks_thoroughly_finds_out(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_store(postgres_url)) as store:
+        store.migrate()
+        assert store.write_failure(thorough=True) is None
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(NO_ROOM)
+            try:
+                assert store.write_failure() is None
+                failure = store.write_failure(thorough=True)
+                told = commands(capsys)("doctor", "--fleet", "--db", postgres_url, "-o", "json")
+            finally:
+                connection.execute("drop event trigger no_room")
+        left = store.read(lambda tx: tx.connection.execute("select to_regclass('probed')").fetchone())
+
+    assert failure is not None and failure.reason == "PostgreSQL's disk is full"
+    assert [each["check"] for each in told.json["findings"]] == ["writes"]
+    assert left == (None,)
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("impatient")
+def test_a_role_that_may_create_no_temporary_tables_is_no_full_disk(postgres_url: str) -> None:
+    parts, role = urlsplit(postgres_url), f"evertick_{secrets.token_hex(4)}"
+    with closing(open_store(postgres_url)) as store:
+        store.migrate()
+    with psycopg.connect(postgres_url) as connection:
+        for statement in (
+            f'revoke temporary on database "{parts.path[1:]}" from public',
+            f"create role {role} login password 'weak'",
+            f"grant select, insert, update, delete on all tables in schema public to {role}",
+        ):
+            connection.execute(statement.encode())
+    weak = postgres_url.replace(f"{parts.username}:{parts.password}@", f"{role}:weak@")
+
+    with closing(open_store(weak)) as store:
+        store.check_schema()
+        assert store.write_failure(thorough=True) is None
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_database_in_memory_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(SqliteStore("sqlite://")) as store:
         store.migrate()
-        never: Callable[[], bool] = lambda: pytest.fail("asked")  # noqa: E731
+        never: Callable[[bool], bool] = lambda _: pytest.fail("asked")  # noqa: E731
         monkeypatch.setattr(store._health, "_probe", never)
         assert store.write_failure() is None

@@ -51,7 +51,7 @@ class Surroundings:
         return cls(
             clock_ahead_ms=difference(SystemClock(), store.database_now).ahead_ms,
             servers=servers_in(store.url),
-            write_failure=store.write_failure(),
+            write_failure=store.write_failure(thorough=True),
         )
 
 

@@ -54,7 +54,7 @@ class Fleet:
 
     def status(self, tenant: TenantId | None) -> StatusView:
         """The state of a tenant's jobs, or of all, and of the workers."""
-        now, failure = self.now, self.store.write_failure()
+        now, failure = self.now, self.store.write_failure(thorough=True)
         return self.store.view(lambda transaction: status_of(transaction, tenant, now, failure))
 
     def doctor(self, tenant: TenantId | None) -> FleetReport:

@@ -96,10 +96,12 @@ class Store(Protocol):
         """Run `work` in one writing transaction, once, and commit."""
         ...
 
-    def write_failure(self) -> WriteFailure | None:
+    def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
         """Why the database cannot be written although it can be reached; None if it can, as far as is known.
 
-        It writes a few bytes to find out, at most every two seconds, and never waits for others that write.
+        It writes a few bytes to find out, at most every two seconds, and never waits for others that write. On a full
+        disk these may fit; `thorough` is for a process that has written nothing itself: PostgreSQL then also writes a
+        megabyte, which nothing keeps.
         """
         ...
 

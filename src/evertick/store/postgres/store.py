@@ -8,6 +8,7 @@ text, so a batch is one round trip. Connections are the business of
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -45,6 +46,9 @@ _LEVELS: Final = {
 _PROBE: Final = (
     "insert into meta (key, value) values ('probed_at', %s) on conflict (key) do update set value = excluded.value"
 )
+
+_FILLING: Final = b"insert into probed select repeat('x', 1900) from generate_series(1, 550)"
+"""PostgreSQL asks its disk for the room of each page at once."""
 
 _of_parents: "Final[list[PostgresStore]]" = []
 """Stores that a forked child has left alone: not even the end of their objects may touch the parent's connections."""
@@ -111,8 +115,8 @@ class PostgresStore:
                 raise
         return transaction, result
 
-    def write_failure(self) -> WriteFailure | None:
-        return self._health.failure()
+    def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
+        return self._health.failure(thorough=thorough)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """It ends with a COMMIT, because only then is what a serializable transaction saw true."""
@@ -187,14 +191,23 @@ class PostgresStore:
 
     # -- helpers
 
-    def _probe(self) -> bool:
-        """Write a few bytes. RELAXED, so that it does not wait for a standby."""
+    def _probe(self, thorough: bool) -> bool:
+        """Write a few bytes, and a megabyte before them if it is thorough. RELAXED, so that it waits for no standby."""
+        if thorough:
+            self._fill()
         with self._connections.taken(RELAXED) as connection:
             try:
                 connection.execute(placed(_PROBE, self.dialect, self.place).encode(), (str(time.time_ns()),))
             except psycopg.Error as error:
                 raise ours(error) from error
         return True
+
+    def _fill(self) -> None:
+        """Write a megabyte into a table of its own that nobody else ever sees. Raises StorageFailed."""
+        with self._connections.asking() as connection, suppress(pg_errors.InsufficientPrivilege):
+            connection.read_only = None
+            connection.execute("create temporary table probed (text text)")
+            connection.execute(_FILLING)
 
     def _check_whole(self, transaction: PostgresTransaction, connection: "psycopg.Connection[Any]") -> None:
         """Refuse to commit what PostgreSQL would silently roll back: it reports no error for such a COMMIT."""

@@ -160,7 +160,8 @@ class SqliteStore:
             self._tell_listeners(frozenset(transaction.hints))
         return result
 
-    def write_failure(self) -> WriteFailure | None:
+    def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
+        """Never more than a few bytes: a file keeps the room that was once written."""
         return None if self.path is None else self._health.failure()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -313,7 +314,7 @@ class SqliteStore:
         finally:
             self._write_lock.release()
 
-    def _probe(self) -> bool:
+    def _probe(self, _: bool) -> bool:
         """Whether a few bytes were written; False if others are writing, who will find out."""
         self._check_usable()
         if self._writing_thread == threading.get_ident() or not self._write_lock.acquire(PROBE_WAIT_S):
