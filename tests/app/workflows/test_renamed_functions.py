@@ -9,6 +9,7 @@ from evertick import ActionCtx, App, MutationCtx, QueryCtx, Step
 from evertick.errors import ReplayMismatch
 from evertick.functions import JobState
 from evertick.testing import World, replay
+from evertick.workflows import RunState
 
 
 class Release(NamedTuple):
@@ -98,6 +99,29 @@ def test_what_began_under_the_old_name_ends_under_it() -> None:
         for event in new.app.workflows.history(run_id).events:
             called.setdefault(event.step, set()).add(event.name)
         assert all(len(names) == 1 for step, names in called.items() if step)
+
+
+def test_a_release_before_the_new_names_fits_what_they_have_written_once_it_has_them_as_aliases() -> None:
+    """A deploy that is taken back."""
+    old, new = release("old"), release("new", "old")
+    with World(old.app) as world:
+        begun_before = begun(world, *old)
+        world.deploy(new.app)
+        new.app.workflows.signal(begun_before, "sent", "yes")
+        begun_after = new.app.workflows.start(new.order)
+        world.advance(2)
+
+        world.deploy(release("old").app)
+        world.advance(60)
+        for name, run_id in (("reserve", begun_before), ("look", begun_after)):
+            waiting = world.app.workflows.get(run_id)
+            assert waiting.state is RunState.RUNNING and waiting.error is not None
+            assert f"give it aliases=['new.{name}']" in waiting.error["message"]
+
+        world.deploy(release("old", "new").app)
+        world.app.workflows.signal(begun_after, "sent", "yes")
+        world.advance(120)
+        assert [world.app.workflows.get(each).result for each in (begun_before, begun_after)] == [DONE, DONE]
 
 
 def test_a_history_is_replayed_by_code_with_the_aliases_alone() -> None:
