@@ -131,6 +131,10 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"workflow_journal_pkey"},
     ),
     "waiting_messages": ({"runs": RUNS}, {"workflow_inbox_waiting"}),
+    "copy_journal": (
+        {"run_id": job_id(1), "generation": 0, "to_run": job_id(2), "rows": 20},
+        {"workflow_journal_pkey"},
+    ),
     "move_events": ({"run_id": job_id(1), "to_run": job_id(2)}, {"workflow_inbox_waiting"}),
     "waiting_size": ({"run_id": job_id(1), "limit": 100}, {"workflow_inbox_waiting"}),
     "take_messages": ({"messages": "[1, 2]", "now": NOW}, {"workflow_inbox_pkey"}),

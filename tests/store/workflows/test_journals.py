@@ -39,6 +39,17 @@ def test_a_journal_comes_back_as_it_was_written(store: Store) -> None:
     assert store.read(lambda tx: tx.load_journals([])) == {}
 
 
+def test_a_journal_begins_as_that_of_another_run(store: Store) -> None:
+    first, second = job_id(1), job_id(2)
+    append(store, first, ROWS)
+    append(store, first, [row()], generation=1)
+
+    store.write(lambda tx: tx.copy_journal((first, 0), second, rows=4))
+
+    journals = store.read(lambda tx: tx.load_journals([(first, 0), (second, 0), (second, 1)]))
+    assert journals == {first: ROWS, second: ROWS[:4]}
+
+
 def test_the_newest_rows_of_journals_come_without_what_steps_returned(store: Store) -> None:
     first, second = job_id(1), job_id(2)
     store.write(

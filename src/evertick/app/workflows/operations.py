@@ -252,7 +252,9 @@ class WorkflowOperations:
                 transaction, again, None if record is None else record.attributes, record if kept else None
             )
             if kept and record is not None:
-                transaction.append_journal([Entry(again, 0, row) for row in kept])
+                # In the database: there may be 50,000, and the longer this takes, the likelier it meets another write.
+                transaction.copy_journal((job.id, record.generation), again, rows=len(kept) - 1)
+                transaction.append_journal([Entry(again, 0, kept[-1])])
                 transaction.send_messages([message._replace(run_id=again) for message in missing], now=now)
             return again
 

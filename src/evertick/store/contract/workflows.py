@@ -86,6 +86,10 @@ class Workflows(Protocol):
         """Add rows to journals. Raises WriteConflict if a journal has a row of that position."""
         ...
 
+    def copy_journal(self, run: tuple[JobId, int], to_run: JobId, *, rows: int) -> None:
+        """Begin the journal of another run with the first `rows` rows of a run's (id and generation)."""
+        ...
+
     def drop_generations(self, runs: Collection[tuple[JobId, int]], *, limit: int) -> None:
         """Remove at most `limit` rows of the generations that runs had before these."""
         ...

@@ -107,6 +107,10 @@ class SqlWorkflows(Driver):
         if entries:
             self._run_many("append_journal", JOURNAL_COLUMNS, [_journal_values(entry) for entry in entries])
 
+    def copy_journal(self, run: tuple[JobId, int], to_run: JobId, *, rows: int) -> None:
+        run_id, generation = run
+        self._run("copy_journal", {"run_id": run_id, "generation": generation, "to_run": to_run, "rows": rows})
+
     def drop_generations(self, runs: Collection[tuple[JobId, int]], *, limit: int) -> None:
         if runs:
             given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
