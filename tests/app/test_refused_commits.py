@@ -15,6 +15,7 @@ from tests.app.engine import Engine
 TABLE = """
 create table stock (code text);
 create function late() returns trigger language plpgsql as $$ begin
+    if new.code = 'slow' then perform pg_sleep(1); return null; end if;
     raise exception 'stock must not be negative' using errcode = new.code; end $$;
 create constraint trigger late after insert on stock deferrable initially deferred for each row execute function late();
 """
@@ -64,3 +65,21 @@ def test_one_that_says_it_met_another_for_ever_delays_no_other(app: App) -> None
         assert {engine.wait(job_id).state for job_id in others} == {JobState.SUCCESS}
         app.jobs.cancel(refused)
         assert engine.wait(refused).state is JobState.CANCELED
+
+
+@pytest.mark.parametrize("code", ["P0001", "slow"])
+@pytest.mark.parametrize("statement", ["set constraints all immediate", "alter table stock add column more text"])
+def test_one_that_looks_at_what_was_deferred_answers_for_its_own_alone(app: App, code: str, statement: str) -> None:
+    """Among others their constraints would be checked in its statement, in its time, and end it."""
+
+    @app.mutation(name="check", timeout=0.5)
+    def check(ctx: MutationCtx) -> None:
+        ctx.connection.execute(statement)
+
+    calls: list[Any] = [app.functions.resolve(name).args() for name in ("innocent", "check", "innocent")]
+    calls[1:1] = [app.functions.resolve("sell").args(code)]
+    ids = app.scheduler.run_after_many(0, calls)
+    with Engine(app) as engine:
+        states = [engine.wait(job_id).state for job_id in ids]
+    sold = JobState.SUCCESS if code == "slow" else JobState.FAILED
+    assert states == [JobState.SUCCESS, sold, JobState.SUCCESS, JobState.SUCCESS]

@@ -33,6 +33,7 @@ from evertick.store.postgres.connections import (
     ours,
     tables_in,
 )
+from evertick.store.postgres.deferred import Deferred
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
 from evertick.store.transaction.claims import outcome_of
@@ -84,6 +85,7 @@ class PostgresTransaction(SqlTransaction):
         """The names of our own statements that this transaction has executed."""
         self._users_statements: list[object] = []
         """Statements of the user's own that it has executed, the first USERS_SEEN_MAX of them."""
+        self._deferred = Deferred()
         self._conflict: EvertickError | None = None
         """The first conflict that this transaction has met: nothing of it may be committed."""
         self._is_used = False
@@ -111,6 +113,8 @@ class PostgresTransaction(SqlTransaction):
         if error is self.failure or error is self._conflict:
             return self._conflict or self.failure
         cause = of_the_driver(error)
+        if (of_others := self._deferred.met_by(self.own, cause)) is not None:
+            return of_others
         if type(cause) is pg_errors.InFailedSqlTransaction:
             cause = self._users_error or cause
         if not issubclass(type(cause), psycopg.Error):
@@ -197,6 +201,7 @@ class PostgresTransaction(SqlTransaction):
     def see(self, statement: object) -> None:
         """A statement of the user's own is about to run."""
         self.check_open()
+        self._deferred.see(self.own, statement)
         if len(self._users_statements) < USERS_SEEN_MAX:
             self._users_statements.append(statement)
 

@@ -54,6 +54,7 @@ READING_PRAGMAS: Final = frozenset({
 })  # fmt: skip
 """Pragmas of SQLite that only tell something also with a value. Without one, all do but these:"""
 ACTING_PRAGMAS: Final = frozenset({"incremental_vacuum", "optimize", "shrink_memory", "wal_checkpoint"})
+_CHECKING: Final = re.compile(r"\bset\s+constraints\b.*\bimmediate\b", re.IGNORECASE | re.DOTALL)
 _TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 
 
@@ -113,6 +114,11 @@ def _refuse(text: str) -> None:
                 f"ctx.connection.execute('pragma {pragma[1]}'): the connection is shared with other functions, which "
                 f"this would change; with a value allowed are {', '.join(sorted(READING_PRAGMAS))}"
             )
+
+
+def checks_deferred(query: Any) -> bool:
+    """Whether a statement of the user's may check constraints now that others of the transaction have deferred."""
+    return _CHECKING.search(_text_of(query)) is not None
 
 
 def names_temporary(query: Any) -> bool:
