@@ -228,6 +228,7 @@ def test_what_no_pool_can_have_is_refused(open_app: OpenApp, monkeypatch: pytest
         ({"running": 2, "per_tenant": 1}, "waits: pool 'mail' runs 1 of 1 for the tenant 'default'"),
         ({"per_key": 1}, "waits: pool 'mail' runs 1 of 1 for the key 'ada'"),
         ({"running": 2, "starts_per_minute": 600}, None),
+        ({"running": 2, "starts_per_minute": 6}, "waits: pool 'mail' starts 6 a minute"),
     ],
 )
 def test_a_job_that_waits_says_what_its_pool_runs(open_app: OpenApp, limits: dict[str, int], words: str | None) -> None:
@@ -259,6 +260,8 @@ def test_a_job_that_waits_says_what_its_pool_runs(open_app: OpenApp, limits: dic
             )
         )
         app.scheduler.run_after(0, "look")
+        engine.until(lambda: "now" in seen or None)
+        app.pools.set("mail", starts_per_minute=None)
         engine.until(lambda: all(app.jobs.get(each).state == "success" for each in ids) or None)
 
     assert list(seen["now"].values()) == ([] if words is None else [words])

@@ -1,5 +1,6 @@
 """`evertick pool`: limits set, shown and listed; pools paused and resumed."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -103,6 +104,23 @@ def test_jobs_that_wait_say_what_their_pool_holds_back(shop: App, command: Comma
     command("pool", "resume", "mail")
     command("pool", "set", "mail", "--per-tenant", "none")
     assert errors() == {"waits: no worker is alive"}
+
+
+def test_what_waits_for_the_rate_of_its_pool_says_so(shop: App, command: Command) -> None:
+    command("pool", "set", "mail", "--starts-per-minute", "6")
+    assert command("pool", "get", "mail", "-o", "json").json["held"] is None, "a start may be taken"
+    until_us = (int(time.time()) + 10) * 1_000_000  # as the start that was just taken leaves it
+    shop.environment.store.write(lambda tx: tx.use_pool_starts("mail", used_until_us=until_us))
+    words = "waits: pool 'mail' starts 6 a minute"
+
+    listed = command("job", "list", "--state", "pending", "--fields", "error").out
+    assert set(listed.splitlines()) == {words}
+    assert f"held\t{words}\n" in command("pool", "get", "mail").out
+    status = command("status", "-o", "json").json
+    assert [queue["held"] for queue in status["queues"] if queue["pool"] == "mail" and queue["blocked"] < queue["due"]]
+    assert "held back by pools" in command("status").err
+    command("pool", "set", "mail", "--starts-per-minute", "none")
+    assert command("pool", "get", "mail", "-o", "json").json["held"] is None
 
 
 def test_a_job_that_is_not_due_or_in_another_pool_does_not_wait_for_a_paused_one(shop: App, command: Command) -> None:

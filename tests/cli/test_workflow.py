@@ -306,6 +306,8 @@ def test_a_history_says_what_a_step_waits_for(shop: Path, command: Command) -> N
     steps = [line.split("\t") for line in command("workflow", "history", run_id).out.splitlines()]
     assert steps[2][:4] == ["3", "app.charge", "action", "waits: pool 'slow' is paused"]
     command("pool", "resume", "slow")
+    steps = [line.split("\t") for line in command("workflow", "history", run_id).out.splitlines()]
+    assert steps[2][:4] == ["3", "app.charge", "action", "waits"], "no worker has taken it yet"
     work(lambda app: app.workflows.get(run_id).state == "success")
 
 

@@ -81,7 +81,8 @@ def test_what_runs_is_counted_by_pool_and_tenant(store: Store) -> None:
         ("mail", DEFAULT_TENANT, None): 4, ("mail", ACME, None): 1, (DEFAULT_POOL, DEFAULT_TENANT, None): 1,
     }  # fmt: skip
     save(store, "mail", PoolLimits(running=5))
-    assert store.read(lambda tx: tx.pool_use()) == ({"mail": (PoolLimits(running=5), None)}, use.running)
+    store.write(lambda tx: tx.use_pool_starts("mail", used_until_us=12))
+    assert store.read(lambda tx: tx.pool_use()) == ({"mail": (PoolLimits(running=5), None)}, use.running, {"mail": 12})
     assert running == {("mail", DEFAULT_TENANT): 4, ("mail", ACME): 1, (DEFAULT_POOL, DEFAULT_TENANT): 1}
 
 

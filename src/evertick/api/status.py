@@ -61,7 +61,7 @@ class QueueView(Schema):
 
     `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
     live worker runs. Workers claim many mutations at once, so those count as due until they are done; what is `running`
-    are actions.
+    are actions. `held` says what limit of the pool keeps those that are due from starting; None if none does.
     """
 
     tenant: TenantId
@@ -73,6 +73,7 @@ class QueueView(Schema):
     running: int
     blocked: int
     oldest: Moment | None
+    held: str | None
 
 
 class FailureView(Schema):

@@ -8,6 +8,7 @@ from typing import Final
 from evertick.api.reading import RowReading
 from evertick.api.status import FailureView, OverdueView, QueueView, StatusView, UnwritableView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
+from evertick.app.limits.waiting import PoolRoom
 from evertick.app.paging import looked_at
 from evertick.app.workflows.stuck import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
@@ -51,6 +52,7 @@ def status_of(
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     queues, count = _queues(transaction, tenants, now, served(alive))
+    room = PoolRoom(transaction.pool_use(), now)
     failures, failed = _failures(transaction, tenants, now)
     overdue = transaction.overdue_schedules(tenants, late_at=Instant(now - LATE_AFTER_MS), limit=JOBS_MAX)
     count = max(count, sum(group.schedules for group in overdue))
@@ -59,7 +61,7 @@ def status_of(
         at=to_datetime(now),
         workers=_worker_views(workers, alive, now),
         lag_ms=max((queue.lag_ms for queue in queues.values()), default=0),
-        queues=tuple(queue.view(*name) for name, queue in sorted(queues.items())),
+        queues=tuple(queue.view(*name, room) for name, queue in sorted(queues.items())),
         failures=tuple(sorted(failures, key=lambda each: each.last, reverse=True)),
         inactive=tuple(
             WorkflowTypeView.of(name, given)
@@ -120,7 +122,7 @@ class _Queue:
             self.oldest = group.oldest if self.oldest is None else min(self.oldest, group.oldest)
             self.lag_ms = self.lag_ms if is_blocked else max(self.lag_ms, now - group.oldest)
 
-    def view(self, tenant: TenantId, function: str, pool: str) -> QueueView:
+    def view(self, tenant: TenantId, function: str, pool: str, room: PoolRoom) -> QueueView:
         """The counts."""
         return QueueView(
             tenant=tenant,
@@ -132,6 +134,7 @@ class _Queue:
             running=self.running,
             blocked=self.blocked,
             oldest=to_datetime_or_none(self.oldest),
+            held=room.held(pool_name(pool), tenant) if self.due > self.blocked else None,
         )
 
 

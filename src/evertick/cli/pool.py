@@ -27,6 +27,7 @@ FIELDS: Final = (
     "ready",
     "oldest",
     "note",
+    "held",
 )
 LIMITS: Final = {
     "running": "Jobs that run at a time on all workers; more wait.",

@@ -106,6 +106,8 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     stuck = f"; {runs:,} run{'' if runs == 1 else 's'} of workflows cannot go on" if runs else ""
     lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
     held = f", {blocked:,} blocked" if blocked else ""
+    limited = sum(queue.due - queue.blocked for queue in found.queues if queue.held is not None)
+    held += f", {limited:,} held back by pools" if limited else ""
     cut = "" if found.complete else "; there are more jobs, schedules or tenants than were looked at"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{_overdue(found, moment)}{stuck}"

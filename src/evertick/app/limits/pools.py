@@ -17,6 +17,7 @@ from typing import Any, Final, Unpack
 from evertick.api.pools import PoolView
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
+from evertick.app.limits.waiting import PoolRoom
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
@@ -46,11 +47,11 @@ class PoolOperations:
         A pool needs no creation: one of which nothing is known has no limits and nothing to do.
         """
         check_pool(name)
-        return lambda transaction: _views(transaction, [name])[0]
+        return lambda transaction: _views(transaction, self.now(), [name])[0]
 
     def list(self) -> Work[list[PoolView]]:
         """All pools with limits, with jobs that run or are due, or with functions on a live worker, by name."""
-        return _views
+        return lambda transaction: _views(transaction, self.now())
 
     def set(self, name: str, **limits: Unpack[Limits]) -> Work[PoolView]:
         """Change some of a pool's limits; None removes one, and those that are not given stay.
@@ -68,7 +69,7 @@ class PoolOperations:
         """
         changes: dict[str, Any] = dict(limits)
         limits_of(limits)
-        return _changed(name, changes)
+        return self._changed(name, changes)
 
     def pause(self, name: str, note: str = "") -> Work[PoolView]:
         """Let no job of a pool start, and say why; what runs goes on. Its limits stay.
@@ -80,11 +81,11 @@ class PoolOperations:
         """
         if not isinstance(note, str):
             raise Misuse(f"a note is text, not {note!r}")
-        return _changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
+        return self._changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
     def resume(self, name: str) -> Work[PoolView]:
         """Let the jobs of a paused pool start again. Raises as `set`."""
-        return _changed(name, {"paused": False, "note": ""})
+        return self._changed(name, {"paused": False, "note": ""})
 
     def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
         """Delete a pool's settings: its limits, its pause, and what code has declared for it; returns it as it is then.
@@ -106,7 +107,20 @@ class PoolOperations:
                     f"--running none`; to delete its settings all the same: `evertick pool delete {name} --force`"
                 )
             transaction.declare_pool(name, NO_LIMITS, None)
-            return _views(transaction, [name])[0]
+            return _views(transaction, self.now(), [name])[0]
+
+        return work
+
+    def _changed(self, name: str, changes: dict[str, Any]) -> Work[PoolView]:
+        check_pool(name)
+        replace(NO_LIMITS, **changes)  # what can never be stored is refused before the transaction
+
+        def work(transaction: Transaction) -> PoolView:
+            known = transaction.pool_limits()
+            if name not in known and len(known) >= LIMITED_MAX:
+                raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
+            transaction.save_pool_limits(name, replace(known.get(name, NO_LIMITS), **changes))
+            return _views(transaction, self.now(), [name])[0]
 
         return work
 
@@ -130,23 +144,9 @@ class AsyncPools(Awaited[PoolOperations], _PoolSurface):
     """`app.aio.pools`: as `Pools`, and every call is awaited."""
 
 
-def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
-    check_pool(name)
-    replace(NO_LIMITS, **changes)  # what can never be stored is refused before the transaction
-
-    def work(transaction: Transaction) -> PoolView:
-        known = transaction.pool_limits()
-        if name not in known and len(known) >= LIMITED_MAX:
-            raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
-        transaction.save_pool_limits(name, replace(known.get(name, NO_LIMITS), **changes))
-        return _views(transaction, [name])[0]
-
-    return work
-
-
 def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
     """What uses a pool at `now`, in words."""
-    [view] = _views(transaction, [name])
+    [view] = _views(transaction, now, [name])
     functions = {
         function.name
         for each in served(transaction.workers_alive(now))
@@ -161,16 +161,17 @@ def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
     return [words for words, is_so in found.items() if is_so]
 
 
-def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:
+def _views(transaction: Transaction, now: Instant, names: Iterable[str] | None = None) -> list[PoolView]:
     """The pools of these names, or all that are known."""
-    settings, places = transaction.pool_use(every=True)
+    use = transaction.pool_use(every=True)
+    settings, room = use.settings, PoolRoom(use, now)
     ready = transaction.ready_in_pools(limit=READY_MAX)
     if names is None:
         serves = served(transaction.list_workers())
         of_code = {pool_name(function.pool) for each in serves for function in each.functions}
         names = sorted({DEFAULT_POOL, *settings, *ready, *of_code})
     running = Counter[str]()
-    for (pool, _, _), count in places.items():
+    for (pool, _, _), count in use.running.items():
         running[pool] += count
     found = []
     for name in names:
@@ -183,6 +184,7 @@ def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list
                 limits_from=origin_of(limits, declared),
                 running=running[name],
                 ready=waits.jobs if waits else 0,
+                held=room.held(name) if waits else None,
                 oldest=to_datetime_or_none(waits.oldest if waits else None),
             )
         )

@@ -6,45 +6,53 @@ from collections.abc import Iterable
 from evertick.base.ids import JobId, TenantId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobState
-from evertick.base.records.pools import NO_LIMITS
+from evertick.base.records.pools import NO_LIMITS, PoolLimits, PoolUse
+from evertick.base.records.tenants import StartLimit
+from evertick.rules.jobs.start_limits import next_start_at
 from evertick.store.contract.store import Transaction
 
 
-def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> dict[JobId, str]:
-    """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' is paused: why".
+class PoolRoom:
+    """What keeps further jobs of each pool from starting at a moment."""
 
-    A rate of starts is left out: it holds a job back for moments only.
-    """
+    def __init__(self, use: PoolUse, now: Instant) -> None:
+        self._use, self._now = use, now
+        self._by_pool, self._by_tenant = Counter[str](), Counter[tuple[str, TenantId]]()
+        for (pool, tenant, _), count in use.running.items():
+            self._by_pool[pool] += count
+            self._by_tenant[pool, tenant] += count
+
+    def held(self, pool: str, tenant: TenantId | None = None, key: str | None = None) -> str | None:
+        """What holds back the due jobs of a pool, such as "waits: pool 'mail' is paused: why"; None if nothing does.
+
+        With a tenant, and with the limit key of a job, what holds back those jobs alone is said, too.
+        """
+        limits = self._use.settings[pool].limits if pool in self._use.settings else NO_LIMITS
+        if limits.paused:
+            return f"waits: pool {pool!r} is paused{f': {limits.note}' if limits.note else ''}"
+        places = [(limits.running, self._by_pool[pool], "")]
+        if tenant is not None:
+            places.append((limits.per_tenant, self._by_tenant[pool, tenant], f" for the tenant {tenant!r}"))
+        if tenant is not None and key is not None:
+            running = self._use.running.get((pool, tenant, key), 0)
+            places.append((limits.per_key, running, f" for the key {key!r}"))
+        for most, running, whose in places:
+            if most is not None and running >= most:
+                return f"waits: pool {pool!r} runs {running:,} of {most:,}{whose}"
+        if self._rate_is_used(pool, limits):
+            return f"waits: pool {pool!r} starts {limits.starts_per_minute:,} a minute"
+        return None
+
+    def _rate_is_used(self, pool: str, limits: PoolLimits) -> bool:
+        rate = StartLimit(None, limits.starts_per_minute, self._use.used_until_us.get(pool, 0))
+        return next_start_at(rate, now=self._now) is not None
+
+
+def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> dict[JobId, str]:
+    """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' runs 3 of 3"."""
     due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
     if not due:
         return {}
-    settings, by_key = transaction.pool_use()
-    limits = {pool: each.limits for pool, each in settings.items()}
-    pools = {job.id: pool_name(job.pool) for job in due}
-    paused = {pool: each.note for pool, each in limits.items() if each.paused}
-    waits = {each: _paused(pool, paused[pool]) for each, pool in pools.items() if pool in paused}
-    limited = [job for job in due if job.id not in waits and not limits.get(pools[job.id], NO_LIMITS).is_empty]
-    if not limited:
-        return waits
-    by_pool, by_tenant = Counter[str](), Counter[tuple[str, TenantId]]()
-    for (pool, tenant, _), count in by_key.items():
-        by_pool[pool] += count
-        by_tenant[pool, tenant] += count
-    for job in limited:
-        pool, limit = pools[job.id], limits.get(pools[job.id], NO_LIMITS)
-        places = [
-            (limit.running, by_pool[pool], ""),
-            (limit.per_tenant, by_tenant[pool, job.tenant], f" for the tenant {job.tenant!r}"),
-        ]
-        if job.limit_key is not None:
-            running = by_key.get((pool, job.tenant, job.limit_key), 0)
-            places.append((limit.per_key, running, f" for the key {job.limit_key!r}"))
-        for most, running, whose in places:
-            if most is not None and running >= most:
-                waits[job.id] = f"waits: pool {pool!r} runs {running:,} of {most:,}{whose}"
-                break
-    return waits
-
-
-def _paused(pool: str, note: str) -> str:
-    return f"waits: pool {pool!r} is paused{f': {note}' if note else ''}"
+    room = PoolRoom(transaction.pool_use(), now)
+    held = {job.id: room.held(pool_name(job.pool), job.tenant, job.limit_key) for job in due}
+    return {job_id: words for job_id, words in held.items() if words is not None}

@@ -67,6 +67,8 @@ class PoolUse(NamedTuple):
     """By name, of the pools with limits and those that code declares."""
     running: Mapping[tuple[str, TenantId, str | None], int]
     """How many jobs of each pool, tenant and limit key run on all workers; None for those without a key."""
+    used_until_us: Mapping[str, int]
+    """Of each pool in `settings`: up to when its starts have used its rate, in microseconds since the epoch."""
 
 
 class ReadyInPool(NamedTuple):

@@ -26,6 +26,8 @@ FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
 BAR_MIN, BAR_MAX, WORDS_WIDTH = 16, 60, 80
 OUTCOME_CHARS: Final = 60
 LIMIT_DEFAULT: Final = 200
+JOBS: Final = frozenset({CallKind.ACTION, CallKind.JOB})
+"""Calls that run as jobs; a child workflow has a state of its own."""
 WAITING: Final = frozenset({CallKind.SLEEP, CallKind.TIMER, CallKind.EVENT})
 
 
@@ -61,7 +63,7 @@ def _draw(run: "RunView", found: "RunHistory", limit: int, out: OutputOptions, s
 
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
-    held, now = _held(session, last), session.now
+    held, now = _held(session, run, last), session.now
     shown = [_words(step, run, held) for step in last]
     if out.is_table:
         click.echo(_headline(run, out, now))
@@ -77,10 +79,18 @@ def _draw(run: "RunView", found: "RunHistory", limit: int, out: OutputOptions, s
         click.echo("no steps" if run.has_ended else "no steps yet", err=True)
 
 
-def _held(session: AnyRunSession, steps: "Sequence[RunStep]") -> Mapping[JobId, str]:
-    """Why the jobs of steps wait that are due: their pool has no room."""
-    ids = [step.job_id for step in steps if step.outcome == "running" and step.job_id is not None]
-    return session.held(ids) if ids else {}
+def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") -> Mapping[JobId, str]:
+    """Of the jobs of steps that wait, for what: their pool has no room, or no worker has taken them yet."""
+    from evertick.app.workflows.details import STEPS_MAX
+
+    if not any(step.outcome == "running" and step.kind in JOBS for step in steps):
+        return {}
+    found = session.runs.timeline(run.id, limit=min(len(steps), STEPS_MAX)).steps
+    return {
+        step.job_id: step.held or "waits"
+        for step in found
+        if step.job_id is not None and step.kind in JOBS and all(each.outcome is not None for each in step.attempts)
+    }
 
 
 def _words(step: "RunStep", run: "RunView", held: Mapping[JobId, str]) -> dict[str, str]:

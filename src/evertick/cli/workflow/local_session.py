@@ -1,18 +1,17 @@
 """The runs of a database as commands work on them, beside whatever runs. No app is imported."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from evertick.app.functions_by_name import NamedFunctions, require_seen
-from evertick.app.limits.waiting import pool_waits
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.simulation import clock_of
 from evertick.app.workflows.api import Workflows
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.types import TypeOperations, WorkflowTypes
-from evertick.base.ids import Entropy, IdMaker, JobId, system_entropy
+from evertick.base.ids import Entropy, IdMaker, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import chosen_tenant
 from evertick.engine.runtime.executors import retry_conflicts
@@ -63,11 +62,6 @@ class RunSession:
     def with_key(self, key: str) -> str | None:
         """The id of the run that has a key and has not ended."""
         return self.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
-
-    def held(self, ids: Sequence[JobId]) -> Mapping[JobId, str]:
-        """Why jobs wait that are due: their pool has no room."""
-        tenant = self.operations.tenant
-        return self.read(lambda tx: pool_waits(tx, tx.get_jobs(ids, tenant=tenant), self.now))
 
 
 def session_on(store: Store) -> RunSession:

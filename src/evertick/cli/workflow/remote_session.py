@@ -1,13 +1,11 @@
 """The runs of a server as commands work on them: what `RunSession` does on a database, over HTTP."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evertick.app.functions_by_name import unknown_function
 from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound
-from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 
 if TYPE_CHECKING:
@@ -56,7 +54,3 @@ class RemoteRunSession:
         except JobNotFound:
             return None
         return None if run.has_ended or run.key != key else run.id
-
-    def held(self, ids: Sequence[JobId]) -> Mapping[JobId, str]:
-        """See `RunSession.held`; limits of pools belong to no tenant, so they are not known here."""
-        return {}

@@ -28,14 +28,14 @@ class SqlPools(Driver):
         return {row[0]: _limits(row[1:]) for row in self._fetch("pool_limits", {})}
 
     def pool_use(self, *, every: bool = False) -> PoolUse:
-        settings = {}
+        settings, used_until_us = {}, {}
         running: Counter[tuple[str, TenantId, str | None]] = Counter()
         for is_running, pool, *row in self._fetch("pool_use", {"every": int(every)}):
             if is_running:
                 running[pool_name(pool or DEFAULT_POOL), row[-2], row[-1]] += 1
             else:
-                settings[pool] = PoolSettings(_limits(row), row[6])
-        return PoolUse(settings, running)
+                settings[pool], used_until_us[pool] = PoolSettings(_limits(row), row[6]), row[7]
+        return PoolUse(settings, running, used_until_us)
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
