@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import NoReturn
 
 HERE = Path(__file__).resolve().parent
 EVERTICK = shutil.which("evertick", path=str(Path(sys.executable).parent)) or "evertick"
@@ -22,7 +23,9 @@ MESSAGE_SECONDS = 5.0
 
 
 def main() -> int:
-    """Show it; answers the exit code."""
+    """Show it; returns the exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what ends this, such as a terminal that is closed, ends the server
+        signal.signal(number, interrupted)
     title(f"# {HERE}/app.py: a message that is deleted five seconds after it was written")
     title("$ evertick dev app.py")
     server = Server()
@@ -63,7 +66,7 @@ class Server:
         threading.Thread(target=self._pass_on, daemon=True).start()
 
     def end(self) -> int:
-        """Let it end; answers its exit code."""
+        """Let it end; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait()
@@ -79,10 +82,15 @@ class Server:
 
 
 def show(*words: str) -> float:
-    """Run one command as one would type it, and let its output be seen; answers when it was done."""
+    """Run one command as one would type it, and let its output be seen; returns when it was done."""
     title(f"$ evertick {shlex.join(words)}")
     subprocess.run([EVERTICK, *words], cwd=HERE, env=ENVIRONMENT, check=True)  # noqa: S603
     return time.monotonic()
+
+
+def interrupted(number: int, frame: object) -> NoReturn:
+    """End as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def title(line: str) -> None:

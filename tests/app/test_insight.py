@@ -167,6 +167,22 @@ def test_functions_tell_how_often_they_ran_and_failed(world: OpenWorld, shop_app
         shop_app.insight.functions(limit=101)
 
 
+def test_the_run_of_a_workflow_has_taken_its_waits_too(world: OpenWorld) -> None:
+    app = App("shop")
+
+    @app.workflow(name="shop.remind")
+    async def remind(step: Step) -> None:
+        await step.sleep(3600)
+
+    w = world(app)
+    app.workflows.start(remind)
+    w.advance(3600)
+
+    [remind_stats] = app.insight.functions(function="shop.remind").functions
+
+    assert (remind_stats.success, remind_stats.p50_ms, remind_stats.p99_ms) == (1, 3_600_000, 3_600_000)
+
+
 def test_what_needs_attention_has_its_reason(world: OpenWorld, shop_app: App) -> None:
     w = world(shop_app)
     schedules = shop_app.schedules

@@ -1,12 +1,14 @@
 """Examples that show one integration each: their own tests, run as they stand, outside of this project."""
 
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import PYTEST, environment
+from tests.cli.programs import PYTEST, Program, children_of, environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTS = {"with-fastapi": 5, "with-litestar": 3, "with-pytest": 6}
@@ -25,6 +27,23 @@ def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{TESTS[name]} passed" in ran.stdout
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_what_make_run_has_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
+    folder = tmp_path / "chat"
+    shutil.copytree(EXAMPLES / "chat", folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*", ".evertick"))
+    demo = Program(folder, "demo.py", command=[sys.executable])
+    try:
+        demo.wait_for("  try ")
+        [server, *_] = children_of(demo.process.pid)
+        demo.send(number)
+        demo.end()
+
+        assert not Path(f"/proc/{server}").exists()
+    finally:
+        demo.close()
 
 
 def test_every_example_is_tried() -> None:

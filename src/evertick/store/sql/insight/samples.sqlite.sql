@@ -1,6 +1,8 @@
 -- samples: how late the newest jobs of some functions that ended were started, and how long they took: of each function and
--- state those with the :beside + 1 newest ids. Reads the index history_by_name.
-select h.name, h.started_at - h.due_at, h.completed_at - h.started_at
+-- state those with the :beside + 1 newest ids. The run of a workflow has taken the time since it was made: its job starts
+-- anew after each wait. Reads the index history_by_name.
+select h.name, h.started_at - h.due_at,
+       h.completed_at - case h.kind when 'workflow' then h.created_at else h.started_at end
   from {each :names} as n
  cross join (select 'success' as state union all select 'failed') as s
  cross join history as h indexed by history_by_name
