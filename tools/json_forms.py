@@ -29,6 +29,7 @@ from evertick.api.fleet import FleetReport
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
 from evertick.api.pools import PoolView
 from evertick.api.reports import AuditReport, Explanation, PreviewedTime, TimePreview
+from evertick.api.run_details import DetailedRun, RunDetails
 from evertick.api.schedules import (
     ApplyReport,
     BackfillView,
@@ -110,12 +111,12 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "cron get": _DESCRIBED,
     "cron trigger": _TRIGGERED,
     "logs": (_many(LogLineView),),
-    "workflow list": (_many(RunView),),
-    "workflow start": (_one(RunView),),
-    "workflow get": (_one(RunView),),
+    "workflow list": (_many(DetailedRun),),
+    "workflow start": (_one(RunDetails),),
+    "workflow get": (_one(RunDetails),),
     "workflow children": (_many(RunView),),
-    "workflow wait": (_one(RunView),),
-    "workflow restart": (_one(RunView),),
+    "workflow wait": (_one(RunDetails),),
+    "workflow restart": (_one(RunDetails),),
     "workflow type list": (_many(WorkflowTypeView),),
     "workflow type get": (_one(WorkflowTypeView),),
     "workflow type pause": (_one(WorkflowTypeView),),

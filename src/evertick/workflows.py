@@ -4,9 +4,11 @@
     if run.state is RunState.SUCCESS:
         print(run.result, [step.name for step in app.workflows.history(run_id).steps()])
 
-A `RunView` is a run: its state, its progress, its result or error. A `RunHistory` is what it has done, event by event.
+A `RunView` is a run: its state, its progress, its result or error; `RunDetails` add what it waits for, and the events
+that it has not taken. A `RunHistory` is what it has done, event by event.
 """
 
+from evertick.api.run_details import DetailedRun, DetailedRunPage, RunDetails, RunTimeline, RunWait, TimedStep
 from evertick.api.workflows import (
     RunEvent,
     RunHistory,
@@ -14,6 +16,7 @@ from evertick.api.workflows import (
     RunPage,
     RunStep,
     RunView,
+    WaitingEvent,
     WorkflowTypeView,
 )
 from evertick.app.functions.function import Workflow
@@ -27,7 +30,8 @@ from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.workflows.step import Step, StepOptions
 
 __all__ = [
-    "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "JobId", "RowKind", "RunEvent",
-    "RunHistory", "RunOccurrence", "RunPage", "RunState", "RunStep", "RunView", "RunsWhere", "Step", "StepOptions",
-    "Workflow", "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
+    "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "DetailedRun", "DetailedRunPage", "JobId",
+    "RowKind", "RunDetails", "RunEvent", "RunHistory", "RunOccurrence", "RunPage", "RunState", "RunStep", "RunTimeline",
+    "RunView", "RunWait", "RunsWhere", "Step", "StepOptions", "TimedStep", "WaitingEvent", "Workflow",
+    "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
 ]  # fmt: skip

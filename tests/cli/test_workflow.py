@@ -175,6 +175,30 @@ def test_a_start_under_an_id_in_use_says_so(shop: Path, command: Command) -> Non
     assert "note: run" not in other.err
 
 
+def test_what_a_run_waits_for_and_has_not_taken_is_told(shop: Path, command: Command) -> None:
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1").out.strip()
+    work(lambda app: bool(app.workflows.get(run_id).waits_for))
+    assert command("workflow", "list", "--fields", "key,state,waits_for").out == "w1\trunning\tevent verified\n"
+    assert "waiting_event_count\t\n" in command("workflow", "get", "w1").out
+    assert "not taken" not in command("workflow", "history", "w1").err
+
+    for name in ("verifeid", "verifeid", "a", "b"):
+        command("workflow", "signal", "w1", name, '"by mail"')
+
+    shown = command("workflow", "get", "w1")
+    lines = dict(line.split("\t", 1) for line in reversed(shown.out.splitlines()))
+    assert (lines["waits_for"], lines["waiting_event_count"]) == ("event verified", "4")
+    assert lines["waiting_events"].startswith("verifeid (sent 20")
+    assert lines["waiting_events"].endswith("Z, 9 characters)")
+    assert "4 events wait, not taken by its code: verifeid, sent 20" in command("workflow", "history", "w1").err
+    assert command("workflow", "history", "w1").err.endswith("; 1 more\n")
+    found = command("workflow", "get", "w1", "-o", "json").json
+    assert [each["name"] for each in found["waiting_events"]] == ["verifeid", "verifeid", "a", "b"]
+    assert [each["name"] for each in found["waits_for"]] == ["verified"]
+    history = command("workflow", "history", "w1", "-o", "json").json
+    assert history["waiting_events"] == found["waiting_events"]
+
+
 def test_an_event_that_the_run_does_not_wait_for_now_is_kept(shop: Path, command: Command) -> None:
     run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1").out.strip()
     kept = "; its code does not wait for that now, the event is kept\n"

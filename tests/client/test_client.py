@@ -249,6 +249,8 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         assert client.workflows.resume(run_id) is True
         with pytest.raises(InvalidArguments, match="the value of the event 'paid' cannot be stored as JSON"):
             client.workflows.signal("order-7", "paid", object())
+        client.workflows.signal("order-7", "payed", 12)
+        assert [each.name for each in client.workflows.get(run_id).waiting_events] == ["payed"]
         client.workflows.signal("order-7", "paid", Decimal("12.50"), key="once")
         assert client.workflows.result(run_id, timeout=30) == "12.50"
         assert client.workflows.get(run_id) == served.app.workflows.get(run_id)

@@ -197,6 +197,8 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
 
     unasked = site.send(f"workflows/{run_id}/signal", event="verifeid", value="")
     assert "Sent verifeid. Its code does not wait for that now" in unquote(unasked.headers["set-cookie"])
+    for path in (f"workflows/{run_id}", f"workflows/{run_id}/signal"):
+        assert "1 event waits that its code has not taken: “verifeid”, sent " in text_of(site.page(path)), path
     sent = site.send(f"workflows/{run_id}/signal", event="verified", value='"yes"')
     assert sent.headers["location"].endswith(run_id) and "kept" not in unquote(sent.headers["set-cookie"])
     with Engine(site.app):

@@ -137,6 +137,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "move_events": ({"run_id": job_id(1), "to_run": job_id(2)}, {"workflow_inbox_waiting"}),
     "waiting_size": ({"run_id": job_id(1), "limit": 100}, {"workflow_inbox_waiting"}),
+    "waiting_events": ({"run_id": job_id(1), "limit": 20}, {"workflow_inbox_waiting"}),
     "take_messages": ({"messages": "[1, 2]", "now": NOW}, {"workflow_inbox_pkey"}),
     "drop_messages": ({"messages": "[1, 2]"}, {"workflow_inbox_pkey"}),
     "workflow_types_named": ({"names": json.dumps(["app.flow_1", "app.flow_2"])}, {"workflow_types_pkey"}),

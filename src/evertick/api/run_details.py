@@ -4,7 +4,7 @@ from typing import Any
 
 from evertick.api.jobs import AttemptView
 from evertick.api.schema import Moment, Schema
-from evertick.api.workflows import RunOccurrence, RunStep, RunView
+from evertick.api.workflows import RunOccurrence, RunStep, RunView, WaitingEvent
 from evertick.base.ids import JobId
 from evertick.base.records.journal import CallKind
 
@@ -32,6 +32,17 @@ class DetailedRun(RunView):
     """
 
     waits_for: tuple[RunWait, ...]
+
+
+class RunDetails(DetailedRun):
+    """A run with what it waits for, and with the events that were sent to it and that its code has not taken.
+
+    `waiting_events` are the first 20 of them, the first one first, `waiting_event_count` is how many there are: one of
+    another name than the code waits for stays there.
+    """
+
+    waiting_events: tuple[WaitingEvent, ...]
+    waiting_event_count: int
 
 
 class DetailedRunPage(Schema):
@@ -64,7 +75,8 @@ class RunTimeline(Schema):
 
     `steps` are the newest of `step_count`, the first one first. `events` is how many rows its journal has. `waits_for`
     are the calls without an end. `children` are the runs among the jobs of `steps`. `schedule` is the occurrence that
-    it is, None unless a schedule started it.
+    it is, None unless a schedule started it. `waiting_events` are the first 20 of the `waiting_event_count` events that
+    were sent to it and that its code has not taken.
     """
 
     run: RunView
@@ -74,6 +86,8 @@ class RunTimeline(Schema):
     events: int
     waits_for: tuple[RunWait, ...]
     children: tuple[RunView, ...]
+    waiting_events: tuple[WaitingEvent, ...]
+    waiting_event_count: int
 
     def waits_for_event(self, name: str) -> bool:
         """Whether the run's code waits for an event of this name now, as far as its journal tells."""

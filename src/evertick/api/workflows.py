@@ -1,7 +1,7 @@
 """The schemas of a workflow's run and of its history."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -14,7 +14,7 @@ from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import Job, JobState, OccurrenceRef
 from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
 from evertick.base.records.run_states import OPEN, RunState
-from evertick.base.records.runs import RunRecord
+from evertick.base.records.runs import RunRecord, SentEvent
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 
 STATES = {
@@ -240,10 +240,28 @@ class RunOccurrence(Schema):
         return OccurrenceRef(self.schedule_id, self.origin, "", nominal_at, self.run_id, last_result, self.last_failure)
 
 
+class WaitingEvent(Schema):
+    """An event that was sent to a run and that its code has not taken.
+
+    `size` counts the characters of its value as JSON. `key` is the one it was sent with.
+    """
+
+    name: str
+    key: str | None
+    sent_at: Moment
+    size: int
+
+    @classmethod
+    def of(cls, sent: SentEvent) -> Self:
+        """The view of an event."""
+        return cls(name=sent.name, key=sent.key, sent_at=to_datetime(sent.sent_at), size=sent.size)
+
+
 class RunHistory(Schema):
     """What a run has done so far: the arguments and the events of its present generation, the first one first.
 
-    `schedule` is the occurrence that it is, None unless a schedule started it.
+    `schedule` is the occurrence that it is, None unless a schedule started it. `waiting_events` are the first 20 of the
+    `waiting_event_count` events that were sent to it and that its code has not taken.
     """
 
     id: JobId
@@ -253,9 +271,13 @@ class RunHistory(Schema):
     args: dict[str, Any]
     events: tuple[RunEvent, ...]
     schedule: RunOccurrence | None = None
+    waiting_events: tuple[WaitingEvent, ...] = ()
+    waiting_event_count: int = 0
 
     @classmethod
-    def of(cls, job: Job, record: RunRecord | None, rows: Iterable[Row]) -> Self:
+    def of(
+        cls, job: Job, record: RunRecord | None, rows: Iterable[Row], waiting: tuple[int, Sequence[SentEvent]] = (0, ())
+    ) -> Self:
         """The history of a run's job; `record` is None if it has not begun.
 
         Raises SchemaMismatch for arguments that this release cannot read: others would make another run of it.
@@ -274,6 +296,8 @@ class RunHistory(Schema):
             args=args,
             events=events,
             schedule=None if job.schedule is None else RunOccurrence.of(job.schedule.value),
+            waiting_events=tuple(map(WaitingEvent.of, waiting[1])),
+            waiting_event_count=waiting[0],
         )
 
     def steps(self) -> list[RunStep]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from evertick.api.run_details import DetailedRunPage, RunTimeline
+from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
 from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
@@ -40,9 +40,9 @@ class WorkflowRequests:
         body = {"workflow": named["function"], "args": named["args"], **dict(self.options)}
         return Call(method="POST", path=f"{self.home}/workflows", body=body, key=once, read=_id)
 
-    def get(self, run_id: JobId | str) -> Call[RunView]:
-        """A run, by its id or its key. Raises JobNotFound."""
-        return Call(method="GET", path=self._of(run_id), read=RunView.model_validate)
+    def get(self, run_id: JobId | str) -> Call[RunDetails]:
+        """A run, by its id or its key; what it waits for, and the events that it has not taken. Raises JobNotFound."""
+        return Call(method="GET", path=self._of(run_id), read=RunDetails.model_validate)
 
     def wait(self, run_id: JobId | str, wait_s: float) -> Call[RunView]:
         """A run when it has ended, or as it is after `wait_s`."""

@@ -1,14 +1,15 @@
 """Runs for people: what each waits for, and its timeline; with a real worker, on both databases."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step
-from evertick.app.workflows.details import NEWEST
+from evertick.app.workflows.details import EVENTS_SHOWN, NEWEST
 from evertick.base.records.journal import CallKind
 from evertick.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
+from evertick.testing import replay
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
@@ -115,6 +116,42 @@ def test_a_list_says_what_each_run_waits_for(app: App) -> None:
     first = app.workflows.list_detailed("flow", limit=1)
     assert first.cursor is not None
     assert app.workflows.list_detailed("flow", limit=1, cursor=first.cursor).runs == found.runs[1:2]
+
+
+def test_a_run_says_what_it_waits_for_and_which_events_it_has_not_taken(app: App) -> None:
+    run_id = waiting(app, "flow", user="ada")
+    before = app.workflows.get("flow-1")
+    assert (before.waiting_events, before.waiting_event_count) == ((), 0)
+
+    app.workflows.signal(run_id, "payed", {"amount": 12}, key="k")
+    for _ in range(EVENTS_SHOWN + 1):
+        app.workflows.signal(run_id, "other")
+
+    run, history = app.workflows.get("flow-1"), app.workflows.history(run_id)
+    assert [(each.name, each.kind) for each in run.waits_for] == [("paid", "event"), ("child", "workflow")]
+    assert run.waits_for == app.workflows.timeline(run_id).waits_for
+    first = run.waiting_events[0]
+    assert (first.name, first.key, first.size) == ("payed", "k", len('{"amount": 12}'))
+    assert abs(first.sent_at - datetime.now(UTC)) < timedelta(minutes=5)
+    assert (run.waiting_event_count, len(run.waiting_events)) == (EVENTS_SHOWN + 2, EVENTS_SHOWN)
+    found = app.workflows.timeline(run_id)
+    for each in (history, found):
+        assert (each.waiting_events, each.waiting_event_count) == (run.waiting_events, EVENTS_SHOWN + 2)
+    assert replay(app.functions.resolve("flow"), history.to_json()) is None  # type: ignore[arg-type]
+
+    app.workflows.terminate(run_id)
+    ended = app.workflows.get(run_id)
+    assert (ended.waits_for, ended.waiting_event_count) == ((), EVENTS_SHOWN + 2)
+
+
+def test_a_run_says_which_pool_holds_what_it_waits_for(app: App) -> None:
+    app.open()
+    app.pools.pause("mail")
+    run_id = app.workflows.start(app.functions.resolve("flow"), user="ada")  # type: ignore[arg-type]
+    with Engine(app):
+        until(lambda: bool(app.workflows.get(run_id).waits_for))
+    [mail] = app.workflows.get(run_id).waits_for
+    assert (mail.name, mail.held) == ("mail", "waits: pool 'mail' is paused")
 
 
 def test_of_a_long_journal_a_list_reads_the_end(app: App) -> None:

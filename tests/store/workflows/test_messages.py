@@ -9,7 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import NEVER
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
-from evertick.base.records.runs import MessageKind, NewMessage
+from evertick.base.records.runs import MessageKind, NewMessage, SentEvent
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.contract.workflows import Parked
 from tests.store.conftest import OpenStore
@@ -89,6 +89,25 @@ def test_what_was_taken_is_removed_unless_it_has_a_key(store: Store) -> None:
     assert kept(store) == [("b", "k", None), ("c", None, "1")]
     assert send(store, event(one, "b", key="k")) == {one}
     assert [message.name for message in waiting(store, one)] == ["c"]
+
+
+def test_events_that_were_not_taken_are_told_without_their_values(store: Store) -> None:
+    one, two = start(store, 1, 2)
+    send(store, event(one, "a", value='"é"'), event(one, "b", key="k"), NewMessage(one, MessageKind.CANCEL))
+    send(store, event(one, "c", value="1234"), event(two), now=5)
+    send(store, NewMessage(one, MessageKind.ENDED, "", 7, Returned("1")))
+
+    assert store.read(lambda tx: tx.waiting_events(one, limit=2)) == (
+        3,
+        [SentEvent("a", None, at(0), 3), SentEvent("b", "k", at(0), 1)],
+    )
+    taken = waiting(store, one)[0].id
+    store.write(lambda tx: tx.take_messages([taken], now=NOW))
+    assert store.read(lambda tx: tx.waiting_events(one, limit=9)) == (
+        2,
+        [SentEvent("b", "k", at(0), 1), SentEvent("c", None, at(5), 4)],
+    )
+    assert store.read(lambda tx: tx.waiting_events(job_id(9), limit=9)) == (0, [])
 
 
 def test_only_unfinished_runs_are_reached(store: Store) -> None:

@@ -17,7 +17,7 @@ from evertick.app.functions.function import Function, Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Transact, Work
-from evertick.app.workflows.details import list_detailed, timeline
+from evertick.app.workflows.details import get, history, list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
 from evertick.base.errors import Misuse, WorkflowFailed
@@ -40,8 +40,8 @@ LOOK_MOST_S: Final = 0.25
 class _Surface(Surface[WorkflowOperations]):
     """The runs of a tenant."""
 
-    get = reads(WorkflowOperations.get)
-    history = reads(WorkflowOperations.history)
+    get = reads(get)
+    history = reads(history)
     signal = writes(WorkflowOperations.signal)
     cancel = writes(WorkflowOperations.cancel)
     terminate = writes(WorkflowOperations.terminate)
@@ -110,14 +110,14 @@ class AwaitableWorkflows(Workflows):
         there is no `timeout`, TimeoutError at once if there is one.
         """
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
-        run, pause_s = self.get(run_id), LOOK_FIRST_S
+        run, pause_s = self.read(self.operations.get(run_id)), LOOK_FIRST_S
         while not run.has_ended:
             if left_s is None and not self.waiting_passes_time:
                 raise Misuse(self._never_ends(run))
             pause_s = _pause(run, pause_s, left_s)
             self.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
-            run, pause_s = self.get(run.id), pause_s * 2
+            run, pause_s = self.read(self.operations.get(run.id)), pause_s * 2
         return result_of(run)
 
     def _never_ends(self, run: RunView) -> str:
@@ -147,12 +147,12 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
     async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
         """As `app.workflows.result`."""
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
-        run, pause_s = await self.get(run_id), LOOK_FIRST_S
+        run, pause_s = await self.read(self.operations.get(run_id)), LOOK_FIRST_S
         while not run.has_ended:
             pause_s = _pause(run, pause_s, left_s)
             await asyncio.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
-            run, pause_s = await self.get(run.id), pause_s * 2
+            run, pause_s = await self.read(self.operations.get(run.id)), pause_s * 2
         return result_of(run)
 
 

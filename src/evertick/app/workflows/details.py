@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from evertick.api.jobs import AttemptView
 from evertick.api.reading import RowReading
-from evertick.api.run_details import DetailedRun, DetailedRunPage, RunTimeline, RunWait, TimedStep
-from evertick.api.workflows import RunEvent, RunOccurrence, RunStep, steps_of
+from evertick.api.run_details import DetailedRun, DetailedRunPage, RunDetails, RunTimeline, RunWait, TimedStep
+from evertick.api.workflows import RunEvent, RunHistory, RunOccurrence, RunStep, WaitingEvent, steps_of
 from evertick.app.documents.tables import require_job_id
 from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import page_of_jobs
@@ -31,6 +31,10 @@ STEPS_MAX: Final = 1_000
 """Steps of a timeline."""
 NEWEST: Final = 20
 """Rows of a run's journal that a list looks at."""
+OWN_NEWEST: Final = 1_000
+"""Rows of its journal that are looked at for one run."""
+EVENTS_SHOWN: Final = 20
+"""Events that wait for a run of which the names are told."""
 
 
 class Again(NamedTuple):
@@ -72,6 +76,39 @@ def list_detailed(
     return work
 
 
+def get(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunDetails]:
+    """A run: its state, its progress, its result or error; what it waits for, and the events that it has not taken.
+
+    Raises JobNotFound.
+    """
+
+    def work(transaction: Transaction) -> RunDetails:
+        job = operations.job(transaction, run_id)
+        [run] = operations.views(transaction, [job])
+        begun = [(run.id, run.generation)] if run.state in OPEN else []
+        rows = transaction.journal_tails(begun, rows=OWN_NEWEST).get(run.id, ())
+        count, first = transaction.waiting_events(run.id, limit=EVENTS_SHOWN)
+        return RunDetails(
+            **dict(run),
+            waits_for=_why_held(operations, transaction, _open_calls(rows)),
+            waiting_events=tuple(map(WaitingEvent.of, first)),
+            waiting_event_count=count,
+        )
+
+    return work
+
+
+def history(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunHistory]:
+    """What a run has done so far, event by event. Raises JobNotFound."""
+
+    def work(transaction: Transaction) -> RunHistory:
+        job = operations.job(transaction, run_id)
+        record, rows = operations.journal(transaction, job)
+        return RunHistory.of(job, record, rows, transaction.waiting_events(job.id, limit=EVENTS_SHOWN))
+
+    return work
+
+
 def timeline(
     operations: "WorkflowOperations", run_id: "RunId", *, limit: int = 200, before: int | None = None
 ) -> Work[RunTimeline]:
@@ -92,6 +129,7 @@ def timeline(
         steps = [step for step in every if before is None or step.step < before][-limit:]
         waits = () if job.state not in UNFINISHED else _open_calls(rows)
         called = (*(each.job_id for each in steps), *(each.job_id for each in waits))
+        count, first = transaction.waiting_events(job.id, limit=EVENTS_SHOWN)
         ids = {each for each in called if each is not None}
         jobs = {each.id: each for each in transaction.get_jobs(sorted(ids), tenant=operations.tenant)}
         held = pool_waits(transaction, jobs.values(), operations.job_builder.now())
@@ -107,6 +145,8 @@ def timeline(
             events=len(rows),
             waits_for=tuple(wait.model_copy(update={"held": _of(held, wait.job_id)}) for wait in waits),
             children=tuple(others),
+            waiting_events=tuple(map(WaitingEvent.of, first)),
+            waiting_event_count=count,
         )
 
     return work
@@ -124,6 +164,18 @@ def _open_calls(rows: Iterable[Row]) -> tuple[RunWait, ...]:
         for each in events
         if each.call is not None
     )  # fmt: skip
+
+
+def _why_held(
+    operations: "WorkflowOperations", transaction: Transaction, waits: tuple[RunWait, ...]
+) -> tuple[RunWait, ...]:
+    """What a run waits for, with why those of its jobs are not started that are due."""
+    ids = sorted(each.job_id for each in waits if each.job_id is not None)
+    if not ids:
+        return waits
+    jobs = transaction.get_jobs(ids, tenant=operations.tenant)
+    held = pool_waits(transaction, jobs, operations.job_builder.now())
+    return tuple(wait.model_copy(update={"held": _of(held, wait.job_id)}) for wait in waits)
 
 
 def _timed(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
-from evertick.api.workflows import RunHistory, RunPage, RunView
+from evertick.api.workflows import RunPage, RunView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict, check_key
@@ -82,7 +82,7 @@ class WorkflowOperations:
         return work
 
     def get(self, run_id: RunId) -> Work[RunView]:
-        """A run: its state, its progress, its result or error. Raises JobNotFound."""
+        """A run by itself: its state, its progress, its result or error. Raises JobNotFound."""
         return lambda transaction: self._view(transaction, self.job(transaction, run_id))
 
     def list(
@@ -125,16 +125,6 @@ class WorkflowOperations:
             called = [row.outcome.result for row in rows if row.is_child and isinstance(row.outcome, Returned)]
             found = {job.id: job for job in transaction.get_jobs([JobId(each) for each in called], tenant=self.tenant)}
             return self.views(transaction, [found[JobId(each)] for each in called if each in found])
-
-        return work
-
-    def history(self, run_id: RunId) -> Work[RunHistory]:
-        """What a run has done so far, event by event. Raises JobNotFound."""
-
-        def work(transaction: Transaction) -> RunHistory:
-            job = self.job(transaction, run_id)
-            record, rows = self.journal(transaction, job)
-            return RunHistory.of(job, record, rows)
 
         return work
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from evertick.base.ids import JobId
-from evertick.base.instants import MINUTE_MS
+from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.outcomes import Raised, Returned
 
 STEP: Final = "step"
@@ -62,6 +62,15 @@ class NewMessage(NamedTuple):
     seq: int = 0
     outcome: Returned | Raised | None = None
     key: str | None = None
+
+
+class SentEvent(NamedTuple):
+    """An event that waits to be taken. `size` counts the characters of its value as JSON."""
+
+    name: str
+    key: str | None
+    sent_at: Instant
+    size: int
 
 
 class Message(NamedTuple):

@@ -17,8 +17,10 @@ from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.workflow.runs import words_of_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs
+from evertick.cli.workflow.waits import note_of_events
 
 if TYPE_CHECKING:
+    from evertick.api.run_details import RunDetails
     from evertick.api.workflows import RunHistory, RunStep, RunView
     from evertick.rules.workflows.timeline import Span
 
@@ -57,7 +59,7 @@ def _write(session: AnyRunSession, run_id: str, limit: int, out: OutputOptions) 
         _draw(run, found, limit, out, session)
 
 
-def _draw(run: "RunView", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
+def _draw(run: "RunDetails", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
     """Write the steps for people: with bars where columns are aligned."""
     from evertick.cli.workflow.timeline import bars
 
@@ -75,6 +77,8 @@ def _draw(run: "RunView", found: "RunHistory", limit: int, out: OutputOptions, s
     out.write_rows([], shown, fields)
     if len(steps) > limit:
         click.echo(f"these are the last {limit} of {len(steps):,} steps; there are more: --limit", err=True)
+    if run.waiting_event_count:
+        click.echo(printable(note_of_events(run, out.moments(now))), err=True)
     if not steps:
         click.echo("no steps" if run.has_ended else "no steps yet", err=True)
 

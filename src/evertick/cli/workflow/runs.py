@@ -21,13 +21,19 @@ from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
+from evertick.cli.workflow.waits import words_of_events, words_of_waits
 
 if TYPE_CHECKING:
+    from evertick.api.run_details import DetailedRun, RunDetails
     from evertick.api.workflows import RunView
     from evertick.app.workflows.choice import RunsWhere
 
-LIST_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
+LIST_FIELDS: Final = ("id", "key", "workflow", "state", "waits_for", "created_at", "completed_at", "error")
 """The columns of the table unless --fields is given."""
+CHILD_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
+"""The same for child workflows."""
+PAGE: Final = 100
+"""Runs that are read at a time."""
 LIMIT_DEFAULT: Final = 50
 ATTRIBUTE_HELP: Final = 'Repeatable. 7 is a number, true and false are booleans, "7" in quotes is a text.'
 
@@ -80,10 +86,10 @@ class RunFilters:
 @data_options
 @row_options
 def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
-    """List the runs of workflows, the newest first."""
-    from evertick.api.workflows import RunView
+    """List the runs of workflows, the newest first, and what each waits for."""
+    from evertick.api.run_details import DetailedRun
 
-    chosen = out.columns(RunView.names(), LIST_FIELDS)
+    chosen = out.columns(DetailedRun.names(), LIST_FIELDS)
     with open_runs(db) as session:
         return refreshed(session.store, out, lambda: _write_list(session, filters, chosen, out))
 
@@ -97,16 +103,17 @@ def _write_list(session: AnyRunSession, filters: RunFilters, chosen: list[str], 
         click.echo(f"these are the newest {filters.limit}; there are more: --limit, or --cursor {cursor}", err=True)
 
 
-def _found(session: AnyRunSession, filters: RunFilters) -> "tuple[list[RunView], str | None]":
+def _found(session: AnyRunSession, filters: RunFilters) -> "tuple[list[DetailedRun], str | None]":
     """The runs that are listed, and where the next page begins.
 
     A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
     """
-    from evertick.api.workflows import RunView
+    from evertick.api.run_details import DetailedRun
 
-    where, runs, cursor = filters.where(session.now), list[RunView](), filters.cursor
+    where, runs, cursor = filters.where(session.now), list[DetailedRun](), filters.cursor
     while True:
-        page = session.runs.list(filters.workflow, limit=filters.limit - len(runs), cursor=cursor, **where)
+        limit = min(PAGE, filters.limit - len(runs))
+        page = session.runs.list_detailed(filters.workflow, limit=limit, cursor=cursor, **where)
         runs += page.runs
         cursor = page.cursor
         if cursor is None or len(runs) == filters.limit:
@@ -126,7 +133,7 @@ def children(run_id: str, db: str | None, out: OutputOptions) -> None:
     """List the child workflows that a run has called, in the order of the calls."""
     from evertick.api.workflows import RunView
 
-    chosen = out.columns(RunView.names(), LIST_FIELDS)
+    chosen = out.columns(RunView.names(), CHILD_FIELDS)
     with open_runs(db) as session:
         _write_runs(session, session.runs.children(run_id), chosen, out)
 
@@ -134,16 +141,19 @@ def children(run_id: str, db: str | None, out: OutputOptions) -> None:
 @click.command("get")
 @run_options
 def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
-    """Show one run by its id or key: its state, its progress, its result or error."""
+    """Show one run by its id or key: its state, what it waits for, its progress, its result or error.
+
+    Also the events that were sent to it and that its code has not taken.
+    """
     with open_runs(db) as session:
         write_run(session, session.runs.get(run_id), out)
 
 
-def write_run(session: AnyRunSession, run: "RunView", out: OutputOptions) -> None:
+def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> None:
     """Write one run; people see where its error was raised."""
-    from evertick.api.workflows import RunView
+    from evertick.api.run_details import RunDetails
 
-    chosen = out.columns(RunView.names(), RunView.names())
+    chosen = out.columns(RunDetails.names(), RunDetails.names())
     relative, exact = out.moments(session.now), OutputOptions(time_style="iso").moments(session.now)
 
     def moment(at: datetime | None) -> str:
@@ -157,9 +167,15 @@ def write_run(session: AnyRunSession, run: "RunView", out: OutputOptions) -> Non
 
 def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:
     """A run as text."""
+    from evertick.api.run_details import DetailedRun, RunDetails
     from evertick.cli.dev.lines import error_line
 
     words = words_of(run, moment)
+    if isinstance(run, DetailedRun):
+        words["waits_for"] = words_of_waits(run.waits_for, moment)
+    if isinstance(run, RunDetails):
+        words["waiting_events"] = words_of_events(run, moment)
+        words["waiting_event_count"] = str(run.waiting_event_count or "")
     error = run.error
     if error is not None:
         words["error"] = error_line(JobError(error["type"], error["message"], error["traceback"]))

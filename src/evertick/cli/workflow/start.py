@@ -60,12 +60,12 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     Arguments are NAME=VALUE, as for `evertick run`; on a server, a value that reads as JSON is JSON, any other is text.
     With --wait: 0 if the run succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
-    from evertick.api.workflows import RunView
+    from evertick.api.run_details import RunDetails
 
     if how.timeout is not None and not how.wait:
         raise click.UsageError("--timeout limits --wait")
     limit_s, given = _seconds(how.timeout), given_arguments(how.json_words, how.json_file)
-    out.columns(RunView.names(), ())
+    out.columns(RunDetails.names(), ())
     with _opened(workflow, given, how) as (session, begin):
         there = None if how.key is None else session.with_key(how.key)
         run_id = begin()
@@ -91,9 +91,9 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 
     Exit code: 0 if it succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
-    from evertick.api.workflows import RunView
+    from evertick.api.run_details import RunDetails
 
-    out.columns(RunView.names(), ())
+    out.columns(RunDetails.names(), ())
     limit_s = _seconds(timeout)
     with open_runs(db) as session:
         return _wait(session, run_id, limit_s, out)

@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from evertick.api.run_details import RunWait, TimedStep
+from evertick.api.run_details import RunTimeline, RunWait, TimedStep
 from evertick.api.workflows import RunView
 from evertick.base.durations import length
 from evertick.base.instants import from_datetime
@@ -42,6 +42,19 @@ def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
         return Markup()
     *most, last = parts
     return Markup(", ").join(most) + (Markup(" and ") if most else Markup()) + last
+
+
+def not_taken(found: RunTimeline, times: Times) -> Markup:
+    """The events that a run has not taken: `1 event waits that its code has not taken: “decison”, sent 04:27.`"""
+    count = found.waiting_event_count
+    if not count:
+        return Markup()
+    named = [
+        Markup("“{}”, sent {}").format(each.name, times.when(each.sent_at)) for each in found.waiting_events[:NAMED]
+    ]
+    named += [Markup("{} more").format(f"{count - NAMED:,}")] if count > NAMED else []
+    what = "1 event waits" if count == 1 else f"{count:,} events wait"
+    return Markup("{} that its code has not taken: {}.").format(what, Markup("; ").join(named))
 
 
 def _wait(wait: RunWait, times: Times) -> Markup:

@@ -6,7 +6,7 @@ from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
-from evertick.api.run_details import DetailedRunPage, RunTimeline
+from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
 from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
@@ -125,9 +125,9 @@ async def list_run_details(caller: Called, asked: Annotated[DetailedAsked, Query
     return reply(page)
 
 
-@routes.at("GET", "/workflows/{run_id}", Scope.READ, returns=RunView)
+@routes.at("GET", "/workflows/{run_id}", Scope.READ, returns=RunDetails)
 async def get_run(caller: Called, run_id: Named) -> Response:
-    """A run, by its id or its key."""
+    """A run, by its id or its key, with what it waits for and the events that it has not taken."""
     return reply(await caller.access.workflows.get(run_id))
 
 
@@ -137,14 +137,14 @@ async def wait_for_run(
 ) -> Response:
     """A run when it has ended, or after `wait` seconds as it is then (with the status 202)."""
     workflows = caller.access.workflows
-    run = await workflows.get(run_id)
+    run = await workflows.read(workflows.operations.get(run_id))
     if not run.has_ended and wait:
         take_longer(wait)
         try:
             await request.app.state.hints.until_end(workflows.result(run.id, timeout=wait))
         except (TimeoutError, WorkflowFailed):
             pass
-        run = await workflows.get(run.id)
+        run = await workflows.read(workflows.operations.get(run.id))
     return reply(run, status=200 if run.has_ended else 202)
 
 

@@ -12,7 +12,7 @@ from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd
 from evertick.base.records.journal import Row
-from evertick.base.records.runs import Message, NewMessage, RunRecord
+from evertick.base.records.runs import Message, NewMessage, RunRecord, SentEvent
 from evertick.base.records.workflow_types import WorkflowType
 
 
@@ -115,6 +115,10 @@ class Workflows(Protocol):
 
     def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
         """How many messages a run has not taken, and the characters of their values; `limit` of them are looked at."""
+        ...
+
+    def waiting_events(self, run_id: JobId, *, limit: int) -> tuple[int, list[SentEvent]]:
+        """How many events were sent to a run and not taken, and the first `limit` of them."""
         ...
 
     def move_events(self, run_id: JobId, to_run: JobId) -> None:

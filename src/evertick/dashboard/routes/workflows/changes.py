@@ -14,6 +14,7 @@ from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
 from evertick.base.records.run_states import RunState
 from evertick.dashboard.forms.values import json_field
+from evertick.dashboard.markup.runs import not_taken
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
 from evertick.server.routes import workflows as api
@@ -154,7 +155,10 @@ async def _signal(page: Page, run_id: str, form: Form, *, status: int = 200) -> 
         form.pairs.append(("event", events[0]))
     words = [form["event"] or "EVENT", *([form["value"]] if form["value"] else [])]
     line = page.command("workflow", "signal", found.run.id, *words, key=form.given("key"))
-    return page.render("workflows/signal.html", status=status, run=found.run, form=form, events=events, line=line)
+    return page.render(
+        "workflows/signal.html", status=status, run=found.run, form=form, events=events, line=line,
+        not_taken=not_taken(found, page.times),
+    )  # fmt: skip
 
 
 async def _restart(page: Page, found: RunTimeline, form: Form, *, status: int = 200) -> Response:

@@ -10,7 +10,7 @@ from evertick.api.run_details import RunTimeline, TimedStep
 from evertick.app.bodies import Body
 from evertick.base.records.access import Scope
 from evertick.base.records.run_states import OPEN, RunState
-from evertick.dashboard.markup.runs import run_state, run_took, step_state, step_took, waiting
+from evertick.dashboard.markup.runs import not_taken, run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
 from evertick.dashboard.page import Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
@@ -42,6 +42,7 @@ async def show_run(page: Shown, run_id: Named, asked: Annotated[Asked, Query()])
     values: dict[str, Any] = {"asked": asked, "found": found, "run": found.run, "is_open": found.run.state in OPEN}
     values |= {"state_of": run_state, "took": run_took(found.run, page.times)}
     values["lead"] = waiting(found.waits_for, page.times)
+    values["not_taken"] = not_taken(found, page.times)
     values["waits_for_worker"] = await _waits_for_worker(page, found)
     if asked.view == "timeline":
         values |= await _timeline(page, found, asked)

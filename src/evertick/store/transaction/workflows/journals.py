@@ -12,7 +12,7 @@ from evertick.base.records.attributes import from_text, value_text
 from evertick.base.records.jobs import FunctionKind, JobEnd, JobError
 from evertick.base.records.journal import CallKind, RowKind
 from evertick.base.records.journal import Row as JournalRow
-from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord
+from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord, SentEvent
 from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.contract.workflows import Entry, Parked
 from evertick.store.transaction.driver import Driver, Row
@@ -140,6 +140,10 @@ class SqlWorkflows(Driver):
     def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
         [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
         return int(row[0]), int(row[1])
+
+    def waiting_events(self, run_id: JobId, *, limit: int) -> tuple[int, list[SentEvent]]:
+        rows = self._fetch("waiting_events", {"run_id": run_id, "limit": limit})
+        return (rows[0][4] if rows else 0), [SentEvent(*row[:4]) for row in rows]
 
     def move_events(self, run_id: JobId, to_run: JobId) -> None:
         self._run("move_events", {"run_id": run_id, "to_run": to_run})
