@@ -1,12 +1,13 @@
 """What cannot be meant by a call about schedules is refused with an error of ours, which names the parameter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from evertick import cron, every
+from evertick.app.schedules.specs import PARTS_MAX
 from evertick.base.errors import InvalidDelay, InvalidSpec, LimitExceeded, Misuse
 from evertick.testing import World
 from tests.schedules.api_app import START, app, minutes, tick
@@ -93,6 +94,30 @@ def test_an_empty_list_of_times_is_no_wish_that_nothing_run(world: OpenWorld, wh
         app.schedules.update("s", when=when)
 
     assert app.schedules.create("by hand", when="only when triggered", do=tick).next is None
+
+
+@pytest.mark.parametrize(
+    ("one", "error", "words", "asked_max"),
+    [
+        (every(hours=1), InvalidSpec, "unites more than 10,000 specs", PARTS_MAX + 1),
+        (1, Misuse, "a list of these, not 1", 1),
+    ],
+)
+def test_of_times_without_an_end_no_more_are_read_than_a_schedule_may_have(
+    world: OpenWorld, one: Any, error: type[Exception], words: str, asked_max: int
+) -> None:
+    """They were gathered until the memory was full."""
+    world(app)
+    asked = []
+
+    def endless() -> Iterator[Any]:
+        while len(asked) < 2 * PARTS_MAX:
+            asked.append(one)
+            yield one
+
+    with pytest.raises(error, match=words):
+        app.schedules.create("s", when=endless(), do=tick)  # type: ignore[arg-type]
+    assert len(asked) == asked_max
 
 
 def test_a_list_of_times_is_whole_or_refused(world: OpenWorld) -> None:

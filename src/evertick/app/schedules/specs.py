@@ -1,9 +1,9 @@
 """Specs of schedules: several joined into one, bounded, checked against the limits, anchored where they begin."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from evertick.app.documents.ranges import Unset
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
@@ -21,6 +21,9 @@ TIMES_CHECKED: Final = 100
 
 MINUTE_S: Final = 60
 
+PARTS_MAX: Final = 10_000
+"""Specs that are united into one."""
+
 When = Spec | str | Sequence[Spec | str]
 """One spec, or several whose times are united. A text is a cron line or a sentence; see `builders.sentence`."""
 
@@ -30,21 +33,17 @@ def union(when: When) -> Spec:
 
     They must agree on everything that is said once for the whole (zone, exclusions, bounds, jitter, clock changes); a
     spec of intervals or moments alone follows the others' zone.
-    Raises InvalidSpec where they do not, for an empty list, and for a text that cannot be read; Misuse for anything but
-    a spec or a text.
+    Raises InvalidSpec where they do not, for an empty list or more than PARTS_MAX, and for a text that cannot be read;
+    Misuse for anything but a spec or a text.
     """
-    given: list[Any] = list(when) if isinstance(when, Iterable) and not isinstance(when, str) else [when]
-    specs: list[Any] = [sentence(one) if isinstance(one, str) else one for one in given]
-    for spec in specs:
-        if not isinstance(spec, Spec):
-            raise Misuse(f"when= takes cron(...), every(...), a sentence or a list of these, not {spec!r}")
+    specs = list(_parts(when))
     if not specs:  # a list that was computed, most likely, and not a wish that nothing run
         raise InvalidSpec(
             "when= is an empty list, so it would never run by itself; "
             f"for what runs only by trigger or backfill write when={NO_SOURCES!r}"
         )
     if len(specs) == 1:
-        return cast("Spec", specs[0])
+        return specs[0]
     common = {name: _agreed(specs, name) for name in ("excludes", "start", "end", "jitter_ms", "dst", "dialect")}
     zoned = [spec for spec in specs if spec.crons or spec.calendars or spec.rrules] or specs
     joined = Spec(
@@ -59,6 +58,18 @@ def union(when: When) -> Spec:
     )
     compile_spec(joined)
     return joined
+
+
+def _parts(when: When) -> Iterator[Spec]:
+    """The specs, each read before the next one is asked for: what is iterable may have no end."""
+    given: Iterable[Any] = when if isinstance(when, Iterable) and not isinstance(when, str) else [when]
+    for count, one in enumerate(given):
+        if count == PARTS_MAX:
+            raise InvalidSpec(f"when= unites more than {PARTS_MAX:,} specs; many times are one spec: at(*moments)")
+        spec = sentence(one) if isinstance(one, str) else one
+        if not isinstance(spec, Spec):
+            raise Misuse(f"when= takes cron(...), every(...), a sentence or a list of these, not {spec!r}")
+        yield spec
 
 
 def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
