@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step, cron, every
+from evertick.app.status import status_of
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
@@ -261,6 +262,26 @@ def test_jobs_that_a_paused_pool_holds_back_need_attention(world: OpenWorld, sho
     assert shop_app.jobs.get(job_id).held == "waits: pool 'default' is paused"
     shop_app.pools.resume("default")
     assert (shop_app.jobs.get(job_id).held, shop_app.insight.overview().attention) == (None, ())
+
+
+def test_jobs_that_the_rate_of_their_pool_spreads_are_not_late(world: OpenWorld) -> None:
+    app = App("shop")
+    app.pool("press", starts_per_minute=60)
+
+    @app.mutation(name="shop.letter", pool="press")
+    def letter(ctx: MutationCtx) -> None: ...
+
+    w = world(app)
+    for _ in range(120):
+        app.scheduler.run_after(0, letter)
+    w.advance(30)
+
+    overview = app.insight.overview()
+    now = app.environment.clock.now()
+    status = app.environment.store.view(lambda tx: status_of(tx, None, now))
+    assert (overview.lag_ms, overview.late.number, overview.attention) == (0, 0, ())
+    assert [(queue.pool, queue.jobs.number) for queue in overview.queued] == [("press", 84)]
+    assert (status.lag_ms, [queue.due for queue in status.queues]) == (0, [84])
 
 
 def strange(now: Instant) -> NewJob:

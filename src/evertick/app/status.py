@@ -51,8 +51,8 @@ def status_of(
     tenants, complete = looked_at(transaction, tenant)
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
-    queues, count = _queues(transaction, tenants, now, served(alive))
     room = PoolRoom(transaction.pool_use(), now)
+    queues, count = _queues(transaction, tenants, now, served(alive), room)
     failures, failed = _failures(transaction, tenants, now)
     overdue = transaction.overdue_schedules(tenants, late_at=Instant(now - LATE_AFTER_MS), limit=JOBS_MAX)
     count = max(count, sum(group.schedules for group in overdue))
@@ -79,14 +79,15 @@ def status_of(
 
 
 def _queues(
-    transaction: Transaction, tenants: Sequence[TenantId], now: Instant, serves: Sequence[Serves]
+    transaction: Transaction, tenants: Sequence[TenantId], now: Instant, serves: Sequence[Serves], room: PoolRoom
 ) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
     """Unfinished jobs by tenant, function and pool, and how many there are."""
     queues: dict[tuple[TenantId, str, str], _Queue] = {}
     groups = transaction.job_groups(tenants, now=now, limit=JOBS_MAX)
     for group in groups:
         is_served = not serves or any(each.runs(group.name, group.pool) for each in serves)
-        queues.setdefault(group[:3], _Queue()).add(group, now, is_blocked=group.doing == "due" and not is_served)
+        queue = queues.setdefault(group[:3], _Queue(held=room.holds_back(pool_name(group.pool))))
+        queue.add(group, now, is_blocked=group.doing == "due" and not is_served)
     return queues, sum(group.jobs for group in groups)
 
 
@@ -102,13 +103,15 @@ def _failures(transaction: Transaction, tenants: Sequence[TenantId], now: Instan
 class _Queue:
     """The unfinished jobs of a function in a pool, counted."""
 
+    held: bool
+    """Whether its pool holds its jobs back by plan."""
     due: int = 0
     later: int = 0
     running: int = 0
     blocked: int = 0
     oldest: Instant | None = None
     lag_ms: int = 0
-    """How long the oldest due job waits that is not blocked."""
+    """How long the oldest due job waits that is neither blocked nor held back."""
 
     def add(self, group: JobGroup, now: Instant, *, is_blocked: bool) -> None:
         """Count jobs."""
@@ -120,7 +123,7 @@ class _Queue:
             self.due += group.jobs
             self.blocked += group.jobs if is_blocked else 0
             self.oldest = group.oldest if self.oldest is None else min(self.oldest, group.oldest)
-            self.lag_ms = self.lag_ms if is_blocked else max(self.lag_ms, now - group.oldest)
+            self.lag_ms = self.lag_ms if is_blocked or self.held else max(self.lag_ms, now - group.oldest)
 
     def view(self, tenant: TenantId, function: str, pool: str, room: PoolRoom) -> QueueView:
         """The counts."""

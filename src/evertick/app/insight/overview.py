@@ -103,16 +103,17 @@ def _overview(
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
     times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
+    free = [group for group in due if pool_name(group.pool) not in trouble.spread_pools]
     waiting = [
         group
-        for group in due
+        for group in free
         if pool_name(group.pool) not in trouble.paused_pools and (not serves or is_served(group, serves))
     ]
     return OverviewView(
         at=to_datetime(now),
         lag_ms=max((now - group.oldest for group in waiting), default=0),
         lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
-        late=Count.of(sum(group.late for group in due)),
+        late=Count.of(sum(group.late for group in free)),
         overdue_schedules=Count.of(trouble.overdue),
         overdue_since=None if trouble.first_overdue is None else to_datetime(trouble.first_overdue.next_at),
         failed_hour=Count.of(trouble.failed),
@@ -133,6 +134,7 @@ def _overview(
 
 def _look(now: Instant) -> TroubleLook:
     return TroubleLook(
+        now=now,
         reasons=MISSED_REASONS,
         hour_ago=_hour_ago(now),
         day_ago=Instant(now - DAY_MS),

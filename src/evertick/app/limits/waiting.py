@@ -43,6 +43,15 @@ class PoolRoom:
             return f"waits: pool {pool!r} starts {limits.starts_per_minute:,} a minute"
         return None
 
+    def holds_back(self, pool: str) -> bool:
+        """Whether due jobs of a pool wait by plan: it is paused, or its rate is used; no worker starts them sooner.
+
+        Also between two starts of a rate that is used to the full, where the next job may start at once.
+        """
+        limits = self._use.settings[pool].limits if pool in self._use.settings else NO_LIMITS
+        spread = limits.starts_per_minute is not None and self._use.used_until_us.get(pool, 0) > self._now * 1_000
+        return limits.paused or spread
+
     def _rate_is_used(self, pool: str, limits: PoolLimits) -> bool:
         rate = StartLimit(None, limits.starts_per_minute, self._use.used_until_us.get(pool, 0))
         return next_start_at(rate, now=self._now) is not None

@@ -143,7 +143,8 @@ class Trouble(NamedTuple):
     """What is wrong: counts of failed jobs, missed times, failing and paused schedules, and which they are.
 
     `has_missed`: whether a schedule noted lately that a time of it was missed. `missed_long`: whether an outage may
-    have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused.
+    have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused;
+    the rates of `spread_pools` are used, so their next jobs are held back.
     `overdue` are schedules at whose next time no worker has looked; the first of these is None if there is none.
     """
 
@@ -154,6 +155,7 @@ class Trouble(NamedTuple):
     has_missed: bool
     missed_long: bool
     paused_pools: Mapping[str, str]
+    spread_pools: frozenset[str]
     failing_schedules: list[FailingSchedule]
     paused_schedules: list[PausedSchedule]
     stuck: list[StuckRun]

@@ -30,9 +30,10 @@ class TroubleLook(NamedTuple):
     `looked_at` paused ones. Whether `many` times were missed for one of `late_reasons` since `day_ago`, or one of them
     before `day_begun`. Runs that cannot go on and are tried again until `stuck_until`: at most `stuck_most`, among the
     first `stuck_look` jobs of all tenants that wait until then. Schedules whose next time came before `late_at` are
-    overdue, counted to `limit`.
+    overdue, counted to `limit`. `now` tells which pools have used their rate.
     """
 
+    now: Instant
     reasons: Sequence[str]
     hour_ago: Instant
     day_ago: Instant

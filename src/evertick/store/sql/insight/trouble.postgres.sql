@@ -19,8 +19,11 @@ select (select count(*) from (select 1 from history
        (select count(*) from (select 1 from schedules
                                where tenant = :tenant and status = 'paused' limit :limit) as paused),
        exists (select 1 from schedules where tenant = :tenant and missed_at >= :day_ago),
-       (select coalesce(json_agg(json_build_array(pool, note)), '[]')::text
-          from (select pool, note from pool_limits where paused <> 0 order by pool) as paused),
+       (select coalesce(json_agg(json_build_array(pool, note, paused)), '[]')::text
+          from (select pool, note, paused
+                  from pool_limits
+                 where paused <> 0 or (starts_per_minute is not null and used_until_us > :now::bigint * 1000)
+                 order by pool) as waiting),
        (select coalesce(json_agg(json_build_array(f.id, s.last_failure, coalesce(s.last_at, s.updated_at), ended.outcomes)
                                  order by f.place), '[]')::text
           from (select id, row_number() over () as place

@@ -1,6 +1,6 @@
 -- trouble: what is wrong with a tenant, in one row: how many jobs failed and how many occurrences were missed since a moment
 -- each, how many schedules are failing and paused (to :limit at most), whether one has missed a time, which pools are paused and
--- why, the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
+-- why, and which have used their rate; the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
 -- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
 -- workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
 -- :stuck_look jobs that wait until then. Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
@@ -24,8 +24,11 @@ select (select count(*) from (select 1 from history indexed by history_failed
        (select count(*) from (select 1 from schedules indexed by schedules_paused
                                where tenant = :tenant and status = 'paused' limit :limit)),
        exists (select 1 from schedules indexed by schedules_missed where tenant = :tenant and missed_at >= :day_ago),
-       (select json_group_array(json_array(pool, note))
-          from (select pool, note from pool_limits where paused <> 0 order by pool)),
+       (select json_group_array(json_array(pool, note, paused))
+          from (select pool, note, paused
+                  from pool_limits
+                 where paused <> 0 or (starts_per_minute is not null and used_until_us > :now * 1000)
+                 order by pool)),
        (select json_group_array(json_array(f.id, s.last_failure, coalesce(s.last_at, s.updated_at),
                                            (select json_group_array(outcome)
                                               from (select outcome
