@@ -180,7 +180,7 @@ def test_a_database_that_cannot_be_written_is_told_wherever_one_looks(
     failure = WriteFailure("its disk is full", "the disk of /srv/a.db is full", 61_000)
     assert http.ok("GET", "/api/v1/status")["unwritable"] is None
     assert http.ok("GET", f"{HOME}/overview")["unwritable"] is None
-    monkeypatch.setattr(store, "write_failure", lambda: failure)
+    monkeypatch.setattr(store, "write_failure", lambda **_: failure)
 
     told = http.problem(503, "GET", "/ready")["detail"]
     assert re.fullmatch(r"the database cannot be written since 20\S+Z: its disk is full", told)

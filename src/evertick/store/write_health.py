@@ -58,7 +58,8 @@ class WriteHealth:
         self._first_at: float | None = None
         self._error: Unavailable | None = None
         self._believed_until = 0.0
-        self._asked_at = -PROBE_EVERY_S
+        self._asked_at = {False: -PROBE_EVERY_S, True: -PROBE_EVERY_S}
+        """When it was probed last, thoroughly or at all."""
 
     def note(self, error: Unavailable) -> None:
         """A write has failed."""
@@ -68,9 +69,11 @@ class WriteHealth:
         """Why the database cannot be written; None if it can, or if it cannot be reached at all."""
         if self._asking.acquire(blocking=False):  # one asks the database, others take what was found before
             try:
-                if time.monotonic() - self._asked_at >= PROBE_EVERY_S:
+                if time.monotonic() - self._asked_at[thorough] >= PROBE_EVERY_S:
                     self._ask(thorough)
-                    self._asked_at = time.monotonic()
+                    self._asked_at[False] = time.monotonic()
+                    if thorough:  # few bytes that were written just before have not answered this
+                        self._asked_at[True] = self._asked_at[False]
             finally:
                 self._asking.release()
         with self._lock:
@@ -83,7 +86,7 @@ class WriteHealth:
         try:
             is_written = self._probe(thorough)
         except Unavailable as error:
-            self._failed(error, 0.0)
+            self._failed(error, BELIEVED_S if thorough else 0.0)
         except EvertickError:
             return
         else:

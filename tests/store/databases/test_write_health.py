@@ -27,12 +27,13 @@ class Disk:
         self.probes = 0
         self.error: Exception | None = None
         self.is_free = True
+        self.few_bytes_fit = False
         monkeypatch.setattr(write_health.time, "monotonic", lambda: self.at)
         self.health = WriteHealth(self._probe)
 
     def _probe(self, thorough: bool) -> bool:
         self.probes += 1
-        if self.error is not None:
+        if self.error is not None and (thorough or not self.few_bytes_fit):
             raise self.error
         return self.is_free
 
@@ -73,6 +74,19 @@ def test_a_write_that_failed_is_believed_while_a_few_bytes_fit(disk: Disk) -> No
     disk.at += BELIEVED_S - 1
     failure = disk.health.failure()
     assert failure is not None and failure.for_ms == 2 * (BELIEVED_S - 1) * 1000
+    disk.at += PROBE_EVERY_S
+    assert disk.reason is None
+
+
+def test_a_thorough_look_does_not_take_the_word_of_a_few_bytes_and_is_believed_for_a_while(disk: Disk) -> None:
+    disk.error, disk.few_bytes_fit = FULL, True
+    assert disk.reason is None
+    failure = disk.health.failure(thorough=True)
+    assert failure is not None and failure.reason == "its disk is full"
+    assert disk.health.failure(thorough=True) is not None
+    assert disk.probes == 2
+    disk.at += BELIEVED_S - 1
+    assert disk.reason == "its disk is full"
     disk.at += PROBE_EVERY_S
     assert disk.reason is None
 
