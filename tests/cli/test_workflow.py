@@ -229,6 +229,8 @@ def test_the_children_of_a_run_are_listed(shop: Path, command: Command) -> None:
     found = command("workflow", "children", "all", "-o", "json").json
     assert (found[0]["id"], found[0]["state"], found[0]["result"]) == (first[0]["id"], "success", "ada now")
     assert found[1]["parent_id"] == command("workflow", "get", "all", "-o", "json").json["id"]
+    assert len(command("workflow", "list", "-o", "json").json) == 3
+    assert command("workflow", "list", "--roots", "--fields", "key").out == "all\n"
 
 
 def test_a_cursor_of_another_list_is_refused(shop: Path, command: Command) -> None:

@@ -256,7 +256,7 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         assert client.workflows.get(run_id) == served.app.workflows.get(run_id)
         assert client.workflows.history(run_id) == served.app.workflows.history(run_id)
         assert client.workflows.children(run_id) == ()
-        found = client.workflows.list(fulfil, state="success", attributes={"customer": "ada"})
+        found = client.workflows.list(fulfil, state="success", attributes={"customer": "ada"}, roots=True)
         assert [each.id for each in found.runs] == [run_id]
         with pytest.raises(RunNotOpen):
             client.workflows.signal(run_id, "paid")

@@ -52,6 +52,8 @@ PAGES: Final = (
     "workflows",
     "workflows?workflow=shop.fulfil",
     "workflows?tab=all",
+    "workflows?tab=all&roots=yes",
+    "workflows?roots=yes&q=a",
     "workflows?tab=all&attribute=customer%3Dada",
     "workflows?tab=all&q=a&since=7d",
     "workflows?q=a",

@@ -57,6 +57,11 @@ def site(open_app: OpenApp) -> Iterator[Site]:
         finally:
             await step.run(note, "undone")
 
+    @app.workflow(name="shop.batch")
+    async def batch(step: Step, users: list[str]) -> None:
+        for user in users:
+            await step.workflow(onboard, user)
+
     @app.workflow(name="shop.fails")
     async def fails(step: Step) -> None:
         raise ValueError("<b>no</b> stock")
@@ -92,6 +97,23 @@ def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
     failed = site.page("workflows?tab=failed")
     assert "ValueError: <b>no</b> stock" in text_of(failed)
     assert failed.find("b", string="no") is None
+
+
+def test_children_can_be_left_out_of_the_list(site: Site) -> None:
+    workflows = site.app.workflows
+    run_id = workflows.using(key="batch-7").start(site.app.functions.resolve("shop.batch"), users=["ada"])  # type: ignore[arg-type]
+    with Engine(site.app):
+        until(lambda: any(child.state == "running" for child in workflows.timeline(run_id).children))
+
+    assert len(site.page("workflows").select("tbody tr")) == 2
+    page = site.page("workflows?roots=yes")
+    [row] = page.select("tbody tr")
+    assert row.select_one("th a")["href"] == f"/t/default/workflows/{run_id}"  # type: ignore[index]
+    assert page.select_one("input[name=roots]").has_attr("checked")  # type: ignore[union-attr]
+    assert "Running 2" not in text_of(page.select_one(".tabs")), "the counts are of all runs"  # type: ignore[arg-type]
+    form = text_of(site.page("workflow-batch/cancel?all=yes&roots=yes"))
+    assert "Cancel 1 run?" in form and "All open runs: without children ." in form
+    assert "without children ( remove )" in text_of(site.page("workflows?tab=failed&roots=yes"))
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 }
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
-    "key": None, "kind": None, "prefix": None, "in_pool": None, "open_states": None, "due_from": None,
+    "key": None, "kind": None, "prefix": None, "roots": 0, "in_pool": None, "open_states": None, "due_from": None,
     "limit_key": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20, "every": 1,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
@@ -184,6 +184,10 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
     "finished, by parent": ("list_finished by parent", {"parent_id": job_id(1)}, {"history_by_parent"}),
     "finished, by key": ("list_finished by key", {"key": "k"}, {"history_by_key"}),
     "finished, of runs": ("list_finished of runs", {"kind": "workflow", "prefix": "order-"}, {"history_runs"}),
+    "finished, of roots": ("list_finished of roots", {"kind": "workflow", "roots": 1}, {"history_roots"}),
+    "unfinished, of roots": ("list_unfinished of roots", {"kind": "workflow", "roots": 1}, {"jobs_roots"}),
+    "edge of finished, of roots": ("edge_finished of roots", {}, {"history_roots"}),
+    "edge of unfinished, of roots": ("edge_unfinished of roots", {}, {"jobs_roots"}),
     "unfinished, by name": ("list_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
     "unfinished, by schedule": ("list_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
     "unfinished, by parent": ("list_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from evertick.base.ids import IdMaker, JobId, system_entropy
-from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.records.jobs import COMPLETION, Completion, JobFilter, JobState, NewJob
 from evertick.base.records.run_states import RunFilter, RunState
+from evertick.base.records.runs import STEP
 from evertick.store.contract.store import Store
 from evertick.store.transaction import lists
 from tests.store.rows import ACTION, NOW, OTHER, at, claim, end_of, finish, insert, job_id, new_job, numbers
@@ -68,6 +69,42 @@ def test_a_prefix_begins_a_key_or_an_id(store: Store) -> None:
         assert listed(store, prefix=job_id(2), newest=newest) == [2]
         assert listed(store, prefix="job_", newest=newest) == [5, 4, 3, 2, 1] if newest else [1, 2, 3, 4, 5]
         assert listed(store, prefix="job_f", newest=newest) == []
+
+
+def test_roots_are_runs_that_no_other_run_has_called(store: Store) -> None:
+    def run(number: int, **more: Any) -> NewJob:
+        return new_job(number, kind=WORKFLOW, name="app.onboard", **more)
+
+    called = COMPLETION.value(Completion(job_id(1), STEP, (), 3))
+    hooked = COMPLETION.value(Completion('job_", "kind": "step"', "mutation", ("job",), {"kind": "step"}))
+    insert(store, run(1), run(2, on_complete=called, parent_id=job_id(1)), run(3, on_complete=hooked))
+    insert(store, run(4, parent_id=job_id(9)), run(6, on_complete=called), run(7, key="k"))
+
+    assert listed(store, roots=True) == [1, 3, 4, 7]
+    assert listed(store, roots=True, newest=True) == [7, 4, 3, 1]
+    assert listed(store, roots=True, prefix="k") == [7]
+    by_name = JobFilter(name="app.onboard", runs=RunFilter(roots=True))
+    assert numbers(store.read(lambda tx: tx.list_jobs(by_name, limit=9))) == [1, 3, 4, 7]
+    finish(store, *(end_of(each) for each in claim(store, kind=WORKFLOW, limit=9)))
+    assert listed(store, roots=True) == [1, 3, 4, 7]
+    assert listed(store, roots=True, states=(JobState.SUCCESS,), newest=True) == [7, 4, 3, 1]
+
+
+def test_a_page_of_roots_is_full_however_many_children_lie_between(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "LOOK_MAX", 3)
+    called = COMPLETION.value(Completion(job_id(1), STEP, (), 3))
+    runs = [new_job(n, kind=WORKFLOW, name="app.onboard", on_complete=called if n % 10 else None) for n in range(60)]
+    insert(store, *runs)
+    where = JobFilter(runs=RunFilter(roots=True))
+
+    page = store.read(lambda tx: tx.look_for_jobs(where, limit=4, newest_first=True))
+
+    assert (numbers(page.jobs), page.after) == ([50, 40, 30, 20], job_id(20))
+    finish(store, *(end_of(each) for each in claim(store, kind=WORKFLOW, limit=60)))
+    page = store.read(lambda tx: tx.look_for_jobs(where, limit=4, after=page.after, newest_first=True))
+    assert (numbers(page.jobs), page.after) == ([10, 0], None)
 
 
 def test_runs_are_chosen_by_the_time_at_which_they_were_started(store: Store) -> None:

@@ -25,6 +25,7 @@ class RunsWhere(TypedDict, total=False):
     started_from: datetime | float | None
     started_until: datetime | float | None
     error: str | None
+    roots: bool
 
 
 def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere]) -> JobFilter:
@@ -42,6 +43,9 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
     error = where.get("error")
     if error is not None and (not isinstance(error, str) or not error):
         raise Misuse(f"error= takes a text, not {error!r}")
+    roots = where.get("roots", False)
+    if type(roots) is not bool:
+        raise Misuse(f"roots= is True or False, not {roots!r}")
     asked = tuple(state for state in OPEN if state in states)
     return JobFilter(
         tenant=tenant,
@@ -55,6 +59,7 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
             attributes=_attributes(where.get("attributes")),
             started_from=None if started_from is None else moment(started_from, "started_from"),
             started_until=None if started_until is None else moment(started_until, "started_until"),
+            roots=roots,
         ),
     )
 

@@ -97,6 +97,7 @@ class WorkflowOperations:
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
+        - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.
         - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
           keys, or attributes, looks through 2,000 runs, so it may hold few, or none, and go on all the same.
 

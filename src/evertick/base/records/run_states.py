@@ -31,7 +31,7 @@ class RunFilter:
 
     `open_states` are those of OPEN; runs that have ended are chosen by the states of their jobs. `prefix` begins the
     key of a run, or its id. `attributes` are names with values as JSON text; a run has all of them. `started_from` is
-    inside the range of moments, `started_until` is not.
+    inside the range of moments, `started_until` is not. `roots` leaves out those that another run has called.
     """
 
     open_states: tuple[RunState, ...] = ()
@@ -39,3 +39,4 @@ class RunFilter:
     attributes: tuple[tuple[str, str], ...] = ()
     started_from: Instant | None = None
     started_until: Instant | None = None
+    roots: bool = False

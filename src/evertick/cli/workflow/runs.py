@@ -59,6 +59,9 @@ class RunFilters:
     attributes: tuple[str, ...] = flag(
         "--attribute", default=(), metavar="NAME=VALUE", help=f"{ATTRIBUTE_HELP} All must match."
     )
+    roots: bool = flag(
+        "--roots", is_flag=True, default=False, help="Only those that no other run has called: no child workflows."
+    )
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
@@ -71,6 +74,8 @@ class RunFilters:
         where["attributes"] = attributes_of(self.attributes)
         if self.error is not None:
             where["error"] = self.error
+        if self.roots:
+            where["roots"] = True
         if self.states:
             where["state"] = self.states
         if (since := moment_at(now, self.since, "--since")) is not None:

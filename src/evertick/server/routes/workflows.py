@@ -66,6 +66,7 @@ class RunsAsked(Body):
     started_from: Time | None = None
     started_until: Time | None = None
     error: str | None = Field(None, min_length=1, max_length=1_000)
+    roots: bool = Field(False, description="Only those that no other run has called with `step.workflow`.")
     attribute: Items[str] = Field(
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. Of several all must match.',
@@ -76,6 +77,8 @@ class RunsAsked(Body):
     def where(self) -> dict[str, Any]:
         """The filters that were given, beside the workflow."""
         where: dict[str, Any] = {"state": self.state} if self.state else {}
+        if self.roots:
+            where["roots"] = True
         if self.attribute:
             where["attributes"] = from_words(self.attribute)
         for name in ("prefix", "schedule", "started_from", "started_until", "error"):

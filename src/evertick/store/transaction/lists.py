@@ -177,6 +177,7 @@ def _params(where: JobFilter) -> dict[str, Any]:
     return {
         "kind": None if where.runs is None else FunctionKind.WORKFLOW.value,
         "prefix": None if _is_of_ids(runs.prefix) else runs.prefix,
+        "roots": int(runs.roots),
         "attribute": first_name,
         "attribute_value": first_value,
         "others": json.dumps([f"{name}={value}" for name, value in others]),
@@ -210,6 +211,7 @@ def _is_narrowed(where: JobFilter) -> bool:
         prefix,
         runs.open_states or None,
         runs.attributes or None,
+        (runs.roots and _index_for(where) != " of roots") or None,
     )
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
 
@@ -252,7 +254,9 @@ def _index_for(where: JobFilter) -> str:
         return " by parent"
     if where.schedule_id is not None:
         return " by schedule"
-    return "" if where.name is None else " by name"
+    if where.name is not None:
+        return " by name"
+    return " of roots" if where.runs is not None and where.runs.roots else ""
 
 
 def _at(name: str, place: JobPlace) -> dict[str, object]:

@@ -5,7 +5,7 @@ A statement's name is its file's name: `sql/<room>/<name>.sql`. A database has a
 written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
 
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
-that an index begins with, `<name> by name asc`, and for the index of runs, `<name> of runs asc`. `{id}` is the last
+that an index begins with, `<name> by name asc`, and for the indexes of runs, `<name> of runs asc`. `{id}` is the last
 column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
 and hope to meet what a list wants; `{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`.
 `{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share, and other parts are shared in the same
@@ -17,8 +17,8 @@ Small differences between the databases are words in braces: `in {list :ids}` an
 a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
 part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
 lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the
-function that makes a JSON list of its arguments. `tenants_with` stands for one statement for each kind of
-rows that tenants can have.
+function that makes a JSON list of its arguments, `{is root}` asks whether no other run has called a run. `tenants_with`
+stands for one statement for each kind of rows that tenants can have.
 """
 
 import re
@@ -66,6 +66,9 @@ _SHARED: Final = (
     "queues",
 )
 """Parts of statements that are files, `_<name>.sql`."""
+_KIND: Final = '", "kind": "'
+_IS_ROOT: Final = "coalesce(substr(on_complete, {} + 12, 5), '') <> 'step\"'"
+"""Whether no other run has called a run: as the indexes of such runs say it, so that they are taken."""
 _WORDS: Final = {
     "sqlite": (
         (re.compile(r"\{(?:list|numbers) (:\w+)\}"), r"(select value from json_each(\1))"),
@@ -75,6 +78,7 @@ _WORDS: Final = {
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
         (re.compile(r"\{json list\}"), "json_array"),
+        (re.compile(r"\{is root\}"), _IS_ROOT.format(f"instr(on_complete, '{_KIND}')")),
     ),
     "postgres": (
         (re.compile(r"\bin \{list (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)))"),
@@ -85,6 +89,7 @@ _WORDS: Final = {
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
         (re.compile(r"\{json list\}"), "json_build_array"),
+        (re.compile(r"\{is root\}"), _IS_ROOT.format(f"position('{_KIND}' in on_complete)")),
     ),
 }
 """What any statement may say, and how each database says it."""
@@ -103,6 +108,7 @@ _BY: Final = {
     " by parent": "and parent_id = :parent_id",
     " by key": "and key = :key",
     " of runs": "and kind = 'workflow'",
+    " of roots": "and kind = 'workflow' and {is root}",
 }
 
 _MOMENTS: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "coalesce(last_at, -1)"}

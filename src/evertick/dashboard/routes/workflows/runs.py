@@ -36,7 +36,7 @@ SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", tim
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
 OWN: Final = [{}, *({"tab": name} for name in TABS)]
 """The views that the list has by itself."""
-FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since")
+FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots")
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
 LISTED: Final = 50
@@ -53,6 +53,7 @@ class Asked(Body):
     workflow: str = ""
     attribute: str = ""
     since: Literal["", "1h", "1d", "7d", "30d"] = ""
+    roots: Literal["", "yes"] = ""
     cursor: str | None = None
     tz: str | None = None
 
@@ -64,6 +65,8 @@ class Asked(Body):
             where["prefix"] = self.q.strip()
         if self.attribute.strip():
             where["attributes"] = from_words(words_in(self.attribute))
+        if self.roots:
+            where["roots"] = True
         if self.since:
             where["started_from"] = now - SPANS[self.since][1]
         return where
@@ -72,8 +75,9 @@ class Asked(Body):
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
         given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
-                 ("started in the", SPANS.get(self.since, ("",))[0]))  # fmt: skip
-        names = ("state", "q", "workflow", "since")
+                 ("started in the", SPANS.get(self.since, ("",))[0]),
+                 ("without", "children" if self.roots else ""))  # fmt: skip
+        names = ("state", "q", "workflow", "since", "roots")
         attributes = words_in(self.attribute)
         others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
