@@ -68,6 +68,10 @@ class Site:
         """The form as it comes back when something in it is wrong."""
         return BeautifulSoup(self.send(path, status=422, **fields).text, "html.parser")
 
+    def preview(self, path: str, **fields: Any) -> BeautifulSoup:
+        """The form of a page with what is half typed; nothing is done."""
+        return BeautifulSoup(self.send(f"{path}/preview", status=200, **fields).text, "html.parser")
+
     def by(self, scope: str, tenant: str | None = None) -> "Site":
         """The same by a new token."""
         made = self.app.tokens.create(f"{scope} token", scope=scope, tenant=tenant)

@@ -186,9 +186,11 @@ def test_a_blocked_job_says_why(site: Site, open_app: OpenApp) -> None:
 
 def test_a_job_is_canceled_moved_and_run_now(site: Site) -> None:
     first, second, third = later(site, 3)
-    for action, job in (("cancel", first), ("reschedule", second), ("run-now", third)):
-        [line] = commands_in(site.page(f"jobs/{job}/{action}"))
-        assert line.startswith(f"evertick job {action} {job}")
+    for action, job in (("cancel", first), ("run-now", third)):
+        assert commands_in(site.page(f"jobs/{job}/{action}")) == [f"evertick job {action} {job}"]
+    assert not commands_in(site.page(f"jobs/{second}/reschedule"))
+    moved = commands_in(site.preview(f"jobs/{second}/reschedule", at="2099-01-01 09:00"))
+    assert moved == [f"evertick job reschedule {second} --at 2099-01-01T09:00:00Z"]
     site.send(f"jobs/{first}/cancel")
     assert site.app.jobs.get(first).state == "canceled"
     site.send(f"jobs/{second}/reschedule?tz=Asia/Kathmandu", at="2027-01-01 09:00")
@@ -211,8 +213,8 @@ def test_a_job_is_run_again_with_other_arguments(site: Site) -> None:
     commands_in(form)
     back = site.refused(f"jobs/{failed}/retry", which="other", **{"a.n": "x"})
     assert "valid integer" in text_of(back)
-    shown = site.send(f"jobs/{failed}/retry", status=200, preview="1", which="other", **{"a.n": "5"})
-    assert commands_in(soup_of(shown.text)) == [f"""evertick job retry {failed} --args '{{"n": 5}}'"""]
+    shown = site.preview(f"jobs/{failed}/retry", which="other", **{"a.n": "5"})
+    assert commands_in(shown) == [f"""evertick job retry {failed} --args '{{"n": 5}}'"""]
     assert not site.app.jobs.list(parent=failed).jobs, "a preview does nothing"
     sent = site.send(f"jobs/{failed}/retry", status=303, which="other", **{"a.n": "5"})
     again = sent.headers["location"].rpartition("/")[2]

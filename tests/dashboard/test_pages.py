@@ -15,6 +15,7 @@ from evertick.dashboard.application import ROUTES
 from evertick.dashboard.assets import FILES, asset, content_of
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.navigation import PLACES
+from evertick.dashboard.page import PREVIEW
 from evertick.server.callers import PUBLIC
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import Site, site_of, text_of
@@ -118,9 +119,10 @@ def test_every_page_that_changes_something_needs_more_than_read() -> None:
     public = {"/login", "/logout"}
     # Two change what the browser keeps, and nothing else; the third calls queries alone.
     harmless = {"/t/{tenant}/zone", "/t/{tenant}/tenants", "/t/{tenant}/functions/{name}/query"}
-    harmless |= {"/t/{tenant}/new-schedule/preview", "/t/{tenant}/schedules/{schedule_id}/edit/preview"}
+    # A preview changes nothing, and is made by what shows the form.
     for route in TABLE:
-        if route.methods == {"POST"} and route.path not in public | harmless:
+        changes = route.methods == {"POST"} and not route.path.endswith(PREVIEW)
+        if changes and route.path not in public | harmless:
             assert scope_of(route) not in (PUBLIC, Scope.READ), route.path
 
 

@@ -113,9 +113,14 @@ def test_what_is_wrong_with_a_view_stands_beside_its_name(site: Site) -> None:
 def test_the_same_as_commands(site: Site) -> None:
     site.send("views/new", list="schedules", params=json.dumps(FAILING), name="Crons that fail")
     [view] = seen_by(site)
-    for path in (f"views/{view}", f"views/{view}/delete", f"views/new?params={quote(json.dumps(FAILING))}"):
-        [line] = commands_in(site.page(path))
-        assert line.startswith("evertick api ")
+    assert commands_in(site.page(f"views/{view}/delete")) == [f"evertick api DELETE views/{view}"]
+    renamed = f"evertick api PATCH views/{view} 'name=\"Crons that fail\"' shared="
+    assert commands_in(site.page(f"views/{view}")) == [f"{renamed}false"]
+    assert commands_in(site.preview(f"views/{view}", name="Crons that fail", shared="yes")) == [f"{renamed}true"]
+    assert not commands_in(site.page(f"views/new?params={quote(json.dumps(FAILING))}")), "it has no name yet"
+    new = site.preview("views/new", list="schedules", params=json.dumps(FAILING), name="x")
+    [line] = commands_in(new)
+    assert line.startswith("evertick api POST views page=schedules")
 
 
 def test_programs_keep_views_too(site: Site) -> None:

@@ -215,7 +215,9 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
     assert "This is not JSON" in text_of(wrong.find(id="f-value-e"))  # type: ignore[arg-type]
     assert text_of(wrong.find(id="f-value")) == "{yes"  # type: ignore[arg-type]
     assert "Name the event" in text_of(site.refused(f"workflows/{run_id}/signal", event="", value=""))
-    assert commands_in(wrong)
+    assert not commands_in(wrong), "a text that is no JSON would be sent as text"
+    [line] = commands_in(site.preview(f"workflows/{run_id}/signal", event="verified", value='{"ok": true}'))
+    assert line == f"""evertick workflow signal {run_id} verified '{{"ok": true}}'"""
 
     unasked = site.send(f"workflows/{run_id}/signal", event="verifeid", value="")
     assert "Sent verifeid. Its code does not wait for that now" in unquote(unasked.headers["set-cookie"])

@@ -14,6 +14,15 @@
 
 A form is a page of its own, which works without script. With script it is shown as a dialog over the page before:
 then only its part of the template is sent (`page.in_dialog`).
+
+Below its fields a form says which command does the same. The handler that opens the form makes it from the fields
+(`page.same`), and is asked again for what is half typed: at `.../preview`, with what was typed as `page.typed`.
+
+    @routes.asks("/schedules/{schedule_id}/pause", Scope.OPERATE)
+    async def show_pause(page: Shown, schedule_id: Named) -> Response:
+        form = page.typed or Form()
+        ...
+        return page.render("schedules/pause.html", form=form, command=page.same(read, line))
 """
 
 import asyncio
@@ -41,7 +50,7 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.repeats import SentBefore, checked_new, kept_reply
-from evertick.dashboard.markup.commands import command
+from evertick.dashboard.markup.commands import SameCommand, command
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
 from evertick.dashboard.navigation import PLACES
@@ -64,6 +73,8 @@ TO_HEADER: Final = "x-evertick-to"
 LIVE_HEADER: Final = "x-evertick-live"
 """Sent with a page that is read again upon a hint; its reply says in PAUSE_HEADER for how many milliseconds not to."""
 PAUSE_HEADER: Final = "x-evertick-pause"
+PREVIEW: Final = "/preview"
+"""What the address of a form ends with where it is shown with what is typed so far."""
 URL_SAFE: Final = ":/%#?=@[]!$&'()*+,;"
 """What stays as it is in an address that is sent back: headers are ASCII."""
 CSP: Final = (
@@ -84,6 +95,8 @@ class Page:
         self.times = Times(self.now, self.zone)
         self.in_dialog = DIALOG_HEADER in request.headers
         """Whether only the form is wanted, to be shown over another page."""
+        self.typed: Form | None = None
+        """What is typed into the form so far, where only its preview is asked for."""
 
     @property
     def tenant(self) -> TenantId:
@@ -120,8 +133,9 @@ class Page:
 
     @property
     def here(self) -> str:
-        """The address of this page, with its parameters."""
-        return address_of(self.request)
+        """The address of this page, with its parameters; of a preview, that of its form."""
+        path, mark, query = address_of(self.request).partition("?")
+        return f"{path.removesuffix(PREVIEW) if is_preview(self.request) else path}{mark}{query}"
 
     @property
     def path(self) -> str:
@@ -178,6 +192,18 @@ class Page:
         """A line of `evertick` that does the same, for this tenant."""
         tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
         return command(*words, **options, tenant=tenant)
+
+    def judged(self, form: Form) -> Form:
+        """The form to read a command from: one that is only opened complains of nothing yet, so it is a copy then."""
+        return form if self.typed is not None or form.errors else Form(list(form.pairs))
+
+    def same(self, read: Form, *lines: str, more: str = "", at: str | None = None) -> SameCommand:
+        """What a form does as commands, unless something is wrong with what was read of it; `more` is said of them.
+
+        `at` is where the form's preview is, without `/preview`; `""` for a form that has nothing to type.
+        """
+        at = self.path if at is None else at
+        return SameCommand.of(read.errors, lines, more, f"{at}{PREVIEW}" if at else "")
 
     def back_to(self, address: str) -> str:
         """An address of this site, to go on at; the first page in place of any other.
@@ -242,8 +268,9 @@ class PageRoute(ScopedRoute):
 
         async def shown(request: Request) -> Response:
             began = time.monotonic()
+            shows_only = request.method in ("GET", "HEAD") or is_preview(request)
             try:
-                async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
+                async with asyncio.timeout(SLOW_S if shows_only else None):
                     response = await handler(request)
                 if carried_out := getattr(request.state, "carried_out", None):
                     with contextlib.suppress(EvertickError):  # what was asked for is done, whatever becomes of this
@@ -258,7 +285,7 @@ class PageRoute(ScopedRoute):
             except (EvertickError, TimeoutError, RequestValidationError) as error:
                 if is_outage(error):
                     _logger.error("%s: %s", request.state.request_id, error)
-                response = _face(request, face_of(error, is_form=request.method == "POST"))
+                response = _face(request, face_of(error, is_form=not shows_only))
             _protect(response)
             if LIVE_HEADER in request.headers:
                 pause_s = request.app.state.hints.pause_after(time.monotonic() - began)
@@ -270,6 +297,11 @@ class PageRoute(ScopedRoute):
     def failed(self, request: Request, error: Exception) -> Response:
         _logger.error("%s failed", request.state.request_id, exc_info=error)
         return _face(request, face_of(error))
+
+
+def is_preview(request: Request) -> bool:
+    """Whether a form is to be shown with what is typed so far. A name of a schedule or the like may say it, too."""
+    return str(getattr(request.scope.get("route"), "path", "")).endswith(PREVIEW)
 
 
 def shown_face(request: Request, face: Face) -> Response:
@@ -302,6 +334,18 @@ class PageRoutes(Routes):
         """Add a page."""
         return self.at("GET", path, scope)
 
+    def preview(self, path: str, scope: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add what shows a form with what is half typed (`page.typed`). It must change nothing."""
+        return self.at("POST", f"{path}{PREVIEW}", scope)
+
+    def asks(self, path: str, scope: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a page with a form that can be previewed."""
+
+        def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+            return self.preview(path, scope)(self.page(path, scope)(endpoint))
+
+        return add
+
     def form(self, path: str, scope: Scope | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Add what a form does."""
         return self.at("POST", path, scope)
@@ -314,7 +358,9 @@ def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
 
 async def _shown(request: Request, caller: Called) -> Page:
     page = Page(request, caller)
-    if request.method == "POST" and (await page.form())["request"]:
+    if is_preview(request):
+        page.typed = await page.form()
+    elif request.method == "POST" and (await page.form())["request"]:
         # With other fields it is another request: people go back, change something and send the form again.
         key = sha256(await request.body()).hexdigest()
         page.caller = replace(caller, key=key)

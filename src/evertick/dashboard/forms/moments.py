@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.markup.times import Times
-from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
 from evertick.recurrence.parse.when import typed_moment
 
 
@@ -40,3 +40,16 @@ def duration_in(form: Form, name: str) -> timedelta | None:
     except (InvalidSpec, OverflowError) as error:
         form.fail(name, str(error))
         return None
+
+
+def said_moment(moment: datetime | None) -> str | None:
+    """A moment as the command line takes it, which knows no zone of a page; None for none."""
+    return None if moment is None else to_iso(from_datetime(moment))
+
+
+def said_duration(duration: timedelta | None) -> str | None:
+    """A duration as the command line takes it; None for none."""
+    if duration is None:
+        return None
+    seconds, rest = divmod(duration, timedelta(seconds=1))
+    return f"{duration // timedelta(milliseconds=1)}ms" if rest else format_duration(seconds)

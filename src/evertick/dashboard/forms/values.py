@@ -8,7 +8,7 @@ from evertick.server.bodies import strict_json
 from evertick.server.problems import Problem
 
 DIGITS_MAX: Final = 12
-NO_REASON: Final = "Say why, in a few words: it is what others read who find it paused."
+NO_REASON: Final = "Say why, in a few words: it is what others read who find {} paused."
 
 
 def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:
@@ -46,3 +46,10 @@ def changed_numbers(form: Form, names: Iterable[str], now: object) -> dict[str, 
     if not form.errors and not changes:
         form.fail("", "Nothing is different from what it is now.")
     return changes
+
+
+def reason_in(form: Form, name: str = "note", *, of: str = "it") -> str:
+    """Why something is paused, which has to be said; `of` is `them` for several things."""
+    if not form[name]:
+        form.fail(name, NO_REASON.format(of))
+    return form[name]

@@ -1,6 +1,7 @@
 """The same action as a line for the terminal, to be copied: what a page does, the command line does, too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
@@ -37,3 +38,21 @@ def command_line(line: str) -> Markup:
         '<div class="cli"><code tabindex="0" role="group" aria-label="The same as a command">{}</code>'
         '<button class="b sm" type="button" data-copy>Copy</button></div>'
     ).format(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class SameCommand:
+    """What a form does as lines of `evertick`; or what is wrong with the form, as long as it does nothing."""
+
+    lines: tuple[str, ...]
+    wrong: tuple[str, ...]
+    more: str
+    """What else is to be said of the lines."""
+    at: str
+    """Where it follows what is typed; nothing for a form without fields."""
+
+    @classmethod
+    def of(cls, errors: Mapping[str, str], lines: Sequence[str], more: str = "", at: str = "") -> "SameCommand":
+        """That of a form with these errors by field; arguments of functions have names that are told."""
+        wrong = [f"{name[2:]}: {words}" if name.startswith("a.") else words for name, words in errors.items()]
+        return cls(() if wrong else tuple(lines), tuple(dict.fromkeys(wrong)), more, at)

@@ -1,6 +1,8 @@
 """Saving the view of a list that is shown, giving it another name, and deleting it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -8,6 +10,7 @@ from starlette.responses import Response
 
 from evertick.api.views import SavedView
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.saved_views import PLACES, address_of
@@ -20,42 +23,42 @@ routes = page_routes()
 ListName = Literal["schedules", "jobs", "workflows"]
 
 
-@routes.page("/views/new", Scope.OPERATE)
+@routes.asks("/views/new", Scope.OPERATE)
 async def show_new_view(
     page: Shown, list: ListName = "schedules", params: Annotated[str, Query(max_length=20_000)] = "{}"
 ) -> Response:
     """Ask for the name of a new view."""
-    return _ask_new(page, Form(), list, params)
+    form = page.typed or Form([("list", list), ("params", params)])
+    return _ask_new(page, form)
 
 
 @routes.form("/views/new", Scope.OPERATE)
 async def save_view(page: Shown) -> Response:
     """Save a view."""
     form = await page.form()
-    name, text = form["list"], form["params"]
-    if name not in PLACES:
-        raise Misuse(f"there are views of {', '.join(PLACES)}, not of {name!r}")
-    body = {"page": name, "name": form["name"], "params": _params(text), "shared": bool(form["shared"])}
+    body = {"page": _list(form), "name": form["name"], "params": _params(form), "shared": bool(form["shared"])}
     try:
         reply = await api.create_view(page.known, api.NewView.model_validate(body))
     except (EvertickError, Problem) as error:
         _beside(form, error)
-        return _ask_new(page, form, name, text, status=422)
+        return _ask_new(page, form, status=422)
     made = SavedView.model_validate_json(bytes(reply.body))
     return page.done(address_of(page, made), f"Saved the view {made.name}.")
 
 
-@routes.page("/views/{view_id}", Scope.OPERATE)
+@routes.asks("/views/{view_id}", Scope.OPERATE)
 async def show_view(page: Shown, view_id: Named) -> Response:
     """Ask for another name of a view."""
-    return _ask(page, Form(), await api.views_of(page.known).get(view_id))
+    view = await api.views_of(page.known).get(view_id)
+    now = Form([("name", view.name), *([("shared", "yes")] if view.shared else [])])
+    return _ask(page, page.typed or now, view)
 
 
 @routes.form("/views/{view_id}", Scope.OPERATE)
 async def rename_view(page: Shown, view_id: Named) -> Response:
     """Give a view another name, or show it to everybody."""
     form, view = await page.form(), await api.views_of(page.known).get(view_id)
-    changed = api.ChangedView(name=form["name"], shared=bool(form["shared"]) if page.may(Scope.EDIT) else None)
+    changed = api.ChangedView(name=form["name"], shared=_shared(page, form))
     try:
         await api.update_view(page.known, view_id, changed)
     except (EvertickError, Problem) as error:
@@ -68,8 +71,8 @@ async def rename_view(page: Shown, view_id: Named) -> Response:
 async def show_delete_view(page: Shown, view_id: Named) -> Response:
     """Ask whether a view is to be deleted."""
     view = await api.views_of(page.known).get(view_id)
-    line = page.command("api", "DELETE", f"views/{view.id}")
-    return page.render("views/delete.html", view=view, form=Form(), command=line, **_around(page, view))
+    commands = page.same(Form(), page.command("api", "DELETE", f"views/{view.id}"), at="")
+    return page.render("views/delete.html", view=view, form=Form(), commands=commands, **_around(page, view))
 
 
 @routes.form("/views/{view_id}/delete", Scope.OPERATE)
@@ -80,22 +83,36 @@ async def delete_view(page: Shown, view_id: Named) -> Response:
     return page.done(page.url(PLACES[view.page]), f"Deleted the view {view.name}.")
 
 
-def _ask_new(page: Page, form: Form, name: str, text: str, *, status: int = 200) -> Response:
-    params = _params(text)
-    fields = [f"page={name}", f"name={json.dumps(form['name'] or '...')}", f"params={json.dumps(params)}"]
+def _ask_new(page: Page, form: Form, *, status: int = 200) -> Response:
+    name, params, read = _list(form), _params(form), page.judged(form)
+    with _told_beside(read):
+        api.views_of(page.known).operations.create(name, read["name"], params)
+    shared = ["shared=true"] if read["shared"] else []
+    line = page.command(
+        "api",
+        "POST",
+        "views",
+        f"page={name}",
+        f"name={json_text(read['name'])}",
+        f"params={json_text(params)}",
+        *shared,
+    )
     return page.render(
-        "views/form.html", status=status, form=form, view=None, list=name, params=params, params_text=text,
-        place=PLACES[name], back=page.url(PLACES[name], **params),
-        command=page.command("api", "POST", "views", *fields),
+        "views/form.html", status=status, form=form, view=None, params=params, place=PLACES[name],
+        back=page.url(PLACES[name], **params), commands=page.same(read, line),
     )  # fmt: skip
 
 
 def _ask(page: Page, form: Form, view: SavedView, *, status: int = 200) -> Response:
-    name = json.dumps(form["name"] or view.name)
-    line = page.command("api", "PATCH", f"views/{view.id}", f"name={name}")
+    read, shared = page.judged(form), _shared(page, form)
+    with _told_beside(read):
+        api.views_of(page.known).operations.update(view.id, name=read["name"])
+    words = [f"name={json_text(read['name'])}", *([] if shared is None else [f"shared={json_text(shared)}"])]
+    commands = page.same(read, page.command("api", "PATCH", f"views/{view.id}", *words))
     return page.render(
-        "views/form.html", status=status, form=form, view=view, params=view.params, command=line, **_around(page, view)
-    )
+        "views/form.html", status=status, form=form, view=view, params=view.params, commands=commands,
+        **_around(page, view),
+    )  # fmt: skip
 
 
 def _around(page: Page, view: SavedView) -> dict[str, Any]:
@@ -108,9 +125,29 @@ def _beside(form: Form, error: Exception) -> None:
     form.fail("shared" if "everybody sees" in words else "name", words)
 
 
-def _params(text: str) -> dict[str, str]:
+@contextmanager
+def _told_beside(form: Form) -> Iterator[None]:
     try:
-        found = json.loads(text)
+        yield
+    except EvertickError as error:
+        _beside(form, error)
+
+
+def _shared(page: Page, form: Form) -> bool | None:
+    """Whether everybody is to see a view; None for who may not say."""
+    return bool(form["shared"]) if page.may(Scope.EDIT) else None
+
+
+def _list(form: Form) -> str:
+    """The list that the view is of."""
+    if form["list"] not in PLACES:
+        raise Misuse(f"there are views of {', '.join(PLACES)}, not of {form['list']!r}")
+    return form["list"]
+
+
+def _params(form: Form) -> dict[str, str]:
+    try:
+        found = json.loads(form["params"])
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):

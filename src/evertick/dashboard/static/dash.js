@@ -141,6 +141,34 @@ document.addEventListener("change", event => {
   if (form) form.requestSubmit();
 });
 
+// -- the command below a form says what the form says: the server makes it of what is typed, and changes nothing. Until
+//    it has, the old one cannot be copied; of several replies the last one counts
+const TELL_AFTER_MS = 250;
+let tellTimer = 0, asking = null;
+function tellLater(form) {
+  const place = form && $("#command[data-from]", form);
+  if (!place) return;
+  for (const button of $$("[data-copy]", place)) button.ariaDisabled = "true";
+  clearTimeout(tellTimer);
+  asking?.abort();
+  tellTimer = setTimeout(() => tellCommand(form, place), TELL_AFTER_MS);
+}
+async function tellCommand(form, place) {
+  const mine = asking = new AbortController();
+  let found = null;
+  try {
+    const reply = await fetch(place.dataset.from, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Evertick-Dialog": "1" }, signal: mine.signal });
+    found = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById(place.id);
+  } catch { /* the server is away, or something else is typed meanwhile */ }
+  if (mine.signal.aborted || !place.isConnected) return;
+  if (found) await morph(place, found.outerHTML);
+  else place.replaceChildren(Object.assign(document.createElement("p"), { className: "small faint", textContent: "The command cannot be told now: the server does not say what it is." }));
+}
+document.addEventListener("input", event => tellLater(event.target.form));
+// A browser that comes back to a page fills in again what was typed.
+const isTyped = each => each.type === "radio" || each.type === "checkbox" ? each.checked !== each.defaultChecked : each.matches("input:not([type=hidden]), textarea") && each.value !== each.defaultValue;
+addEventListener("pageshow", () => { for (const form of document.forms) if ([...form.elements].some(isTyped)) tellLater(form) });
+
 // -- keys
 let prefix = false, row = -1;
 function labelKeys() { for (const each of $$("[data-keys-off]")) each.textContent = `Switch single-letter keys ${kept.get("keys") === "off" ? "on" : "off"}` }

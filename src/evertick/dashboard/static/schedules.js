@@ -49,17 +49,3 @@ function goOn(node) {
 }
 document.addEventListener("evertick:filled", event => { goOn(event.detail); countActions() });
 document.addEventListener("DOMContentLoaded", () => goOn(document));
-
-// -- the line for the terminal says what the form says
-const FLAGS = { note: "reason", until: "until", overlap: "overlap-policy", args: "input" };
-const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`;
-document.addEventListener("input", event => {
-  const form = event.target.closest("#dialog-form");
-  if (!form || !(event.target.name in FLAGS)) return;
-  const data = new FormData(form);
-  for (const code of $$(".cli code", form)) {
-    const kept = $$("span", code).filter(each => !Object.values(FLAGS).some(flag => each.textContent.startsWith(`--${flag} `)));
-    const given = Object.entries(FLAGS).filter(([name]) => data.get(name)?.trim()).map(([name, flag]) => Object.assign(document.createElement("span"), { textContent: `--${flag} ${quoted(data.get(name).trim())}` }));
-    code.replaceChildren(code.firstChild, ...[...given, ...kept].flatMap(each => [" ", each]));
-  }
-});

@@ -17,7 +17,7 @@ from evertick.base.ids import pool_name
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.forms.values import NO_REASON, changed_numbers, flags_of, whole_numbers
+from evertick.dashboard.forms.values import changed_numbers, flags_of, reason_in
 from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -98,12 +98,13 @@ async def show_pool(page: Shown, name: Named) -> Response:
     )  # fmt: skip
 
 
-@routes.page("/pools/{name}/limits", Scope.ADMIN)
+@routes.asks("/pools/{name}/limits", Scope.ADMIN)
 async def show_limits(page: Shown, name: Named) -> Response:
     """Ask what a pool may run."""
     view = await _asked_about(page, name)
     given = {each: getattr(view.limits, each) for each in LIMITS}
-    return _limits(page, view, Form([(each, "" if value is None else str(value)) for each, value in given.items()]))
+    now = Form([(each, "" if value is None else str(value)) for each, value in given.items()])
+    return _limits(page, view, page.typed or now)
 
 
 @routes.form("/pools/{name}/limits", Scope.ADMIN)
@@ -121,11 +122,11 @@ async def change_limits(page: Shown, name: Named) -> Response:
     return page.done(page.url("pools", name), f"Changed the limits of {name}.")
 
 
-@routes.page("/pools/{name}/{action}", Scope.ADMIN)
+@routes.asks("/pools/{name}/{action}", Scope.ADMIN)
 async def show_change(page: Shown, name: Named, action: Action) -> Response:
     """Ask whether a pool is to be paused, resumed or deleted."""
     await _asked_about(page, name)
-    return await _change(page, name, action, Form())
+    return await _change(page, name, action, page.typed or Form())
 
 
 @routes.form("/pools/{name}/{action}", Scope.ADMIN)
@@ -136,10 +137,10 @@ async def change(page: Shown, name: Named, action: Action) -> Response:
         await api.resume_pool(page.fleet, name)
         return page.done(page.url("pools", name), f"Resumed {name}.")
     if action == "pause":
-        if not form["note"]:
-            form.fail("note", NO_REASON)
+        note = reason_in(form)
+        if form.errors:
             return await _change(page, name, action, form, status=422)
-        await api.pause_pool(page.fleet, name, api.PoolPause(note=form["note"]))
+        await api.pause_pool(page.fleet, name, api.PoolPause(note=note))
         return page.done(page.url("pools", name), f"Paused {name}.")
     try:
         await api.delete_pool(page.fleet, name, force=bool(form["force"]))
@@ -179,21 +180,24 @@ def _missing(page: Page, name: str) -> str:
 
 
 async def _change(page: Page, name: str, action: Action, form: Form, *, status: int = 200) -> Response:
-    view = await page.fleet.app.aio.pools.get(name)
-    how = {"reason": form["note"] or "..."} if action == "pause" else {}
+    view, read = await page.fleet.app.aio.pools.get(name), page.judged(form)
+    how: dict[str, str | bool] = {}
+    if action == "pause":
+        how["reason"] = reason_in(read)
+    elif action == "delete":
+        how["force"] = bool(read["force"])
     return page.render(
         "pools/change.html", status=status, form=form, view=view, action=action, means=MEANS[action],
-        line=command("pool", action, name, **how),
+        commands=page.same(read, command("pool", action, name, **how), at=None if how else ""),
     )  # fmt: skip
 
 
 def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Response:
-    before = {each: getattr(view.limits, each) for each in LIMITS}
-    chosen = whole_numbers(form, LIMITS)
-    changed = {name: value for name, value in chosen.items() if value != before[name]} or {"running": chosen["running"]}
+    before, read = {each: getattr(view.limits, each) for each in LIMITS}, page.judged(form)
+    line = command("pool", "set", view.pool, **flags_of(changed_numbers(read, LIMITS, view.limits)))
     return page.render(
         "pools/limits.html", status=status, form=form, view=view, before=before, limits=LIMITS, origins=ORIGINS,
-        line=command("pool", "set", view.pool, **flags_of(changed)),
+        commands=page.same(read, line),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
 from evertick.base.errors import AlreadyExists, EvertickError
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
+from evertick.dashboard.forms.values import changed_numbers, flags_of
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.visitors import KEPT_S, keep
@@ -31,6 +31,8 @@ from evertick.store import schema
 routes = page_routes()
 
 LIFETIMES: Final = {"30d": "30 days", "90d": "90 days", "365d": "a year", "never": "it does not end"}
+LASTS: Final = "90d"
+"""How long a token lasts unless it is said."""
 MEANS: Final = {
     Scope.READ: "look at everything",
     Scope.OPERATE: "and act on what there is: cancel, retry, pause, resume, trigger, backfill, signal",
@@ -95,21 +97,17 @@ async def choose_zone(page: Shown) -> Response:
     return response
 
 
-@routes.page("/settings/tokens/new", Scope.ADMIN)
+@routes.asks("/settings/tokens/new", Scope.ADMIN)
 async def show_new_token(page: Shown) -> Response:
     """Ask for what a token is to be."""
-    return _new_token(page, Form([("scope", "read"), ("expires", "90d"), ("of", "tenant")]))
+    return _new_token(page, page.typed or Form([("scope", "read"), ("expires", "90d"), ("of", "tenant")]))
 
 
 @routes.form("/settings/tokens/new", Scope.ADMIN)
 async def make_token(page: Shown) -> Response:
     """Make a token, and show its secret."""
     form = await page.form()
-    if not form["name"]:
-        form.fail("name", "Say who will use it: the log of changes shows this name.")
-    if form["scope"] not in list(Scope):
-        form.fail("scope", "Choose what it may do.")
-    lasts = _lifetime(form)
+    lasts = _of_new(form)
     if form.errors:
         return _new_token(page, form, status=422)
     new = api.TokenBody(name=form["name"], scope=Scope(form["scope"]), expires_after=lasts)
@@ -135,10 +133,10 @@ async def show_token_change(
     token = await page.known.app.aio.tokens.get(token_id)
     if (page.fleet if of else page.known).tenant not in (None, token.tenant):
         raise no_token(token_id)
-    line = command("token", action, token_id, tenant=token.tenant)
+    commands = page.same(Form(), command("token", action, token_id, tenant=token.tenant), at="")
     is_own = token.id == page.known.token.id
     return page.render(
-        "settings/token_change.html", form=Form(), token=token, action=action, of=of, line=line, is_own=is_own
+        "settings/token_change.html", form=Form(), token=token, action=action, of=of, commands=commands, is_own=is_own
     )
 
 
@@ -155,12 +153,13 @@ async def change_token(
     return page.done(page.url("settings", of=of), "The token has ended.")
 
 
-@routes.page("/settings/tenants/{name}", Scope.ADMIN)
+@routes.asks("/settings/tenants/{name}", Scope.ADMIN)
 async def show_tenant(page: Shown, name: Named) -> Response:
     """Ask what a tenant may use."""
     view = await page.fleet.app.aio.tenants.get(name)
     given = asdict(view.limits)
-    return _tenant(page, view, Form([(each, "" if given[each] is None else str(given[each])) for each in LIMITS]))
+    now = Form([(each, "" if given[each] is None else str(given[each])) for each in LIMITS])
+    return _tenant(page, view, page.typed or now)
 
 
 @routes.form("/settings/tenants/{name}", Scope.ADMIN)
@@ -179,18 +178,25 @@ async def change_tenant(page: Shown, name: Named) -> Response:
 
 
 def _new_token(page: Page, form: Form, *, status: int = 200) -> Response:
-    of_tenant = page.tenant if form["of"] != "all" else None
+    read = page.judged(form)
+    _of_new(read)
     line = command(
-        "token", "create", form["name"] or "NAME", scope=form["scope"] or "read", expires=form["expires"] or "90d",
-        tenant=of_tenant,
+        "token", "create", read["name"], scope=read["scope"], expires=read["expires"] or LASTS,
+        tenant=page.tenant if read["of"] != "all" else None,
     )  # fmt: skip
     return page.render(
-        "settings/new_token.html", status=status, form=form, scopes=MEANS, lifetimes=LIFETIMES, line=line
-    )
+        "settings/new_token.html", status=status, form=form, scopes=MEANS, lifetimes=LIFETIMES,
+        commands=page.same(read, line),
+    )  # fmt: skip
 
 
-def _lifetime(form: Form) -> timedelta | None:
-    text = form["expires"] or "90d"
+def _of_new(form: Form) -> timedelta | None:
+    """How long a new token lasts, None for ever; what is wrong with it stands beside its field."""
+    if not form["name"]:
+        form.fail("name", "Say who will use it: the log of changes shows this name.")
+    if form["scope"] not in list(Scope):
+        form.fail("scope", "Choose what it may do.")
+    text = form["expires"] or LASTS
     if text == "never":
         return None
     try:
@@ -209,12 +215,11 @@ def _secret(page: Page, made: bytes, word: str) -> Response:
 
 
 def _tenant(page: Page, view: TenantView, form: Form, *, status: int = 200) -> Response:
-    before = asdict(view.limits)
-    chosen = whole_numbers(form, LIMITS)
-    changed = {name: value for name, value in chosen.items() if value != before[name]} or {"running": chosen["running"]}
+    read = page.judged(form)
+    line = command("tenant", "set", view.tenant, **flags_of(changed_numbers(read, LIMITS, view.limits)))
     return page.render(
-        "settings/tenant.html", status=status, form=form, view=view, before=before, limits=LIMITS,
-        line=command("tenant", "set", view.tenant, **flags_of(changed)),
+        "settings/tenant.html", status=status, form=form, view=view, before=asdict(view.limits), limits=LIMITS,
+        commands=page.same(read, line),
     )  # fmt: skip
 
 

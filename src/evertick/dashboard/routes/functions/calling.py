@@ -10,8 +10,9 @@ from starlette.responses import Response
 from evertick.app.functions.function import Action, Function, Mutation, Workflow
 from evertick.app.functions.function import Query as QueryFunction
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.moments import duration_in, moment_in
+from evertick.dashboard.forms.moments import duration_in, moment_in, said_duration, said_moment
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -51,17 +52,6 @@ class Calling:
         """Whether it changes nothing, so that a token with the scope read may call it."""
         return isinstance(self.function, QueryFunction)
 
-    def command(self, page: Page, args: dict[str, Any] | None) -> str:
-        """The same call as a line of `evertick`."""
-        given = None if not args else json.dumps(args, ensure_ascii=False)
-        later: dict[str, str | None] = {}
-        if self.form["when"] == "after":
-            later["after"] = self.form["after"] or "..."
-        elif self.form["when"] == "at":
-            at = moment_in(Form(self.form.pairs), "at", page.times)
-            later["at"] = "..." if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
-        return page.command("run", self.function.name, **later, json=given)
-
 
 @routes.page("/run", Scope.READ)
 async def choose_function(page: Shown, function: Annotated[str, Query(max_length=500)] = "") -> Response:
@@ -71,7 +61,7 @@ async def choose_function(page: Shown, function: Annotated[str, Query(max_length
     return page.render("functions/choose.html", functions=_functions(page))
 
 
-@routes.page("/functions/{name}/run", Scope.READ)
+@routes.asks("/functions/{name}/run", Scope.READ)
 async def show_call(
     page: Shown,
     name: Named,
@@ -80,10 +70,10 @@ async def show_call(
 ) -> Response:
     """A form for the arguments of a function; `args` are some to begin with, as JSON, or those of a `job`."""
     function = page.known.function(name)
-    form = Form()
-    if job:
+    form = page.typed or Form()
+    if page.typed is None and job:
         form = signature_of(function).form((await page.access.jobs.get(job)).args)
-    elif args:
+    elif page.typed is None and args:
         form.pairs = [("args_as", "json"), ("args", args), ("args_switch", "fields")]
         signature_of(function).switch(form)
     return _shown(page, Calling(function, form))
@@ -108,39 +98,39 @@ async def _run(page: Page, calling: Calling) -> Response:
     form = calling.form
     if isinstance(calling.function, Workflow):
         raise Misuse(f"{calling.function.name} is a workflow: it is started, not called")
-    if calling.signature.switch(form) or form["preview"]:
+    if calling.signature.switch(form):
         return _shown(page, calling)
-    args = calling.signature.read(form, page.times)
-    when = form["when"] or "now"
-    if when not in WHEN or (when != "now" and calling.is_query):
-        form.fail("when", "Choose one of these.")
-    later = _later(page, form, when)
+    args, later = calling.signature.read(form, page.times), _later(page, calling, form)
     if args is None or form.errors:
         return _shown(page, calling, status=422)
     if later is None:
         if not await _is_first(page, calling.function):
             form.fail("", "This was sent before, and the function was called then. Send it again to call it once more.")
-            return _shown(page, calling, status=409, args=args)
+            return _shown(page, calling, status=409)
         calling.called = await _called(page, calling, args)
-        return _shown(page, calling, args=args)
+        return _shown(page, calling)
     job = jobs_api.NewJob(function=calling.function.name, args=args, **later)
     try:
         reply = await jobs_api.schedule_job(page.request, page.known, job)
     except EvertickError as error:
-        form.field_of(error, {"in the future": "at" if when == "at" else "after", "in the past": "at"})
+        form.field_of(error, {"in the future": next(iter(later)), "in the past": "at"})
         return _shown(page, calling, status=422)
     calling.called = Called(job_id=json.loads(bytes(reply.body))["id"])
-    return _shown(page, calling, args=args)
+    return _shown(page, calling)
 
 
-def _later(page: Page, form: Form, when: str) -> dict[str, Any] | None:
-    """When a job is to run, as the API takes it; None for now."""
+def _later(page: Page, calling: Calling, form: Form) -> dict[str, Any] | None:
+    """When a job is to run, as the API takes it; None for now, or if something is wrong with it."""
+    when = form["when"] or "now"
+    if when not in WHEN or (when != "now" and calling.is_query):
+        form.fail("when", "Choose one of these.")
+        return None
     for other in ("after", "at"):
-        if form[other] and other != when and when in WHEN:
+        if form[other] and other != when:
             form.fail(
                 other, f"This is filled in, but {WHEN[when]} is chosen: choose {WHEN[other]}, or empty this field."
             )
-    if when not in ("after", "at"):
+    if when == "now":
         return None
     given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page.times)
     if given is None:
@@ -175,15 +165,14 @@ def _functions(page: Page) -> list[Function[..., Any]]:
     return sorted((each for each in shown if not each.internal or page.may(Scope.ADMIN)), key=lambda each: each.name)
 
 
-def _shown(page: Page, calling: Calling, *, status: int = 200, args: dict[str, Any] | None = None) -> Response:
-    if args is None and not calling.form.errors and calling.form.pairs:
-        args = calling.signature.read(Form(list(calling.form.pairs)), page.times)
+def _shown(page: Page, calling: Calling, *, status: int = 200) -> Response:
+    read, name = page.judged(calling.form), calling.function.name
+    args, later = calling.signature.read(read, page.times), _later(page, calling, read) or {}
+    line = page.command(
+        "run", name, after=said_duration(later.get("after")), at=said_moment(later.get("at")),
+        json=json_text(args) if args else None,
+    )  # fmt: skip
     return page.render(
-        "functions/run.html",
-        status=status,
-        calling=calling,
-        function=calling.function,
-        form=calling.form,
-        command=calling.command(page, args),
-        functions=_functions(page),
-    )
+        "functions/run.html", status=status, calling=calling, function=calling.function, form=calling.form,
+        functions=_functions(page), commands=page.same(read, line, at=page.url("functions", name, "run")),
+    )  # fmt: skip

@@ -2,15 +2,17 @@
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from evertick.api.jobs import JobView
 from evertick.base.errors import EvertickError, FunctionNotFound, NotFound
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.forms.moments import moment_in
+from evertick.dashboard.forms.moments import moment_in, said_moment
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -36,12 +38,13 @@ class Change:
     form: Form
 
 
-@routes.page("/jobs/{job_id}/retry", Scope.OPERATE)
+@routes.asks("/jobs/{job_id}/retry", Scope.OPERATE)
 async def show_retry(page: Shown, job_id: Named) -> Response:
     """Ask whether a job is to be run again, and with which arguments."""
     job = await page.access.jobs.get(job_id)
     signature = _signature(page, job)
-    return _shown(page, Change("retry", job, Form() if signature is None else signature.form(job.args)), signature)
+    form = Form() if signature is None else signature.form(job.args)
+    return _shown(page, Change("retry", job, page.typed or form), signature)
 
 
 @routes.form("/jobs/{job_id}/retry", Scope.OPERATE)
@@ -49,17 +52,11 @@ async def retry(page: Shown, job_id: Named) -> Response:
     """Run a job again, as a new job."""
     change = Change("retry", await page.access.jobs.get(job_id), await page.form())
     form, signature = change.form, _signature(page, change.job)
-    args: dict[str, Any] | None = None
-    if signature is not None:
-        if signature.switch(form) or form["preview"]:
-            return _shown(page, change, signature)
-        if form["which"] == "other":
-            args = signature.read(form, page.times)
-            if args is None:
-                return _shown(page, change, signature, status=422)
-        elif signature.is_other(form, change.job.args):
-            form.fail("which", "The arguments below were changed, but the same arguments as before are chosen.")
-            return _shown(page, change, signature, status=422)
+    if signature is not None and signature.switch(form):
+        return _shown(page, change, signature)
+    args = _args_in(page, change.job, form, signature)
+    if form.errors:
+        return _shown(page, change, signature, status=422)
     again = None if args is None else api.Again(args=args)
     try:
         reply = await api.retry_job(page.request, page.known, job_id, again)
@@ -72,11 +69,11 @@ async def retry(page: Shown, job_id: Named) -> Response:
     return page.done(page.url("jobs", new_id), "Runs again, as this new job.")
 
 
-@routes.page("/jobs/{job_id}/{action}", Scope.OPERATE)
+@routes.asks("/jobs/{job_id}/{action}", Scope.OPERATE)
 async def show_change(page: Shown, job_id: Named, action: str) -> Response:
     """Ask whether a job is to be changed."""
     _known(action)
-    return _shown(page, Change(action, await page.access.jobs.get(job_id), Form()))
+    return _shown(page, Change(action, await page.access.jobs.get(job_id), page.typed or Form()))
 
 
 @routes.form("/jobs/{job_id}/{action}", Scope.OPERATE)
@@ -85,11 +82,7 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
     _known(action)
     asked = Change(action, await page.access.jobs.get(job_id), await page.form())
     form = asked.form
-    if form["preview"]:
-        return _shown(page, asked)
-    at = moment_in(form, "at", page.times) if action == "reschedule" else None
-    if action == "reschedule" and at is None:
-        form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
+    at = _time_in(page, form) if action == "reschedule" else None
     if form.errors:
         return _shown(page, asked, status=422)
     try:
@@ -124,21 +117,35 @@ def _signature(page: Page, job: JobView) -> Signature | None:
         return None
 
 
+def _args_in(page: Page, job: JobView, form: Form, signature: Signature | None) -> dict[str, Any] | None:
+    """The other arguments that a job is to run again with; None for the same, or if something is wrong with them."""
+    if signature is None:
+        return None
+    if form["which"] == "other":
+        return signature.read(form, page.times)
+    if signature.is_other(form, job.args):
+        form.fail("which", "The arguments below were changed, but the same arguments as before are chosen.")
+    return None
+
+
+def _time_in(page: Page, form: Form) -> datetime | None:
+    """The new time of a job; None if something is wrong with it, which the field says then."""
+    at = moment_in(form, "at", page.times)
+    if at is None:
+        form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
+    return at
+
+
 def _shown(page: Page, change: Change, signature: Signature | None = None, *, status: int = 200) -> Response:
-    job, form = change.job, change.form
+    job, form, read = change.job, change.form, page.judged(change.form)
     options: dict[str, str | None] = {}
     if change.action == "reschedule":
-        at = moment_in(Form(form.pairs), "at", page.times)
-        options["at"] = "..." if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
-    elif signature is not None and form["which"] == "other":
-        args = signature.read(Form(list(form.pairs)), page.times)
-        options["args"] = None if args is None else json.dumps(args, ensure_ascii=False)
+        options["at"] = said_moment(_time_in(page, read))
+    elif change.action == "retry":
+        args = _args_in(page, job, read, signature)
+        options["args"] = None if args is None else json_text(args)
+    line, at = page.command("job", change.action, job.id, **options), None if options else ""
     return page.render(
-        f"jobs/{'retry' if change.action == 'retry' else 'change'}.html",
-        status=status,
-        action=change.action,
-        job=job,
-        form=form,
-        signature=signature,
-        command=page.command("job", change.action, job.id, **options),
-    )
+        f"jobs/{'retry' if change.action == 'retry' else 'change'}.html", status=status, action=change.action, job=job,
+        form=form, signature=signature, commands=page.same(read, line, at=at),
+    )  # fmt: skip

@@ -167,4 +167,5 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
 
 
 def _shown(page: Page, bulk: Bulk, *, status: int = 200) -> Response:
-    return page.render("jobs/many.html", status=status, bulk=bulk, form=bulk.form, command=bulk.command(page))
+    commands = page.same(Form(), bulk.command(page), at="")
+    return page.render("jobs/many.html", status=status, bulk=bulk, form=bulk.form, commands=commands)

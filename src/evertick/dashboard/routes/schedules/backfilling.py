@@ -120,7 +120,10 @@ async def show_progress(
 async def show_cancel(page: Shown, schedule_id: Named, backfill_id: Named) -> Response:
     """Ask whether a backfill is to be stopped."""
     found = await page.access.schedules.backfill_status(schedule_id, backfill_id)
-    return page.render("backfill/cancel.html", backfill=found, form=Form(), to_go=backfills.to_go(found))
+    commands = page.same(Form(), page.command("schedule", "backfill", found.schedule, cancel=found.id), at="")
+    return page.render(
+        "backfill/cancel.html", backfill=found, form=Form(), to_go=backfills.to_go(found), commands=commands
+    )
 
 
 @routes.form("/schedules/{schedule_id}/backfills/{backfill_id}/cancel", Scope.OPERATE)

@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
+from evertick.dashboard.forms.values import reason_in
 from evertick.dashboard.page import Form, Page, Shown, page_routes, saved_as
 from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress, Selected
 from evertick.rules.schedules.policies import Overlap
@@ -18,7 +19,10 @@ from evertick.server.routes import schedules as api
 routes = page_routes()
 
 Action = Literal["pause", "resume", "trigger"]
-NO_REASON: Final = "Say why, in a few words: it is what others read who find them paused."
+LINES: Final = 5
+"""Commands that a form shows, one for each schedule."""
+ALL_OF: Final = {"pause": "state:active", "resume": "state:paused", "delete": "kind:schedule"}
+"""The query of all that an action touches."""
 
 
 @routes.form("/bulk/schedules/delete", Scope.EDIT)
@@ -50,6 +54,16 @@ async def act_on_many(page: Shown, action: Action) -> Response:
     return await _many(page, action, form, act)
 
 
+@routes.preview("/bulk/schedules/{action}", Scope.OPERATE)
+async def preview_many(page: Shown, action: Action) -> Response:
+    """The question again, with what is half typed."""
+    form = page.typed or Form()
+    bulk = Bulk(page.access.schedules, page.now, action, Chosen.of(form))
+    extent = await _extent(bulk, form)
+    _check(action, form, bulk.chosen, extent)
+    return _ask(page, action, form, bulk.chosen, extent)
+
+
 @routes.page("/bulk/schedules/export", Scope.READ)
 async def export_many(page: Shown, selected: Annotated[Selected, Query()]) -> Response:
     """Everything about the chosen schedules as one JSON file."""
@@ -66,13 +80,7 @@ async def show_commands(page: Shown, selected: Annotated[Selected, Query()]) -> 
 async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitable[Any]]) -> Response:
     chosen, progress = Chosen.of(form), Progress.of(form)
     bulk = Bulk(page.access.schedules, page.now, action, chosen)
-    if not chosen.ids and not chosen.is_all:
-        form.fail("", "No schedule is chosen: tick some in the list.")
-    try:
-        extent = await bulk.extent()
-    except EvertickError as error:
-        form.field_of(error, {})
-        extent = Extent(0, 0, "")
+    extent = await _extent(bulk, form)
     if form["confirmed"] and not progress.seen:
         _check(action, form, chosen, extent)
     if form.errors or not form["confirmed"]:
@@ -87,9 +95,20 @@ async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitab
     return page.done(page.url("schedules", q=chosen.query), said)
 
 
+async def _extent(bulk: Bulk, form: Form) -> Extent:
+    """How many schedules are meant; what is wrong with the choice is said of the form."""
+    if not bulk.chosen.ids and not bulk.chosen.is_all:
+        form.fail("", "No schedule is chosen: tick some in the list.")
+    try:
+        return await bulk.extent()
+    except EvertickError as error:
+        form.field_of(error, {})
+        return Extent(0, 0, "")
+
+
 def _check(action: str, form: Form, chosen: Chosen, extent: Extent) -> None:
-    if action == "pause" and not form["note"]:
-        form.fail("note", NO_REASON)
+    if action == "pause":
+        reason_in(form, of="them")
     if action == "delete" and form["typed"] != _typed(chosen, extent):
         form.fail("typed", f"Type {_typed(chosen, extent)} to confirm; nothing has been deleted.")
     if not extent.touched:
@@ -102,10 +121,32 @@ def _typed(chosen: Chosen, extent: Extent) -> str:
 
 
 def _ask(page: Page, action: str, form: Form, chosen: Chosen, extent: Extent) -> Response:
+    read = page.judged(form)
+    if action != "delete":  # what is typed to confirm one is no part of the command
+        _check(action, read, chosen, extent)
+    at = "" if action == "delete" else None
+    lines, more = _lines(page, action, read, chosen)
     return page.render(
         "schedules/bulk.html", status=422 if form.errors else 200, action=action, verb=VERBS[action], chosen=chosen,
         extent=extent, typed=_typed(chosen, extent), overlaps=list(Overlap), form=form,
+        commands=page.same(Form() if action == "delete" else read, *lines, more=more, at=at),
     )  # fmt: skip
+
+
+def _lines(page: Page, action: str, form: Form, chosen: Chosen) -> tuple[list[str], str]:
+    """What a form does as commands, and what they leave out."""
+    if chosen.query is not None and action == "trigger":
+        found = page.command("schedule", "list", query=chosen.query or None)
+        return [found], "This lists them; evertick schedule trigger takes one at a time."
+    how = {"reason": form.given("note")} if action in ("pause", "resume") else {}
+    if chosen.query is not None:
+        query = chosen.query or ALL_OF[action]
+        return [page.command("schedule", action, query=query, yes=True, **how)], ""
+    if action == "trigger":
+        how = {"overlap_policy": form.given("overlap")}
+    lines = [page.command("schedule", action, each, **how) for each in chosen.ids[:LINES]]
+    rest = len(chosen.ids) - LINES
+    return lines, f"And one for each of the other {rest:,}." if rest > 0 else ""
 
 
 async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[str]:

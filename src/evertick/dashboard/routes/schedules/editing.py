@@ -16,6 +16,7 @@ from evertick.dashboard.editor.rows import EXCEPT_KINDS, SOURCE_KINDS
 from evertick.dashboard.editor.session import COMPLAINTS, Session
 from evertick.dashboard.editor.words import CATCH_UPS, GAPS, MEMBERS, OVERLAPS, REPEATED
 from evertick.dashboard.forms.form import Form
+from evertick.dashboard.markup.commands import SameCommand
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.zones import offset_words
 from evertick.recurrence.zones.names import zone_names
@@ -29,11 +30,13 @@ Text = Annotated[str | None, Query(max_length=600)]
 SAVE = "save"
 
 
-@routes.page("/new-schedule", Scope.EDIT)
+@routes.asks("/new-schedule", Scope.EDIT)
 async def show_new(
     page: Shown, from_: Annotated[str | None, Query(alias="from", max_length=600)] = None, function: Text = None
 ) -> Response:
-    """An empty form, or one with what another schedule has."""
+    """An empty form, or one with what another schedule has; or what was typed, with a preview of it."""
+    if page.typed is not None:
+        return await _show(page, await _new(page, page.typed))
     offered = page.zone.name
     draft, stored = Draft(function=function or "", time_zone=offered), None
     if from_ is not None:
@@ -47,7 +50,7 @@ async def show_new(
 @routes.form("/new-schedule", Scope.EDIT)
 async def create(page: Shown) -> Response:
     """Create a schedule."""
-    session = await _new(page)
+    session = await _new(page, await page.form())
     form = session.form
     if form["do"] != SAVE:
         return await _show(page, session)
@@ -63,15 +66,11 @@ async def create(page: Shown) -> Response:
     return await _show(page, session, status=422)
 
 
-@routes.form("/new-schedule/preview", Scope.READ)
-async def preview_new(page: Shown) -> Response:
-    """The form with the preview of what was typed. Nothing is saved."""
-    return await _show(page, await _new(page))
-
-
-@routes.page("/schedules/{schedule_id}/edit", Scope.EDIT)
+@routes.asks("/schedules/{schedule_id}/edit", Scope.EDIT)
 async def show_edit(page: Shown, schedule_id: Named) -> Response:
-    """The form with what a schedule is."""
+    """The form with what a schedule is; or with what was typed, beside what is stored."""
+    if page.typed is not None:
+        return await _show(page, await _edited(page, page.typed, schedule_id))
     schedule = await page.access.schedules.get(schedule_id)
     if schedule.source == CODE:
         found = await page.access.schedules.list_detailed(id_contains=schedule_id, kind="cron", limit=100)
@@ -85,7 +84,7 @@ async def show_edit(page: Shown, schedule_id: Named) -> Response:
 @routes.form("/schedules/{schedule_id}/edit", Scope.EDIT)
 async def save(page: Shown, schedule_id: Named) -> Response:
     """Save what was changed."""
-    session = await _edited(page, schedule_id)
+    session = await _edited(page, await page.form(), schedule_id)
     form, schedule = session.form, session.schedule
     assert schedule is not None  # noqa: S101
     if form["do"] != SAVE:
@@ -114,22 +113,14 @@ async def save(page: Shown, schedule_id: Named) -> Response:
     return await _show(page, session, status=409)
 
 
-@routes.form("/schedules/{schedule_id}/edit/preview", Scope.READ)
-async def preview_edit(page: Shown, schedule_id: Named) -> Response:
-    """The form with the preview of what was typed, beside what is stored. Nothing is saved."""
-    return await _show(page, await _edited(page, schedule_id))
-
-
-async def _new(page: Page) -> Session:
-    form = await page.form()
+async def _new(page: Page, form: Form) -> Session:
     stored = None
     if name := form.given("from"):
         stored = (await page.access.schedules.get(name)).spec
     return Session(page.known, page.times, form, stored=stored)
 
 
-async def _edited(page: Page, schedule_id: str) -> Session:
-    form = await page.form()
+async def _edited(page: Page, form: Form, schedule_id: str) -> Session:
     schedule = await page.access.schedules.get(schedule_id)
     if schedule.source == CODE:
         raise Misuse(f"the cron {schedule_id!r} is declared in code; change it there")
@@ -145,6 +136,8 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
     form, schedule = session.form, session.schedule
     if status == 200:
         await session.check()
+    wrong = dict(form.errors)
+    if status == 200:
         session.forgive(everything=is_fresh)
     zone = session.reading.draft.time_zone or "UTC"
     preview = await asyncio.to_thread(session.preview)
@@ -166,7 +159,7 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
         offset_words=offset_words,
         conflict=session.conflict() if status == 409 else None,
         changed=[MEMBERS[name] for name in session.changed()],
-        command=page.command("schedule", word, session.name or "ID", **options),
+        commands=SameCommand.of(wrong, [page.command("schedule", word, session.name or "ID", **options)]),
         functions=functions,
         chosen=chosen,
         zones=zone_names(),

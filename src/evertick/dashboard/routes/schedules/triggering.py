@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from evertick.api.schedules import OccurrenceView
 from evertick.base.errors import EvertickError, NotFound
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.reasons import why_of
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -17,10 +18,10 @@ from evertick.server.routes import schedules as api
 routes = page_routes()
 
 
-@routes.page("/schedules/{schedule_id}/trigger", Scope.OPERATE)
+@routes.asks("/schedules/{schedule_id}/trigger", Scope.OPERATE)
 async def show_trigger(page: Shown, schedule_id: Named) -> Response:
     """Say what a trigger would do now under each overlap policy."""
-    return await _trigger(page, schedule_id, Form())
+    return await _trigger(page, schedule_id, page.typed or Form())
 
 
 @routes.form("/schedules/{schedule_id}/trigger", Scope.OPERATE)
@@ -90,16 +91,20 @@ async def _became(page: Page, schedule_id: str, request: str) -> str:
 
 
 async def _trigger(page: Page, schedule_id: str, form: Form, *, status: int = 200) -> Response:
-    schedules = page.access.schedules
+    schedules, read = page.access.schedules, page.judged(form)
+    schedule, args = await schedules.get(schedule_id), _arguments(read)
+    how = {"overlap_policy": read.given("overlap"), "input": None if args is None else json_text(args)}
     return page.render(
         "schedules/trigger.html",
         status=status,
-        schedule=await schedules.get(schedule_id),
+        schedule=schedule,
         plan=await schedules.trigger_plan(schedule_id),
         form=form,
+        commands=page.same(read, page.command("schedule", "trigger", schedule.id, **how)),
     )
 
 
 async def _delete(page: Page, schedule_id: str, form: Form, *, status: int = 200) -> Response:
     schedule = await page.access.schedules.get(schedule_id)
-    return page.render("schedules/delete.html", status=status, schedule=schedule, form=form)
+    commands = page.same(Form(), page.command("schedule", "delete", schedule.id), at="")
+    return page.render("schedules/delete.html", status=status, schedule=schedule, form=form, commands=commands)

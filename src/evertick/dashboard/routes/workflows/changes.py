@@ -1,7 +1,7 @@
 """What is done to a run: an event is sent, it is paused, resumed, canceled, terminated or restarted."""
 
 import json
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from fastapi import Query
 from starlette.responses import Response
@@ -71,19 +71,17 @@ class AskedStep(Body):
     tz: str | None = None
 
 
-@routes.page("/workflows/{run_id}/signal", Scope.OPERATE)
+@routes.asks("/workflows/{run_id}/signal", Scope.OPERATE)
 async def show_signal(page: Shown, run_id: Named) -> Response:
     """Ask which event is to be sent."""
-    return await _signal(page, run_id, Form())
+    return await _signal(page, run_id, page.typed)
 
 
 @routes.form("/workflows/{run_id}/signal", Scope.OPERATE)
 async def signal(page: Shown, run_id: Named) -> Response:
     """Send an event to a run."""
     form = await page.form()
-    value = json_field(form, "value")
-    if not form["event"]:
-        form.fail("event", "Name the event that the code waits for.")
+    value = _event_in(form)
     waits = False
     if not form.errors:
         waits = (await page.access.workflows.timeline(run_id, limit=1)).waits_for_event(form["event"])
@@ -99,10 +97,12 @@ async def signal(page: Shown, run_id: Named) -> Response:
     return page.done(page.url("workflows", run_id), f"Sent {form['event']}.{kept}")
 
 
-@routes.page("/workflows/{run_id}/restart", Scope.OPERATE)
+@routes.asks("/workflows/{run_id}/restart", Scope.OPERATE)
 async def show_restart(page: Shown, run_id: Named, asked: Annotated[AskedStep, Query()]) -> Response:
     """Ask from which step a run is to be restarted: unless one is named, the last that failed of a run that did."""
     found = await page.access.workflows.timeline(run_id, limit=STEPS)
+    if page.typed is not None:
+        return await _restart(page, found, page.typed)
     step = asked.step
     if step is None and found.run.state is RunState.FAILED:
         step = next((each.step for each in reversed(found.steps) if each.outcome == "failed"), None)
@@ -113,12 +113,10 @@ async def show_restart(page: Shown, run_id: Named, asked: Annotated[AskedStep, Q
 async def restart(page: Shown, run_id: Named) -> Response:
     """Run a workflow again from one of its steps, as a new run."""
     form = await page.form()
-    step = form.given("step")
-    if step is not None and not (step.isascii() and step.isdecimal() and len(step) < 9):
-        form.fail("step", "Choose a step of the list.")
+    step = _step_in(form)
     if not form.errors and not form["choose"]:
         try:
-            how = api.Restart(step=None if step is None else int(step))
+            how = api.Restart(step=step)
             done = await api.restart_run(page.request, page.known, run_id, how)
         except StepStillRuns as error:
             form.fail("step", str(error))
@@ -148,29 +146,44 @@ async def end(page: Shown, run_id: Named, action: Action) -> Response:
     return page.done(page.url("workflows", run_id), ENDINGS[action].said.format(run_id))
 
 
-async def _signal(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
+def _event_in(form: Form) -> Any:
+    """The value of the event that was typed; what is wrong with the form stands beside its fields."""
+    if not form["event"]:
+        form.fail("event", "Name the event that the code waits for.")
+    return json_field(form, "value")
+
+
+async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 200) -> Response:
     found = await page.access.workflows.timeline(run_id, limit=1)
     events = sorted({each.name for each in found.waits_for if each.kind is CallKind.EVENT})
-    if not form.pairs and events:
-        form.pairs.append(("event", events[0]))
-    words = [form["event"] or "EVENT", *([form["value"]] if form["value"] else [])]
-    line = page.command("workflow", "signal", found.run.id, *words, key=form.given("key"))
+    form = form or Form([("event", events[0])] if events else [])
+    read = page.judged(form)
+    _event_in(read)
+    words = [read["event"], *([read["value"]] if read["value"] else [])]
+    line = page.command("workflow", "signal", found.run.id, *words, key=read.given("key"))
     return page.render(
-        "workflows/signal.html", status=status, run=found.run, form=form, events=events, line=line,
-        not_taken=not_taken(found, page.times),
+        "workflows/signal.html", status=status, run=found.run, form=form, events=events,
+        not_taken=not_taken(found, page.times), commands=page.same(read, line),
     )  # fmt: skip
 
 
+def _step_in(form: Form) -> int | None:
+    """The step that was chosen; None for the beginning, or for what is no step, which the field says then."""
+    step = form["step"]
+    if step and not (step.isascii() and step.isdecimal() and len(step) < 9):
+        form.fail("step", "Choose a step of the list.")
+    return int(step) if step and "step" not in form.errors else None
+
+
 async def _restart(page: Page, found: RunTimeline, form: Form, *, status: int = 200) -> Response:
-    workflows, step = page.access.workflows, form["step"]
+    workflows, step = page.access.workflows, _step_in(form)
     plan = None
     if "step" not in form.errors:
         try:
-            chosen = int(step) if step else None
-            plan = await workflows.read(steps_again(workflows.operations, found.run.id, step=chosen))
+            plan = await workflows.read(steps_again(workflows.operations, found.run.id, step=step))
         except Misuse as error:
             form.fail("step", str(error))
-    line = page.command("workflow", "restart", found.run.id, step=form.given("step"))
+    line = page.command("workflow", "restart", found.run.id, step=None if step is None else str(step))
     goes_on = [each.name for each in found.waits_for if each.job_id is not None]
     return page.render(
         "workflows/restart.html",
@@ -178,7 +191,7 @@ async def _restart(page: Page, found: RunTimeline, form: Form, *, status: int = 
         run=found.run,
         found=found,
         form=form,
-        line=line,
+        commands=page.same(form, line),
         goes_on=goes_on,
         plan=plan,
     )
@@ -188,5 +201,5 @@ async def _ending(page: Page, run_id: str, action: str, form: Form, *, status: i
     found: RunTimeline = await page.access.workflows.timeline(run_id, limit=1)
     return page.render(
         "workflows/ending.html", status=status, run=found.run, found=found, form=form, action=action,
-        ending=ENDINGS[action], line=page.command("workflow", action, found.run.id),
+        ending=ENDINGS[action], commands=page.same(form, page.command("workflow", action, found.run.id), at=""),
     )  # fmt: skip

@@ -182,10 +182,12 @@ def _batch(page: Page, action: str, batch: Batch, form: Form, *, status: int = 2
     if not ids:
         raise Misuse("no run is chosen; tick some in the list, or choose filters that some match")
     line = page.command("workflow", action, *(ids if len(ids) <= LISTED else ["ID"]))
+    more = "" if len(ids) <= LISTED else "One command for each of them."
     given = {name: getattr(batch.chosen, name) for name in FILTERS if getattr(batch.chosen, name)}
     return page.render(
-        "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids, line=line,
-        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given, listed=LISTED,
+        "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids,
+        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given,
+        commands=page.same(Form(), line, more=more, at=""),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from evertick.app.bodies import Body
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments, Misuse
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words, word_of
 from evertick.dashboard.forms.signature import Signature, signature_of
@@ -29,9 +30,11 @@ class Asked(Body):
     tz: str | None = None
 
 
-@routes.page("/workflow-start", Scope.EDIT)
+@routes.asks("/workflow-start", Scope.EDIT)
 async def show_start(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """Ask for the workflow and its arguments."""
+    if page.typed is not None:
+        return _start(page, page.typed)
     form = Form([("workflow", asked.workflow)])
     if asked.like is not None:
         run = await page.access.workflows.get(asked.like)
@@ -50,8 +53,6 @@ async def start(page: Shown) -> Response:
     if form["choose"] or (signature is not None and signature.switch(form)):
         return _start(page, form)
     args, attributes = _args(page, form, signature), _attributes(form)
-    if not form["workflow"]:
-        form.fail("workflow", "Choose a workflow.")
     if form.errors:
         return _start(page, form, status=422)
     new = api.NewRun(
@@ -84,7 +85,9 @@ def _signature(page: Page, name: str) -> Signature | None:
 
 
 def _args(page: Page, form: Form, signature: Signature | None) -> Any:
-    """The arguments that were typed; None if there are none, or if something is wrong with them."""
+    """The arguments that were typed; None if there are none, or if something is wrong with them or the workflow."""
+    if not form["workflow"]:
+        form.fail("workflow", "Choose a workflow.")
     if signature is not None:
         return signature.read(form, page.times)
     args = json_field(form, "args")
@@ -93,20 +96,28 @@ def _args(page: Page, form: Form, signature: Signature | None) -> Any:
     return args
 
 
+def _lines(form: Form) -> list[str]:
+    """The attributes that were typed, one on each line."""
+    return [line.strip() for line in form["attributes"].splitlines() if line.strip()]
+
+
 def _attributes(form: Form) -> dict[str, Any]:
     try:
-        return from_words([line.strip() for line in form["attributes"].splitlines() if line.strip()])
+        return from_words(_lines(form))
     except Misuse as error:
         form.fail("attributes", f"One on each line: {error}.")
         return {}
 
 
 def _start(page: Page, form: Form, *, status: int = 200) -> Response:
-    names, signature = names_for(page.known), _signature(page, form["workflow"])
-    args = _args(page, Form(list(form.pairs)), signature)
+    names, signature, read = names_for(page.known), _signature(page, form["workflow"]), page.judged(form)
+    args, key = _args(page, read, signature), read.given("key")
+    _attributes(read)
     line = page.command(
-        "workflow", "start", form["workflow"] or "MODULE.WORKFLOW",
-        json=json.dumps(args, ensure_ascii=False) if args else None, id=form.given("key"),
-        attribute=form["attributes"].split(),
+        "workflow", "start", read["workflow"], json=json_text(args) if args else None, id=key,
+        on_conflict=OnConflict.ERROR.value if key else None, attribute=_lines(read),
     )  # fmt: skip
-    return page.render("workflows/start.html", status=status, form=form, names=names, line=line, signature=signature)
+    return page.render(
+        "workflows/start.html", status=status, form=form, names=names, signature=signature,
+        commands=page.same(read, line),
+    )  # fmt: skip

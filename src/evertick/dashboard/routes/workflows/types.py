@@ -50,7 +50,6 @@ async def change(page: Shown, name: Named, action: Literal["pause", "resume", "d
 async def _change(page: Page, name: str, action: str) -> Response:
     view = await page.fleet.access.workflows.types.get(name)
     return page.render(
-        "workflows/type.html",
-        form=Form(), view=view, action=action, means=MEANS[action],
-        line=command("workflow", "type", action, view.name),
+        "workflows/type.html", form=Form(), view=view, action=action, means=MEANS[action],
+        commands=page.same(Form(), command("workflow", "type", action, view.name), at=""),
     )  # fmt: skip
