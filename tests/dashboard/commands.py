@@ -1,6 +1,7 @@
 """The lines of `evertick` that pages offer, as the command line reads them."""
 
 import shlex
+from typing import Any
 
 import click
 from bs4 import BeautifulSoup
@@ -21,8 +22,11 @@ def commands_in(html: BeautifulSoup) -> list[str]:
     return lines
 
 
-def parse(line: str) -> None:
-    """Let the command line read a line, without doing anything. Raises click.UsageError."""
+def parse(line: str) -> tuple[str, dict[str, Any]]:
+    """What the command line reads of a line, without doing anything: the command, and what is given of its parameters.
+
+    Raises click.UsageError.
+    """
     first, *words = shlex.split(line)
     assert first == "evertick"
     command: click.Command = root
@@ -33,3 +37,8 @@ def parse(line: str) -> None:
         assert found is not None
         command, context = found, click.Context(found, info_name=found.name, parent=context)
     command.parse_args(context, words)
+    is_given = click.core.ParameterSource.COMMANDLINE
+    given = {name: each for name, each in context.params.items() if context.get_parameter_source(name) is is_given}
+    if "--tenant" in words:
+        given["tenant"] = words[words.index("--tenant") + 1]
+    return context.command_path.removeprefix("evertick "), given

@@ -15,7 +15,7 @@ def test_the_preview_follows_what_is_typed(site: Site, window: Window) -> None:
     page.get_by_label("Id", exact=True).fill("typed")
     page.get_by_label("Cron line").fill("0 9 * * 1-5")
     expect(preview).to_contain_text("at 09:00 on weekdays")
-    expect(page.locator("#savebar code")).to_contain_text("schedule create typed --cron '0 9 * * 1-5'")
+    expect(page.locator("#savebar .same")).to_contain_text("when the form is complete")
     page.locator("#f-jitter").fill("45x")
     expect(page.locator("#f-jitter-e")).to_contain_text("is not a duration")
     expect(page.locator("#f-jitter")).to_have_attribute("aria-invalid", "true")
@@ -32,6 +32,9 @@ def test_the_preview_follows_what_is_typed(site: Site, window: Window) -> None:
     assert window.axe() == ""
 
     page.get_by_label("item", exact=True).fill("bread")
+    line = page.locator("#savebar code")
+    expect(line).to_contain_text("schedule create typed --cron '0 9 * * 1-5' --interval 5h")
+    expect(line).to_contain_text("""--input '{"item": "bread"}'""")
     page.get_by_role("button", name="as JSON").click()
     expect(page.locator("#f-args")).to_have_value('{\n  "item": "bread"\n}')
     page.get_by_role("button", name="as fields").click()

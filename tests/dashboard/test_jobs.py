@@ -19,7 +19,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
-from tests.dashboard.commands import commands_in, soup_of
+from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.dashboard.fields import fields_sent
 from tests.server.conftest import add_activity

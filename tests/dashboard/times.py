@@ -43,7 +43,7 @@ class Comparison:
     def __init__(self, app: App) -> None:
         self.server = Server(app)
         self.server.show(Dashboard())
-        secret = app.tokens.create("times", scope="read").secret
+        secret = app.tokens.create("times", scope="edit").secret
         self.headers = {
             "Origin": "http://localhost",
             "Cookie": f"evertick_token={secret}",

@@ -50,7 +50,7 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.repeats import SentBefore, checked_new, kept_reply
-from evertick.dashboard.markup.commands import SameCommand, command
+from evertick.dashboard.markup.commands import SameCommand, command, complaints
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
 from evertick.dashboard.navigation import PLACES
@@ -203,7 +203,13 @@ class Page:
         `at` is where the form's preview is, without `/preview`; `""` for a form that has nothing to type.
         """
         at = self.path if at is None else at
-        return SameCommand.of(read.errors, lines, more, f"{at}{PREVIEW}" if at else "")
+        is_alone = self.typed is not None and self.in_dialog  # else its complaints stand beside its fields
+        return SameCommand(
+            lines=() if read.errors else lines,
+            wrong=complaints(read.errors) if is_alone else (),
+            more=more,
+            at=f"{at}{PREVIEW}" if at else "",
+        )
 
     def back_to(self, address: str) -> str:
         """An address of this site, to go on at; the first page in place of any other.

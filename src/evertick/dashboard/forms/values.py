@@ -18,7 +18,7 @@ def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:
         text = form[name].replace(",", "")
         is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
         if text and not is_number:
-            form.fail(name, "A whole number, or nothing for no limit.")
+            form.fail(name, f"A whole number, or nothing for no limit, and not {text[:40]!r}.")
         found[name] = int(text) if is_number else None
     return found
 

@@ -40,19 +40,20 @@ def command_line(line: str) -> Markup:
     ).format(shown)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SameCommand:
-    """What a form does as lines of `evertick`; or what is wrong with the form, as long as it does nothing."""
+    """What a form does as lines of `evertick`; none as long as it is not complete, or something in it is wrong."""
 
-    lines: tuple[str, ...]
-    wrong: tuple[str, ...]
-    more: str
+    lines: Sequence[str] = ()
+    wrong: Sequence[str] = ()
+    """What is wrong, where it stands nowhere else."""
+    more: str = ""
     """What else is to be said of the lines."""
-    at: str
+    at: str = ""
     """Where it follows what is typed; nothing for a form without fields."""
 
-    @classmethod
-    def of(cls, errors: Mapping[str, str], lines: Sequence[str], more: str = "", at: str = "") -> "SameCommand":
-        """That of a form with these errors by field; arguments of functions have names that are told."""
-        wrong = [f"{name[2:]}: {words}" if name.startswith("a.") else words for name, words in errors.items()]
-        return cls(() if wrong else tuple(lines), tuple(dict.fromkeys(wrong)), more, at)
+
+def complaints(errors: Mapping[str, str]) -> list[str]:
+    """What is wrong with a form, of its errors by field; arguments of functions have names that are told."""
+    found = (f"{name[2:]}: {words}" if name.startswith("a.") else words for name, words in errors.items())
+    return list(dict.fromkeys(found))

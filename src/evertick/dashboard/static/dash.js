@@ -144,17 +144,17 @@ document.addEventListener("change", event => {
 // -- the command below a form says what the form says: the server makes it of what is typed, and changes nothing. Until
 //    it has, the old one cannot be copied; of several replies the last one counts
 const TELL_AFTER_MS = 250;
-let tellTimer = 0, asking = null;
+let tellTimer = 0, telling = null;
 function tellLater(form) {
   const place = form && $("#command[data-from]", form);
   if (!place) return;
   for (const button of $$("[data-copy]", place)) button.ariaDisabled = "true";
   clearTimeout(tellTimer);
-  asking?.abort();
+  telling?.abort();
   tellTimer = setTimeout(() => tellCommand(form, place), TELL_AFTER_MS);
 }
 async function tellCommand(form, place) {
-  const mine = asking = new AbortController();
+  const mine = telling = new AbortController();
   let found = null;
   try {
     const reply = await fetch(place.dataset.from, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Evertick-Dialog": "1" }, signal: mine.signal });

@@ -136,7 +136,7 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
     form, schedule = session.form, session.schedule
     if status == 200:
         await session.check()
-    wrong = dict(form.errors)
+    is_complete = not form.errors
     if status == 200:
         session.forgive(everything=is_fresh)
     zone = session.reading.draft.time_zone or "UTC"
@@ -159,7 +159,7 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
         offset_words=offset_words,
         conflict=session.conflict() if status == 409 else None,
         changed=[MEMBERS[name] for name in session.changed()],
-        commands=SameCommand.of(wrong, [page.command("schedule", word, session.name or "ID", **options)]),
+        commands=SameCommand(lines=[page.command("schedule", word, session.name, **options)] if is_complete else ()),
         functions=functions,
         chosen=chosen,
         zones=zone_names(),
