@@ -126,6 +126,14 @@ def test_a_schedule_that_changed_meanwhile_gets_a_new_plan(site: Site) -> None:
     site.send("schedules/report/backfill", **started(told))
 
 
+@pytest.mark.parametrize(("end", "tables"), [("2026-05-02", {"All": 4}), ("2026-05-04", {"First": 5, "Last": 5})])
+def test_a_plan_of_few_times_lists_them_once(site: Site, end: str, tables: dict[str, int]) -> None:
+    page = site.page(f"schedules/report/backfill?start=2026-05-01&end={end}")
+    sections = page.select("section[aria-labelledby=f5], section[aria-labelledby=l5]")
+    shown = {text_of(each.h2 or each).split()[0]: len(each.select("tbody tr")) for each in sections}
+    assert shown == tables
+
+
 def test_one_time_is_backfilled_by_a_link(site: Site) -> None:
     at = quote("2026-05-01T10:00:00Z")
     assert "1 time would run" in text_of(site.page(f"schedules/report/backfill?start={at}&end={at}"))

@@ -344,6 +344,29 @@ def test_all_runs_that_match_are_ended_after_their_count_was_typed(site: Site) -
     assert "Terminate all" not in text_of(site.page("workflows?tab=failed"))
 
 
+def test_a_form_about_many_runs_names_them_as_people_do(site: Site) -> None:
+    fulfil = site.app.functions.resolve("shop.fulfil")
+    for n in range(3):
+        site.app.workflows.using(key=f"doc-bulk-{n}").start(fulfil, order_id=str(n))  # type: ignore[arg-type]
+    page = site.page("workflows?q=doc-bulk")
+    [link] = [a["href"] for a in page.select(".acts a") if text_of(a) == "Cancel all…"]
+    for path in (str(link), f"workflow-batch/cancel?row={site.app.workflows.get('doc-bulk-1').id}"):
+        form = site.page(path)
+        assert "doc-bulk-1 job_" in text_of(form)
+        assert "with q" not in text_of(form)
+    assert "All open runs: key or id begins with doc-bulk ." in text_of(site.page(str(link)))
+
+
+def test_search_and_the_page_of_its_function_say_of_a_run_what_its_own_page_says(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada-17", user="ada")
+    found = site.page("search?q=ada-")
+    [row] = [each for each in found.select("tbody tr") if run_id in text_of(each)]
+    assert text_of(row) == f"ada-17 shop.onboard, running {run_id}"
+    function = text_of(site.page("functions/shop.onboard"))
+    assert "Runs 1 open · 0 failed · 0 done" in function
+    assert "pending" not in function and "waits" in function
+
+
 def test_several_runs_are_ended_after_their_count_was_typed(site: Site) -> None:
     fulfil = site.app.functions.resolve("shop.fulfil")
     ids = [site.app.workflows.start(fulfil, order_id=str(n)) for n in range(3)]  # type: ignore[arg-type]

@@ -186,8 +186,12 @@ class ChangeView(Schema):
 
 
 class FoundView(Schema):
-    """Something that a search found. `kind` is schedule, function, job or run; `label` says more of it."""
+    """Something that a search found. `kind` is schedule, function, job or run; `label` says more of it.
+
+    `key` is that of a job or a run which has one.
+    """
 
     kind: str
     id: str
     label: str
+    key: str | None = None

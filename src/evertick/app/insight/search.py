@@ -7,7 +7,9 @@ from evertick.api.insight import FoundView
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
 from evertick.app.transacting import Work
+from evertick.app.workflows.run_views import run_views
 from evertick.base.errors import Misuse
+from evertick.base.ids import JobId, TenantId
 from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import FoundJob
 from evertick.base.records.jobs import FunctionKind, JobState
@@ -44,27 +46,31 @@ def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ..
         jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, look=IDS_LOOKED_AT, limit=JOBS_FOUND)
         jobs.sort(key=lambda job: job.id, reverse=True)
         jobs.sort(key=lambda job: wanted not in (job.id, job.key))
-        runs = [job for job in jobs if job.kind == FunctionKind.WORKFLOW]
+        runs = [job.id for job in jobs if job.kind == FunctionKind.WORKFLOW]
+        others = [job for job in jobs if job.kind != FunctionKind.WORKFLOW]
         return (
             *(
                 FoundView(kind="schedule", id=row.id, label=f"{row.kind} of {row.function}, {row.status}")
                 for row in schedules
             ),
             *(FoundView(kind="function", id=name, label=_jobs_of(counts.get(name))) for name in functions[:EACH_MAX]),
-            *_found("job", [job for job in jobs if job.kind != FunctionKind.WORKFLOW]),
-            *_found("run", runs),
+            *(_found_job(job) for job in others[:EACH_MAX]),
+            *_found_runs(transaction, tenant, runs[:EACH_MAX]),
         )
 
     return work
 
 
-def _found(kind: str, jobs: Sequence[FoundJob]) -> tuple[FoundView, ...]:
-    return tuple(
-        FoundView(
-            kind=kind, id=job.id, label=f"{job.name}, {_state(job)}" + (f" with the key {job.key}" if job.key else "")
-        )
-        for job in jobs[:EACH_MAX]
-    )
+def _found_job(job: FoundJob) -> FoundView:
+    words = f" with the key {job.key}" if job.key else ""
+    return FoundView(kind="job", id=job.id, label=f"{job.name}, {_state(job)}{words}", key=job.key)
+
+
+def _found_runs(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> list[FoundView]:
+    """Runs in the order of their ids: one that has begun and waits is running, as everywhere else."""
+    jobs = {job.id: job for job in transaction.get_jobs(ids, tenant=tenant)} if ids else {}
+    runs = run_views(transaction, [jobs[each] for each in ids if each in jobs]) if jobs else ()
+    return [FoundView(kind="run", id=run.id, label=f"{run.workflow}, {run.state}", key=run.key) for run in runs]
 
 
 def _state(job: FoundJob) -> str:

@@ -16,6 +16,7 @@ from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
 from evertick.app.workflows.restarting import ends_after, rows_kept
+from evertick.app.workflows.run_views import run_views
 from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
@@ -277,9 +278,7 @@ class WorkflowOperations:
 
     def views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
         """The runs of jobs."""
-        ids = [job.id for job in jobs]
-        records, paused = transaction.shown_runs(ids)
-        return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
+        return run_views(transaction, jobs)
 
     # -- helpers
 

@@ -28,6 +28,8 @@ def job_state(job: JobView, now: Instant) -> tuple[str, str]:
         return "late", "blocked"
     if job.kind is not FunctionKind.WORKFLOW and waited > LATE_MS:
         return "late", f"late {length(waited)}"
+    if has_begun(job):
+        return "running", "waits"
     return "queued", f"retry {job.failures}" if job.failures else "pending"
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.app.bodies import Body, Items
+from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
@@ -41,6 +42,8 @@ BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
 LISTED: Final = 50
 """Runs that a command names."""
+NAMED: Final = 5
+"""Runs that a form names."""
 ACTIONS: Final = {"cancel": ("Cancel", "Asked {} to end."), "terminate": ("Terminate", "Terminated {}.")}
 
 
@@ -117,7 +120,7 @@ async def show_batch(
 ) -> Response:
     """Ask whether several runs are to end."""
     ids, more = await _ids(page, chosen)
-    return _batch(page, action, Batch(chosen, ids, more), Form())
+    return await _batch(page, action, Batch(chosen, ids, more), Form())
 
 
 @routes.form("/workflow-batch/{action}", Scope.OPERATE)
@@ -132,7 +135,7 @@ async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Resp
         is_changed = form["shown"] and form["shown"] != str(len(ids))
         news = f"There are {len(ids)} now, and were {form['shown']}; nothing was done. " if is_changed else ""
         form.fail("typed", f"{news}Type {action} {len(ids)} to confirm.")
-        return _batch(page, action, batch, form, status=422)
+        return await _batch(page, action, batch, form, status=422)
     change = {"cancel": api.cancel_run, "terminate": api.terminate_run}[action]
     ended, failed = 0, []
     for each in ids:
@@ -143,7 +146,7 @@ async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Resp
             failed.append(reason_of(error))
     if failed:
         form.fail("", f"{ended} of {len(ids)} were reached. {'; '.join(failed[:5])}")
-        return _batch(page, action, batch, form, status=422)
+        return await _batch(page, action, batch, form, status=422)
     return page.done(page.url("workflows", **given), ACTIONS[action][1].format(_runs(ended)))
 
 
@@ -177,16 +180,17 @@ async def _ids(page: Page, chosen: Chosen) -> tuple[list[str], bool]:
     return found[:BATCH_MAX], len(found) > BATCH_MAX or cursor is not None
 
 
-def _batch(page: Page, action: str, batch: Batch, form: Form, *, status: int = 200) -> Response:
+async def _batch(page: Page, action: str, batch: Batch, form: Form, *, status: int = 200) -> Response:
     ids = batch.ids
     if not ids:
         raise Misuse("no run is chosen; tick some in the list, or choose filters that some match")
     line = page.command("workflow", action, *(ids if len(ids) <= LISTED else ["ID"]))
     more = "" if len(ids) <= LISTED else "One command for each of them."
     given = {name: getattr(batch.chosen, name) for name in FILTERS if getattr(batch.chosen, name)}
+    named = await page.access.workflows.read(runs_by_id(page.tenant, ids[:NAMED]))
     return page.render(
         "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids,
-        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given,
+        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given, runs_of=named, named=NAMED,
         commands=page.same(Form(), line, more=more, at=""),
     )  # fmt: skip
 
