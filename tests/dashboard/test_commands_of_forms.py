@@ -41,7 +41,7 @@ MORE: Final = ("bulk/schedules/trigger", "functions/shop.count/run", "jobs/{pend
 """Forms that are not in the table of what is mistyped, because there is nothing to mistype."""
 PLACES: Final = (*(each for places in FORMS.values() for each in places), *MORE)
 LATER: Final = {"when": "after", "after": "90"}
-JSONS: Final = {"json_words", "args", "input_text", "value"}
+JSONS: Final = {"json_words", "args", "input_text", "word"}
 """Parameters of commands that are JSON."""
 WITH: Final = {("workflow-start?workflow=shop.fulfil", "key"): {"on_conflict": "error"}}
 """What else a command says with a field: the form refuses a run whose id is taken, and the command would keep that."""
@@ -101,7 +101,7 @@ SAYS: Final[dict[str, Says]] = {
     },
     "workflows/{run}/signal": {
         "event": ({"event": "two words"}, "event", "two words"),
-        "value": ({"value": '{"ok": true}'}, "value", '{"ok": true}'),
+        "value": ({"value": '{"ok": true}'}, "word", {"ok": True}),
         "key": ({"key": "-k"}, "key", "-k"),
     },
     "workflows/{run}/restart": {"step": ({"step": "1"}, "step", "1")},
@@ -189,7 +189,7 @@ def test_the_command_says_what_is_typed(things: Things, where: str) -> None:
     for name, (typed, param, value) in SAYS[where].items():
         lines = commands_in(previewed(things.site, form, typed, where))
         assert lines and len(lines) == len(before), (name, lines)
-        said = WITH.get((where, name), {}) | {param: json.loads(value) if param == "value" else value}
+        said = WITH.get((where, name), {}) | {param: value}
         for line, usual in zip(lines, before, strict=True):
             expected = {each: told for each, told in (usual | said).items() if told is not None}
             assert read(line) == expected, (name, line)
@@ -293,13 +293,17 @@ def test_commands_follow_what_is_typed(site: Site, window: Window) -> None:
 def test_of_several_replies_the_last_counts_and_an_old_command_is_not_copied(site: Site, window: Window) -> None:
     page = window.go("pools/default/pause")
     reason, told, held = page.get_by_label("Reason"), page.locator("#command"), list[Route]()
-    page.route(f"**{PREVIEW}", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(f"**{PREVIEW}", hold)
     with page.expect_request(f"**{PREVIEW}"):
         reason.fill("first")
     page.unroute(f"**{PREVIEW}")
     reason.fill("second")
     expect(told.locator("code")).to_have_text("evertick pool pause default --reason second")
-    page.route(f"**{PREVIEW}", held.append)
+    page.route(f"**{PREVIEW}", hold)
     with page.expect_request(f"**{PREVIEW}"):
         reason.fill("third")
     expect(page.get_by_role("button", name="Copy")).to_have_attribute("aria-disabled", "true")
