@@ -103,7 +103,7 @@ def test_where_one_is_and_the_search_are_in_sight(narrow: Window) -> None:
 def test_a_menu_opens_inside_of_the_page(site: Site, narrow: Window) -> None:
     site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
     page = narrow.go("schedules/s")
-    page.locator(".menu summary").click()
+    page.locator("main .menu summary").click()
     for name in ("Duplicate", "JSON", "Delete…"):
         expect(page.get_by_role("link", name=name)).to_be_in_viewport(ratio=1)
     assert sideways(page) == 0
@@ -166,3 +166,46 @@ def test_the_line_of_many_runs_does_not_push_the_buttons_out_of_sight(site: Site
     expect(page.get_by_text("All open runs. If there are others")).to_be_visible()
     for name in ("Keep them", "Cancel 30 runs"):
         expect(page.get_by_role("dialog").get_by_text(name, exact=True)).to_be_in_viewport(ratio=1)
+
+
+APART: Final = """texts => texts.map(each => each.getBoundingClientRect()).filter(each => each.width)
+  .sort((one, other) => one.left - other.left).filter((each, at, all) => at && all[at - 1].right > each.left).length"""
+CLIPPED: Final = """texts => texts.filter(each => each.getBoundingClientRect().width
+  && each.getBoundingClientRect().right > each.ownerSVGElement.getBoundingClientRect().right).length"""
+
+
+def test_numbers_over_bars_stand_apart(site: Site, narrow: Window) -> None:
+    """As many are shown as there is room for; that of the highest bar always is."""
+    for name in "abcd":
+        site.app.schedules.create(name, when=every(seconds=5), do=order_of(site.app))
+    page = narrow.go("")
+    numbers, labels = page.locator(".dens text.hi"), page.locator(".dens text:not(.hi)")
+    assert numbers.count() > 20
+    for width, shown in ((1280, numbers.count()), (960, numbers.count()), (800, 1), (WIDTH, 1)):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(page.locator(".dens text.hi:not(.other)")).to_be_visible()
+        expect(numbers.filter(visible=True)).to_have_count(shown)
+        for texts in (numbers, labels):
+            assert texts.evaluate_all(APART) == 0, width
+            assert texts.evaluate_all(CLIPPED) == 0, width
+
+
+def test_theme_keys_and_log_out_are_within_reach(narrow: Window) -> None:
+    page = narrow.go("")
+    header = page.get_by_role("banner")
+    header.locator(".menu summary").click()
+    header.get_by_role("button", name="Theme").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    for name in ("Theme", "Keys ?", "Log out"):
+        expect(header.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    assert narrow.axe() == ""
+    assert sideways(page) == 0
+    header.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_the_list_of_runs_names_their_workflows(site: Site, narrow: Window) -> None:
+    waiting_run(site)
+    page = narrow.go("workflows")
+    expect(page.get_by_role("cell", name="shop.onboard", exact=True)).to_be_in_viewport(ratio=1)
+    assert sideways(page) == 0

@@ -8,6 +8,8 @@ HEIGHT = 100
 TOP = 16
 """Above the bars, for the number of the highest."""
 BARS_A_LABEL = 3
+LONG = 4
+"""From so many characters on a number needs a wide bar beneath."""
 
 
 def density(starts: Sequence[int], label_of: Callable[[int], str], href_of: Callable[[int], str]) -> Markup:
@@ -24,14 +26,24 @@ def density(starts: Sequence[int], label_of: Callable[[int], str], href_of: Call
         words = f"{label_of(position)}: {count:,} start{'' if count == 1 else 's'}"
         drawn.append(Markup('<a href="{}" aria-label="{}">{}{}</a>').format(href_of(position), words, bar, hit))
         if count and (position == highest or count >= most / 2):
-            place = (x + 0.25, HEIGHT - height - 4, f"{count:,}")
-            drawn.append(Markup('<text x="{:.2f}%" y="{:.0f}" class="hi">{}</text>').format(*place))
+            number = f"{count:,}"
+            css = "hi" if position == highest else "hi other long" if len(number) >= LONG else "hi other"
+            drawn.append(_text(css, position, len(starts), HEIGHT - height - 4, number))
         if position % BARS_A_LABEL == 0:
-            drawn.append(Markup('<text x="{:.2f}%" y="114">{}</text>').format(x + 0.25, label_of(position)))
+            css = "other" if position >= len(starts) - 2 else ""
+            drawn.append(_text(css, position, len(starts), HEIGHT + 14, label_of(position)))
     drawn.append(Markup('<path class="axis" d="M0 100.5H4000"/>'))
     return Markup('<svg class="chart low" role="group" aria-label="Coming starts">{}</svg>').format(
         Markup().join(drawn)
     )
+
+
+def _text(css: str, position: int, bars: int, y: float, words: str) -> Markup:
+    """Words at a bar: they begin where it begins, and those of the last two end where it ends, to be seen whole."""
+    width = 100 / bars
+    x, anchor = (position * width + 0.25, "start") if position < bars - 2 else ((position + 1) * width - 0.25, "end")
+    place = (x, y, css, anchor, words)
+    return Markup('<text x="{:.2f}%" y="{:.0f}" class="{}" text-anchor="{}">{}</text>').format(*place)
 
 
 def crowd(starts: Sequence[int]) -> int | None:
