@@ -78,6 +78,17 @@ def test_the_newest_lines_stand_first_and_are_filtered(site: Site) -> None:
     site.page("logs?level=loud", status=422)
 
 
+def test_lines_of_one_request_say_so_in_the_list_of_all(site: Site) -> None:
+    keyed = site.app.scheduler.using(key="tea-7").run_after(0, "shop.order", item="tea")
+    [bread, _] = run(site, "bread", "salt")
+    requests = {
+        text_of(row.select_one(".msg")): text_of(row.select_one(".c-r")) for row in site.page("logs").select("tbody tr")
+    }  # type: ignore[arg-type]
+    assert requests["order of bread"] == requests["bill for bread"] == bread[-6:]
+    assert requests["order of salt"] == requests["bill for salt"] != bread[-6:]
+    assert requests["order of tea"] == requests["bill for tea"] == "tea-7", keyed
+
+
 def test_lines_of_one_request_stand_in_their_order_beside_its_jobs(site: Site) -> None:
     [bread, _] = run(site, "bread", "salt")
     [bill] = site.app.jobs.list(parent=bread).jobs

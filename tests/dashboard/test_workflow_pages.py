@@ -1,5 +1,6 @@
 """The pages of workflows: lists, one run, what is done to it, and the workflows themselves."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -61,6 +62,10 @@ def site(open_app: OpenApp) -> Iterator[Site]:
     async def batch(step: Step, users: list[str]) -> None:
         for user in users:
             await step.workflow(onboard, user)
+
+    @app.workflow(name="shop.many")
+    async def many(step: Step, users: list[str]) -> None:
+        await asyncio.gather(*(step.workflow(onboard, user) for user in users))
 
     @app.workflow(name="shop.fails")
     async def fails(step: Step) -> None:
@@ -256,13 +261,32 @@ def test_a_run_is_restarted_from_a_step(site: Site) -> None:
     assert form.select_one("#f-step option[selected]")["value"] == "2"  # type: ignore[index]
     assert commands_in(form)
     assert "made no step" in text_of(site.refused(f"workflows/{run_id}/restart", step="77"))
-    assert "Choose a step" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
+    assert "A step is named by its number" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
 
     to = site.send(f"workflows/{run_id}/restart", step="3").headers["location"]
 
     again = site.app.workflows.timeline(to.rpartition("/")[2])
     assert [step.name for step in again.steps] == ["shop.note", "shop.mail"]
     assert site.app.workflows.get(run_id).state == "canceled"
+
+
+def test_steps_that_a_page_does_not_list_are_counted_and_can_be_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflows = site.app.workflows
+    run_id = workflows.using(key="batch-9").start(site.app.functions.resolve("shop.many"), users=["a", "b", "c", "d"])  # type: ignore[arg-type]
+    with Engine(site.app):
+        until(lambda: len(workflows.timeline(run_id).children) == 4)
+    monkeypatch.setattr("evertick.dashboard.routes.workflows.changes.STEPS", 1)
+    monkeypatch.setattr("evertick.dashboard.routes.workflows.run.STEPS", 1)
+
+    assert "and 1 more" in text_of(site.page(f"workflows/{run_id}").select_one(".facts"))  # type: ignore[arg-type]
+    form = site.page(f"workflows/{run_id}/restart?step=2")
+    field = form.find(id="f-step")
+    assert (field.name, field["value"]) == ("input", "2")  # type: ignore[union-attr, index]
+    assert "of 4" in text_of(form) and "Again" in text_of(form)
+    again = site.send(f"workflows/{run_id}/restart", step="2").headers["location"]
+    assert workflows.get(again.rpartition("/")[2]).workflow == "shop.many"
 
 
 def test_a_restart_begins_at_the_failed_step_of_a_failed_run_and_says_what_runs_again(site: Site) -> None:

@@ -78,6 +78,10 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_lines asc": (LINES, {"logs_stored"}),
     "edge_lines desc": (LINES, {"logs_stored"}),
     "list_lines_of_jobs desc": (LINES | {"jobs": json.dumps([job_id(1), job_id(2)])}, {"logs_pkey"}),
+    "beginnings": (
+        {"ids": json.dumps([job_id(1), job_id(2)]), "tenant": "default", "limit": 100},
+        {"jobs_pkey", "history_pkey"},
+    ),
     "job_family": ({"id": job_id(1), "tenant": "default", "limit": 100}, {"history_by_parent", "jobs_by_parent"}),
     "pulse": ({"tenant": "default"}, {"schedule_history_newest", "schedules_by_next", "logs_stored"}),
     "list_attempts": ({"jobs": RUNS}, {"attempts_pkey", "history_pkey", "jobs_pkey"}),

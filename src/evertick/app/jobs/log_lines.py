@@ -1,6 +1,7 @@
 """Lines of logs across functions: the newest of a tenant, those of one request with all that followed, and new ones."""
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final, TypedDict, Unpack
 
@@ -85,6 +86,12 @@ def _chosen(tenant: TenantId, **where: Unpack[LinesWhere]) -> LineFilter:
         since=None if since is None else moment(since, "since"),
         until=None if until is None else moment(until, "until"),
     )
+
+
+def beginnings(job_ids: Collection[JobId], tenant: TenantId) -> Work[dict[JobId, tuple[JobId, str | None]]]:
+    """Of each of some jobs the one that began its request, and its key."""
+    ids = set(job_ids)
+    return lambda transaction: transaction.beginnings(ids, tenant=tenant, limit=ANCESTORS_MAX) if ids else {}
 
 
 def family_of(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tuple[JobId, ...]:

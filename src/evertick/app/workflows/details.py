@@ -18,7 +18,7 @@ from evertick.base.ids import JobId, pool_name
 from evertick.base.paging import check_limit
 from evertick.base.records.history import JobAttempt
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job
-from evertick.base.records.journal import Row, RowKind
+from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.base.records.run_states import OPEN
 from evertick.store.contract.store import Transaction
 
@@ -145,6 +145,7 @@ def timeline(
             events=len(rows),
             waits_for=tuple(wait.model_copy(update={"held": _of(held, wait.job_id)}) for wait in waits),
             children=tuple(others),
+            child_count=sum(step.kind is CallKind.WORKFLOW for step in every),
             waiting_events=tuple(map(WaitingEvent.of, first)),
             waiting_event_count=count,
         )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from evertick.api.jobs import JobView, LogLineView
 from evertick.app.bodies import Body
-from evertick.app.jobs.log_lines import LinesWhere
+from evertick.app.jobs.log_lines import LinesWhere, beginnings
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
@@ -69,11 +69,13 @@ async def list_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         **asked.where(page),
     )
     family = await jobs.request(asked.request) if asked.request else ()
+    begun = {} if is_request else await jobs.read(beginnings([each.job_id for each in found.lines], page.tenant))
     return page.render(
         "logs/list.html",
         found=found,
         asked=asked,
         family=_tree(family),
+        begun=begun,
         functions=sorted({*(await jobs.counts_by_function()), *(each.name for each in page.known.app.functions)}),
         levels=LEVELS,
         command=_command(page, asked),

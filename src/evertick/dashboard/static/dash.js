@@ -136,7 +136,7 @@ document.addEventListener("input", event => {
   if (input.name === "row" || "all" in input.dataset) countRows();
 });
 document.addEventListener("change", event => {
-  if (event.target.matches("select[data-refill]")) return event.target.form.requestSubmit(event.target.form.elements.choose);
+  if (event.target.matches("[data-refill]")) return event.target.form.requestSubmit(event.target.form.elements.choose);
   const form = event.target.closest("[data-submit-on-change]");
   if (form) form.requestSubmit();
 });

@@ -1,6 +1,6 @@
 """The contract for looking at jobs: lists, counts, attempts and logs; and for removing what is old."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from evertick.base.ids import JobId, TenantId
@@ -112,6 +112,15 @@ class History(Protocol):
 
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
         """A job and, by id, those that follow from it: what it scheduled, what those did ...; at most `limit`."""
+        ...
+
+    def beginnings(
+        self, ids: Collection[JobId], *, tenant: TenantId, limit: int
+    ) -> dict[JobId, tuple[JobId, str | None]]:
+        """Of each of some jobs the one that began its request, at most `limit` steps up, and that one's key.
+
+        A job that is no longer kept has no key, and what it followed from is not known any more.
+        """
         ...
 
     def look_for_lines(

@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from evertick.base.ids import JobId, TenantId
@@ -66,6 +66,13 @@ class SqlHistory(SqlLists):
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
         rows = self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})
         return [job_id, *sorted(row[0] for row in rows if row[0] != job_id)]
+
+    def beginnings(
+        self, ids: Collection[JobId], *, tenant: TenantId, limit: int
+    ) -> dict[JobId, tuple[JobId, str | None]]:
+        rows = self._fetch("beginnings", {"ids": json.dumps(sorted(ids)), "tenant": tenant, "limit": limit})
+        farthest = sorted(rows, key=lambda row: int(row[1]))
+        return {row[0]: (row[2], row[3]) for row in farthest}
 
     def look_for_lines(
         self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False

@@ -171,7 +171,7 @@ def _step_in(form: Form) -> int | None:
     """The step that was chosen; None for the beginning, or for what is no step, which the field says then."""
     step = form["step"]
     if step and not (step.isascii() and step.isdecimal() and len(step) < 9):
-        form.fail("step", "Choose a step of the list.")
+        form.fail("step", "A step is named by its number; without one the run begins anew.")
     return int(step) if step and "step" not in form.errors else None
 
 
