@@ -267,3 +267,18 @@ def test_a_function_whose_pool_is_perhaps_misspelt_is_logged(
         app.sync_pools()
     said = [record.getMessage() for record in caplog.records]
     assert said == ["wrong is in the pool cals, which is not declared; did you mean calls?"]
+
+
+def test_a_worker_for_a_pool_without_functions_says_so(open_app: OpenApp, caplog: pytest.LogCaptureFixture) -> None:
+    app = open_app("shop")
+    app.pool("calls", running=3)
+
+    @app.mutation(name="mail", pool="mail")
+    def mail(ctx: MutationCtx) -> None: ...
+
+    with caplog.at_level(logging.WARNING, "evertick.engine"):
+        app.worker(pools=["calls", "mail", "default", "cals", "x"])
+    assert [record.getMessage() for record in caplog.records] == [
+        "no function is in the pool cals, which this worker serves; did you mean calls?",
+        "no function is in the pool x, which this worker serves",
+    ]

@@ -272,6 +272,9 @@ class App(Decorators, Opening):
             e.store.lock_engine()
             try:
                 self.sync_pools()
+                self.declared_pools.warn_of_empty(
+                    map(pool_name, served or ()), (pool_name(each.pool) for each in self.functions)
+                )
                 self.sync_crons()
             except BaseException:
                 e.store.unlock_engine()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from evertick.app.registry import nearest_names
 from evertick.base.errors import Misuse, RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
 from evertick.base.records.pools import NO_SETTINGS, NUMBERS, PoolLimits
@@ -75,6 +76,20 @@ class DeclaredPools:
             if near := difflib.get_close_matches(pool, self._pools, n=3):
                 logging.getLogger("evertick.engine").warning(
                     "%s is in the pool %s, which is not declared; did you mean %s?", function, pool, " or ".join(near)
+                )
+
+    def warn_of_empty(self, served: Iterable[str], in_use: Iterable[str]) -> None:
+        """Log the pools of a worker in which no function is: it runs what is left in them, if its name was meant."""
+        import logging  # a program that only registers functions does without
+
+        there = {DEFAULT_POOL, *self._pools, *in_use}
+        for pool in served:
+            if pool not in there:
+                near = " or ".join(nearest_names(pool, sorted(there)))
+                logging.getLogger("evertick.engine").warning(
+                    "no function is in the pool %s, which this worker serves%s",
+                    pool,
+                    f"; did you mean {near}?" if near else "",
                 )
 
     def log(self, written: Mapping[str, PoolLimits]) -> None:
