@@ -284,7 +284,7 @@ def test_a_change_of_many_tells_how_far_it_is(
             raise KeyboardInterrupt
 
     for place, left in ((("--url", url), "the server ends its last request within a second or two"),
-                        ((), "the others stay")):  # fmt: skip
+                        ((), "the others stay, but perhaps for those under way")):  # fmt: skip
         for _ in range(5):
             app.scheduler.run_after(3_600, "shop.bill")
         with monkeypatch.context() as patch:

@@ -36,7 +36,12 @@ def counting(done: str, store: "Store | None") -> Iterator[Callable[[int], None]
     try:
         yield progress
     except KeyboardInterrupt:
-        leave("the others stay" if store is not None else "the server ends its last request within a second or two")
+        # A thread may commit the page that it is at after this one has stopped to wait for it.
+        leave(
+            "the server ends its last request within a second or two"
+            if store is None
+            else "the others stay, but perhaps for those under way"
+        )
         raise
     except EvertickError:
         if so_far:
