@@ -162,6 +162,36 @@ def test_a_schedule_skips_the_times_of_an_inactive_workflow_and_goes_on(change: 
         assert len(app.workflows.list(flow).runs) == 2
 
 
+@pytest.mark.parametrize("paused", ["old", "new"])
+def test_a_workflow_that_was_renamed_is_inactive_under_its_old_name_too(paused: str) -> None:
+    before, after = App("shop"), App("shop")
+
+    @before.workflow(name="old")
+    async def old(step: Step) -> str: ...
+
+    @after.workflow(name="new", aliases=["old"])
+    async def new(step: Step) -> str: ...
+
+    with World(before) as world:
+        before.schedules.create("hourly", when=every(minutes=60), do=old)
+        world.advance(minutes(60))
+        run = before.workflows.start(old)
+        world.deploy(after)
+        after.workflows.cancel(run)
+        after.workflows.types.pause(paused)
+        world.advance(minutes(60))
+
+        [_, held] = after.schedules.occurrences("hourly").occurrences
+        assert (held.fate, held.reason, held.detail) == ("skipped", Reason.TARGET_INELIGIBLE, "workflow new is paused")
+        for begin in (
+            lambda: after.workflows.start("old"),
+            lambda: after.workflows.restart(run),
+            lambda: after.jobs.retry(run),
+        ):
+            with pytest.raises(WorkflowInactive, match="new is paused"):
+                begin()
+
+
 def test_a_trigger_of_an_inactive_workflow_is_skipped() -> None:
     app = App("triggers")
     flow = _flow_of(app)

@@ -213,7 +213,7 @@ class Function(Generic[P, R_co]):
             for each in self._parameters
         ]
         signature = storable(str(inspect.Signature(shown)))
-        return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX], self.retry)
+        return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX], self.retry, self.name)
 
     @cached_property
     def argument_schema(self) -> dict[str, Any]:

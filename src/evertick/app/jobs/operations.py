@@ -17,6 +17,7 @@ from evertick.app.jobs.upcoming import upcoming
 from evertick.app.jobs.views import job_views
 from evertick.app.paging import AT_ONCE, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
+from evertick.app.scheduling.inactive_workflows import check_active, present_names
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
@@ -31,7 +32,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX, check_limit
-from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop
 from evertick.base.records.stored import check_depth
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
@@ -337,6 +338,8 @@ class JobOperations:
 
     def _again(self, transaction: Transaction, job: Job, args: str | None) -> JobId:
         now, trace = self.clock.now(), None if self.tracing is None else self.tracing.carried()
+        if job.kind is FunctionKind.WORKFLOW:
+            check_active(transaction, present_names(self.functions, job.name) - {job.name})
         return repair.retry(transaction, job, args=args, trace=trace, now=now, make_id=self.make_id, check=self.check)
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:

@@ -10,7 +10,7 @@ from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict, check_key
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
-from evertick.app.scheduling.inactive_workflows import check_active
+from evertick.app.scheduling.inactive_workflows import check_active, present_names
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
@@ -232,7 +232,7 @@ class WorkflowOperations:
                     "a step cannot restart its own run: to begin anew, call step.continue_as_new(...) in the workflow; "
                     "or restart the run from outside of it"
                 )
-            check_active(transaction, {job.name})
+            check_active(transaction, present_names(self.job_builder.functions, job.name))
             record, rows = self.journal(transaction, job)
             now = self.job_builder.now()
             kept = [] if step is None else rows_kept(rows, step, now)

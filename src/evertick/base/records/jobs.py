@@ -323,13 +323,16 @@ def is_of(pool: str, apps: Collection[str] | None) -> bool:
 
 
 class ServedFunction(NamedTuple):
-    """A function of a worker's code. `signature` is its parameters, "(user: str)"; `retry` is not written."""
+    """A function of a worker's code. `signature` is its parameters, "(user: str)". `retry` is not written,
+    nor is `present`: what the function is called now, where `name` is a name that it had before.
+    """
 
     name: str
     kind: FunctionKind
     pool: str
     signature: str
     retry: RetryPolicy | None = None
+    present: str = ""
 
 
 @dataclass(frozen=True, slots=True)

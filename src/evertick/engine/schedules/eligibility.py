@@ -58,28 +58,32 @@ class WorkflowTargets:
         self, transaction: Transaction, rows: "Sequence[Schedule]", evaluation: "Evaluation", /
     ) -> Mapping[_Key, Eligibility]:
         """See `Targets.ineligible`."""
-        named = {(row.tenant, row.id): row for row in rows if _starts_a_workflow(row, evaluation)}
+        named = {(row.tenant, row.id): (row, names) for row in rows if (names := _workflow_names(row, evaluation))}
         if not named:
             return {}
-        types = transaction.workflow_types({row.function for row in named.values()})
-        return {
-            key: _eligibility(row, types[row.function].status)
-            for key, row in named.items()
-            if row.function in types and types[row.function].status is not WorkflowStatus.ACTIVE
-        }
+        types = transaction.workflow_types({name for _, names in named.values() for name in names})
+        inactive = {name: each.status for name, each in types.items() if each.status is not WorkflowStatus.ACTIVE}
+        found = {}
+        for key, (row, names) in named.items():
+            name = next((name for name in names if name in inactive), None)
+            if name is not None:
+                found[key] = _eligibility(row, name, inactive[name])
+        return found
 
 
 WORKFLOWS: Final = WorkflowTargets()
 
 
-def _starts_a_workflow(row: "Schedule", evaluation: "Evaluation") -> bool:
+def _workflow_names(row: "Schedule", evaluation: "Evaluation") -> tuple[str, ...]:
+    """What the workflow that a schedule starts is called there and in the code, which may have renamed it."""
     try:
-        return evaluation.function(row.target).kind is FunctionKind.WORKFLOW
+        function = evaluation.function(row.target)
     except SchemaMismatch:
-        return False  # a newer release wrote it: its evaluation says so
+        return ()  # a newer release wrote it: its evaluation says so
+    return (row.function, function.present) if function.kind is FunctionKind.WORKFLOW else ()
 
 
-def _eligibility(row: "Schedule", status: WorkflowStatus) -> Eligibility:
+def _eligibility(row: "Schedule", name: str, status: WorkflowStatus) -> Eligibility:
     """A cron of the code stays: the next start of its app would bring it back."""
     gone = status is WorkflowStatus.DELETED and row.metadata.source != CODE
-    return Eligibility(f"workflow {row.function} is {status.value}", gone)
+    return Eligibility(f"workflow {name} is {status.value}", gone)
