@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from evertick import every
-from evertick.api.insight import OverviewView
+from evertick.api.insight import AttentionView, ChangeView, OverviewView
 from evertick.api.schema import Count
 from evertick.api.status import UnwritableView
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
@@ -16,7 +16,7 @@ from evertick.base.records.schedules import OccurrenceRow
 from evertick.base.records.stored import text_of as text_of_value
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.markup.templates import action_words, capitalise
-from evertick.dashboard.routes.overview import heading, late_now
+from evertick.dashboard.routes.overview import alike, besides, heading, late_now
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, ScheduleState
 from evertick.store.contract.store import Transaction
@@ -66,6 +66,60 @@ def now(**given: object) -> OverviewView:
 )
 def test_the_heading_is_the_answer(given: dict[str, object], says: str) -> None:
     assert heading(now(**given)) == says
+
+
+def test_what_the_heading_counts_needs_attention(site: Site) -> None:
+    """Also when no schedule is to blame."""
+    app = site.app
+    with Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, app.functions.resolve("shop.fail"), how="half"))
+        engine.until(lambda: "No worker is alive" not in text_of(site.page("")) or None)
+        page = site.page("")
+    assert "One run has failed in the last hour." in text_of(page)
+    [row] = page.select(".att tbody tr")
+    assert "Needs attention 1" in text_of(page) and "Failed runs 1 in the last hour" in text_of(row)
+    [to, show] = row.select("a")
+    assert to["href"] == show["href"]
+    assert "shop.fail" in text_of(site.page(str(show["href"])))
+
+
+def test_what_is_explained_already_is_not_said_twice() -> None:
+    failing = AttentionView(
+        name="a",
+        kind="schedule",
+        problem="failing",
+        what="failed 2 of the last 2",
+        why="boom",
+        count=2,
+        more=False,
+        since=AT,
+    )
+    hour = {"failed_hour": Count(number=7), "late": Count(number=2)}
+    assert list(besides(now(**hour))) == ["failed", "late"]
+    assert list(besides(now(**hour, attention=(failing,)))) == ["late"]
+    assert besides(now()) == {}
+
+
+def test_like_changes_by_one_program_are_one_line(site: Site) -> None:
+    for n in range(12):
+        site.app.schedules.create(f"c{n}", when=every(hours=1), do=order_of(site.app))
+    site.app.schedules.pause("c3")
+    shown = site.page("")
+    [paused, created] = [text_of(each) for each in shown.select(".feed li")]
+    assert "paused c3" in paused
+    assert "created 12 schedules: c11 , c10 , c9 …" in created
+    for n in range(12, 113):
+        site.app.schedules.create(f"c{n}", when=every(hours=1), do=order_of(site.app))
+    [line] = [text_of(each) for each in site.page("").select(".feed li")]
+    assert "created 100+ schedules" in line
+
+
+def test_two_like_changes_stand_by_themselves() -> None:
+    made = [
+        ChangeView(at=AT, actor=actor, action=action, target=f"t{n}", detail="")
+        for n, (actor, action) in enumerate([("a", "job.cancel")] * 2 + [("b", "job.cancel")] * 3)
+    ]
+    assert [len(each) for each in alike(made)] == [1, 1, 3]
 
 
 def test_bars_say_how_many_runs_come_and_where_it_is_crowded() -> None:

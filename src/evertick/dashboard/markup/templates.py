@@ -94,11 +94,16 @@ def part(name: str) -> str:
     return quote(name, safe="")
 
 
-def action_words(action: str) -> str:
-    """What was done, after who did it: `paused` for a schedule, else with what it was, `canceled the job`."""
+def action_words(action: str, number: str = "") -> str:
+    """What was done, after who did it: `paused` for a schedule, else with what it was, `canceled the job`.
+
+    With a `number` of things: `created 600 schedules`.
+    """
     thing, _, done = action.partition(".")
     verb = done.removesuffix("_all")
     past = DONE.get(verb, verb).replace("_", " ")
+    if number:
+        return f"{past} {number} {thing.replace('_', ' ')}s"
     if thing == "schedule":
         return past
     return f"{past} many {thing}s" if verb != done else f"{past} the {thing.replace('_', ' ')}"

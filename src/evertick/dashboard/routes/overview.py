@@ -1,10 +1,12 @@
 """The overview: whether it is healthy, what went wrong, and what comes next."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from evertick.api.insight import ComingView, OverviewView
+from evertick.api.insight import ChangeView, ComingView, OverviewView
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime
@@ -14,6 +16,10 @@ from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.page import Page, Shown, page_routes
 
 routes = page_routes()
+
+CHANGES: Final = 100
+"""Changes that are looked at for the few lines of them: a program makes hundreds of schedules at once."""
+LINES: Final = 9
 
 OTHERS: Final = 5
 """Other tenants that are named on the empty page of one."""
@@ -26,7 +32,7 @@ async def show_overview(page: Shown) -> Response:
     """Whether it is healthy, what went wrong, and what comes next."""
     insight = page.access.insight
     now, activity = await insight.overview_and_day()
-    coming, changes = await insight.coming_and_changes(limit=9)
+    coming, changes = await insight.coming_and_changes(limit=CHANGES)
     is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued or now.attention)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
     others = await _other_tenants(page) if nothing and page.reaches_all else []
@@ -39,7 +45,9 @@ async def show_overview(page: Shown) -> Response:
         coming=coming,
         bars=_bars(page, coming),
         crowded=_crowded(page, coming),
-        changes=changes,
+        changes=alike(changes)[:LINES],
+        most_changes=CHANGES,
+        besides=besides(now),
         nothing=nothing,
         late=late_now(now),
         behind_ms=behind_ms(now),
@@ -54,6 +62,25 @@ async def _other_tenants(page: Page) -> list[TenantId]:
     executors = page.known.app.environment.executors
     found = await executors.view(lambda transaction: transaction.list_tenants(first=TenantId(""), limit=OTHERS + 2))
     return [each for each in found if each != page.tenant]
+
+
+EXPLAINS: Final = {"failed": {"failing", "stuck"}, "late": {"overdue", "unserved", "held"}}
+"""What needs attention that says more of runs of this kind."""
+
+
+def besides(now: OverviewView) -> dict[str, Count]:
+    """What the heading counts and nothing that needs attention explains: failed and late runs."""
+    counted, known = {"failed": now.failed_hour, "late": late_now(now)}, {each.problem for each in now.attention}
+    return {kind: count for kind, count in counted.items() if count.number and not known & EXPLAINS[kind]}
+
+
+def alike(changes: Sequence[ChangeView]) -> list[tuple[ChangeView, ...]]:
+    """Changes, those that one after the other did the same to several things as one; two alike stand by themselves."""
+    folded: list[tuple[ChangeView, ...]] = []
+    for _, group in groupby(changes, key=lambda each: (each.actor, each.action)):
+        found = tuple(group)
+        folded += [found] if len(found) > 2 and not found[0].action.endswith("_all") else [(each,) for each in found]
+    return folded
 
 
 def late_now(now: OverviewView) -> Count:
