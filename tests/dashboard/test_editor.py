@@ -273,3 +273,18 @@ def test_arguments_that_no_field_can_say_stay_json(site: Site) -> None:
     shown = site.page("schedules/s/edit")
     assert json.loads(shown.find(id="f-args").get_text()) == {"item": "two\u2028lines"}  # type: ignore[union-attr]
     assert "Nothing changed yet" in text_of(shown)
+
+
+def test_a_function_is_not_valid_while_what_it_needs_is_empty(site: Site) -> None:
+    """The form says so without a complaint: nothing was typed yet."""
+    new = fields_of(site.page("new-schedule"), function="shop.order")
+    shown = page_of(site.send("new-schedule/preview", status=200, **new))
+    said = shown.find(id="args-now")
+    assert isinstance(said, Tag) and text_of(said).startswith("1 argument is needed by shop.order(item: str")
+    assert said.select(".failed, .ok") == [] and shown.select("#arguments [aria-invalid]") == []
+    for changes, words in (
+        ({"a.item": "tea"}, "valid against"),
+        ({"args_as": "json", "args": ""}, "arguments are needed by"),
+    ):
+        shown = page_of(site.send("new-schedule/preview", status=200, **new | changes))
+        assert words in text_of(shown.find(id="args-now"))  # type: ignore[arg-type]

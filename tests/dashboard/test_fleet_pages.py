@@ -52,14 +52,29 @@ def test_pools_show_their_limits_what_waits_and_what_failed(site: Site) -> None:
 
     assert row.startswith("paused mail 0 of 5 1 paused")
     assert "600 starts/min" in row
-    assert "failed" not in row.split("600")[0].replace("paused", "") or " 1 " in row
     page = site.page("pools/mail")
     words = text_of(page.find(id="pool"))  # type: ignore[arg-type]
     assert "mail paused" in words
-    assert "Failed 1 of 2" in words
+    assert "Failed, 24 h 1 of 2" in words and " of 2 since " in words
     assert "shop.mail" in words and "ValueError: no such address" in words
     assert '{"to": "ben"}' in words
     assert "as declared in code" in words
+
+
+def test_what_failed_in_a_small_pool_is_counted_beside_a_busy_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest jobs of the tenant are all of another pool."""
+    monkeypatch.setattr("evertick.app.insight.pools.LOOK_MAX", 1)
+    mailed(site, "nobody")
+    app = site.app
+    with Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, app.functions.resolve("shop.order"), item="x"))
+    row = site.page("pools").select_one("#p-mail")
+    assert row is not None
+    failed = row.select_one(".c-fail")
+    assert failed is not None and text_of(failed) == "1"
+    assert failed.a is not None and failed.a["title"] == "of 1 that ended in the last 24 hours"
+    assert [text_of(each) for each in row.select("td.num.mute")] == ["–", "–"], "it is not known how long they waited"
+    assert "Failed, 24 h 1 of 1" in text_of(site.page("pools/mail"))
 
 
 def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:

@@ -66,6 +66,8 @@ class Session:
 
     signature: Signature | None = None
     """The fields for the arguments of what it starts; None where its signature is not known."""
+    needed: int = field(default=0, init=False)
+    """Fields for arguments that are still empty and must not stay so."""
 
     def __post_init__(self) -> None:
         self._act()
@@ -166,11 +168,13 @@ class Session:
     @property
     def fits(self) -> bool:
         """Whether nothing is wrong with the arguments, as far as was looked."""
-        return not any(name == "args" or name.startswith("a.") for name in self.form.errors)
+        return not any(map(_is_argument, self.form.errors))
 
     def forgive(self, *, everything: bool) -> None:
         """Leave out complaints about fields that are still empty: a form is not finished while it is typed."""
-        kept = {name: why for name, why in self.form.errors.items() if name == "sources" or self.form[name]}
+        errors = self.form.errors
+        self.needed = sum(_is_argument(name) and not self.form[name] for name in errors)
+        kept = {name: why for name, why in errors.items() if name == "sources" or self.form[name]}
         self.form.errors = {} if everything else kept
 
     # -- saving
@@ -248,6 +252,11 @@ class Session:
 OF_TIMES = ("s.", "x.", "sources", "zone", "start", "end", "jitter")
 KEPT = ("version", "base", "from", "zone_offered", "id")
 """The hidden fields, which are of the form and not of the draft."""
+
+
+def _is_argument(name: str) -> bool:
+    """Whether a field of the form is one for arguments."""
+    return name == "args" or name.startswith("a.")
 
 
 def _plain(name: str) -> Definition:

@@ -53,6 +53,16 @@ class Row(NamedTuple):
     day: ActivityView | None
     queued: Any
 
+    @property
+    def ended(self) -> int:
+        """What ended in the last 24 hours, as the chart beside it draws it."""
+        return sum(each.ended for each in self.day.minutes) if self.day else 0
+
+    @property
+    def failed(self) -> int:
+        """What failed of that."""
+        return sum(each.failed for each in self.day.minutes) if self.day else 0
+
 
 class Shows(Body):
     """Nothing but the zone."""
