@@ -108,3 +108,34 @@ def test_what_cannot_be_copied_is_refused(
     assert command("backup", str(tmp_path / "y"), "--db", f"sqlite:///{broken}").code == 7
     assert not (tmp_path / "y").exists()
     assert list(tmp_path.glob(".y.*")) == []
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", ".engine", ".waiting"])
+@pytest.mark.parametrize("way", ["plain", "upper case", "relative", "symlink", "hard link"])
+def test_no_file_of_the_database_is_replaced(
+    shop: tuple[App, Mutation[[int], None]],
+    command: Command,
+    tmp_path: Path,
+    suffix: str,
+    way: str,
+) -> None:
+    app, pair = shop
+    job_id = app.scheduler.run_after(60, pair, 1)
+    source = Path(".evertick/shop.db").absolute()
+    theirs = source.with_name(source.name + suffix)
+    theirs.touch()
+    before = theirs.stat().st_ino
+    file = {"upper case": theirs.with_name(source.name + suffix.upper())}.get(way, theirs)
+    if way == "relative":
+        (source.parent / "folder").mkdir()
+        file = Path(".evertick/folder/..") / theirs.name
+    elif way.endswith("link"):
+        file = tmp_path / "link"
+        file.hardlink_to(theirs) if way == "hard link" else file.symlink_to(theirs)
+
+    to = [["backup", "--force", str(file)], *([] if way.endswith("link") else [["copy", f"sqlite:///{file}"]])]
+    for words in to:
+        refused = command(*words, "--db", f"sqlite:///{source}")
+        assert (refused.code, "belongs to the database" in refused.err) == (2, True), refused.err
+    assert theirs.stat().st_ino == before
+    assert app.jobs.get(job_id).id == job_id

@@ -38,8 +38,7 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
     require_file(url)
     if file.exists() and not force:
         raise Misuse(f"{file} is there already; choose another name, or replace it with --force")
-    if file.exists() and file.samefile(source):
-        raise Misuse(f"{file} is the database itself")
+    _refuse_files_in_use(file, source)
     size = _copy(source, file)
     if out.is_data:
         from evertick.api.commands import BackupReport
@@ -47,6 +46,26 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
         out.write_json(BackupReport(database=shown_url(url), file=str(file), bytes=size).to_json())
     elif not out.is_none:
         click.echo(f"{file}\t{size:,} bytes" if not out.is_table else f"{file}  {size:,} bytes")
+
+
+def _refuse_files_in_use(file: Path, source: Path) -> None:
+    """Raise Misuse if `file` is the database, or belongs to it or to another one, under whatever name."""
+    from evertick.store.sqlite.companions import companions_of, database_beside
+
+    if _is_one(file, source):
+        raise Misuse(f"{file} is the database itself")
+    own = any(_is_one(file, each) for each in companions_of(source))
+    database = source if own else database_beside(file) or database_beside(file.resolve())
+    if database is not None:
+        raise Misuse(f"{file} belongs to the database {database}, which would be destroyed; choose another name")
+
+
+def _is_one(file: Path, other: Path) -> bool:
+    """Whether two paths lead to one file that is there."""
+    try:
+        return file.samefile(other)
+    except FileNotFoundError:
+        return False
 
 
 def _copy(source: Path, file: Path) -> int:

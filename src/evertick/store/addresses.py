@@ -9,7 +9,11 @@ from evertick.base.errors import InvalidDatabaseUrl
 _KIND: Final = r"(?:(?:postgres(?:ql)?|sqlite):/{0,2}|[\w+.-]+://)"
 _USER: Final = re.compile(rf"\A((?:{_KIND}|(?!{_KIND}))/*[^:@/?#]*:).*(?=@)", re.DOTALL)
 """What is between the first colon after the kind and the last @ is a password, whatever signs are in it."""
-_PARAMETER: Final = re.compile(r"(\bpassword\s*=).*?(?=[\s&]\s*\w+\s*=|\Z)", re.DOTALL | re.IGNORECASE)
+_SECRETS: Final = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+"""The parameters of libpq that hold a secret; its other ones are names of files, servers and ways."""
+_NAMES: Final = "|".join("".join(f"(?:{sign}|%{ord(sign):02x})" for sign in each) for each in _SECRETS)
+"""Each sign may be percent-encoded."""
+_PARAMETER: Final = re.compile(rf"((?<![\w%])(?:{_NAMES})\s*=).*?(?=[\s&]\s*[\w%]+\s*=|\Z)", re.DOTALL | re.IGNORECASE)
 _NEEDS_ESCAPE: Final = re.compile(r"[@\s]|%(?![0-9A-Fa-f]{2})")
 
 

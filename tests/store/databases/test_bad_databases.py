@@ -312,6 +312,14 @@ def test_what_is_no_address_is_answered_with_examples(url: str) -> None:
         ("postgresql:ada:se/cr@t@db/shop", "postgresql:ada:***@db/shop"),
         ("mysql://ada@db", "mysql://ada@db"),
         ("ada:secret@db", "ada:***@db"),
+        ("postgresql://db/shop?password=secret&sslmode=require", "postgresql://db/shop?password=***&sslmode=require"),
+        ("postgresql://db/shop?sslpassword=secret&host=x", "postgresql://db/shop?sslpassword=***&host=x"),
+        ("postgresql://db/shop?host=x&%73slpass%77ord=secret", "postgresql://db/shop?host=x&%73slpass%77ord=***"),
+        ("postgresql://db/shop?p%61ssword=secret&%68ost=x", "postgresql://db/shop?p%61ssword=***&%68ost=x"),
+        ("postgresql://db/?oauth_client%5Fsecret=secret", "postgresql://db/?oauth_client%5Fsecret=***"),
+        ("postgresql://db/?scram_client_key=secret", "postgresql://db/?scram_client_key=***"),
+        ("host=db SSLPASSWORD = 'a secret' dbname=shop", "host=db SSLPASSWORD =*** dbname=shop"),
+        ("postgresql://db/shop?passfile=/run/pass&user=ada", "postgresql://db/shop?passfile=/run/pass&user=ada"),
     ],
 )
 def test_an_address_is_shown_with_its_user_and_without_its_password(url: str, printed: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from evertick.base.errors import InvalidDatabaseUrl
 from evertick.store.addresses import shown
 from evertick.store.place import NAME, PREFIX
+from evertick.store.sqlite.companions import database_beside
 
 SCHEME: Final = "sqlite://"
 
@@ -29,6 +30,8 @@ def path_of(url: str) -> Path | None:
     with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
         if path.is_dir():
             raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
+    if (database := database_beside(path)) is not None:
+        raise InvalidDatabaseUrl(f"{path} belongs to the database {database}; name that one, or another file")
     return path
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import DatabaseLocked, StorageFailed
+from evertick.store.sqlite.companions import ENGINE
 from evertick.store.sqlite.lock_file import LockFile
 
 LOCK_TRIES: Final = 5
@@ -57,7 +58,7 @@ class EngineLock(LockFile):
 
 def lock_path_of(path: Path) -> Path:
     """The file whose lock the engine of a database holds while it runs."""
-    return path.with_name(path.name + ".engine")
+    return path.with_name(path.name + ENGINE)
 
 
 def engine_runs(path: Path) -> bool:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from evertick.store.sqlite.companions import WAITING
 from evertick.store.sqlite.errors import is_busy
 from evertick.store.sqlite.lock_file import LockFile
 
@@ -33,7 +34,7 @@ class WriterQueue(LockFile):
 
     def __init__(self, path: Path, timeout_ms: int) -> None:
         super().__init__()
-        self._file = path.with_name(path.name + ".waiting")
+        self._file = path.with_name(path.name + WAITING)
         self._timeout_ms = timeout_ms
         self._gave_up_at = -math.inf
 
