@@ -53,6 +53,25 @@ def test_a_part_of_a_journal_brings_the_run_to_where_it_can_go_on() -> None:
     assert again.result == ["r", "other"]
 
 
+def test_the_key_of_a_child_belongs_to_its_call_and_other_options_do_not() -> None:
+    def parent(**options: Any) -> Any:
+        async def code(step: Step) -> None:
+            await step.using(**options).workflow(CHILD)
+
+        return code
+
+    driver = Driver.started(parent(key="page-1", attributes={"n": 1}, priority=1))
+    again = driver.replayed(parent(key="page-1", attributes={"n": 2}, priority=7))
+    assert (again.position, again.error) == (driver.run.position, None)
+    for other in ({"key": "page-2"}, {}):
+        with pytest.raises(ReplayMismatch, match="calls it with other arguments now"):
+            driver.replayed(parent(**other))
+    with pytest.raises(ReplayMismatch, match="or another key: 'page-2'"):
+        driver.replayed(parent(key="page-2"))
+    unkeyed = Driver.started(parent())
+    unkeyed.replayed(parent(attributes={"n": 1}))
+
+
 def message_of(code: Any, rows: Sequence[Row]) -> str:
     """The message of the replay's mismatch."""
     with pytest.raises(ReplayMismatch) as caught:

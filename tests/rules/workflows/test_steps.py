@@ -333,6 +333,15 @@ def test_a_step_with_a_retry_policy_a_pool_or_a_limit_key_is_a_job() -> None:
     assert calls[1].options.pool == "mail"
 
 
+def test_a_child_workflow_has_its_options() -> None:
+    async def code(step: Step) -> None:
+        await step.using(key="page-2", attributes={"b": 2, "a": "x"}, priority=5).workflow(CHILD)
+
+    [call] = Driver.started(code).run.open_calls.values()
+    assert (call.kind, call.options.key, call.options.priority) == (CallKind.WORKFLOW, "page-2", 5)
+    assert json.loads(call.options.attributes) == {"a": "x", "b": 2}
+
+
 def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
     async def code(step: Step) -> str:
         wrong: list[dict[str, Any]] = [
@@ -345,6 +354,12 @@ def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
             {"pool": "no such pool!!"},
             {"pool": ".."},
             {"pool": "x" * 101},
+            {"key": ""},
+            {"key": 7},
+            {"priority": "1"},
+            {"priority": 1_001},
+            {"attributes": "page"},
+            {"attributes": {"page": 1.5}},
         ]
         wrong += [{"timeout": each} for each in (-1, 0, 0.0004, True, "5", float("nan"), float("inf"))]
         for options in wrong:
@@ -374,6 +389,12 @@ def test_an_option_that_would_do_nothing_for_a_step_is_refused() -> None:
         for jobs in (step.using(retry=RetryPolicy(3)), step.using(pool="mail"), step.using(limit_key="ada")):
             with pytest.raises(Misuse, match=r"query is a query, .* never as a job"):
                 await jobs.run(QUERY)
+        for children in (step.using(key="k"), step.using(attributes={"n": 1}), step.using(priority=0)):
+            for refused in (children.run(MUTATION), children.run(ACTION), children.sleep(1), children.wait_for("paid")):
+                with pytest.raises(Misuse, match=r"is for child workflows, which step\.workflow runs"):
+                    await refused
+        with pytest.raises(Misuse, match=r"takes no option on_complete; there are name, retry, .*, key, attributes,"):
+            step.using(on_complete=MUTATION)  # type: ignore[call-arg]
         with pytest.raises(Misuse, match=r"a run of child keeps what its steps returned.*give it to its steps"):
             await step.using(retry=RetryPolicy(3)).workflow(CHILD)
         return "ok"

@@ -6,10 +6,10 @@ The key is stored with the result, in the transaction of the call.
 import hashlib
 from collections.abc import Callable
 
-from evertick.app.functions.options import check_key
 from evertick.base.errors import IdempotencyConflict
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
+from evertick.base.job_options import check_key
 from evertick.base.records.calls import Call
 from evertick.store.contract.store import Transaction
 

@@ -12,19 +12,8 @@ from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of
 
-KEY_CHARS_MAX: Final = 512
 ERROR_DATA_CHARS_MAX: Final = 65_536
 """Characters of the JSON text of what an ApplicationError carries."""
-
-
-def check_key(key: str, *, what: str) -> None:
-    """Raise Misuse unless `key` is text that every database can keep; `what` begins the message."""
-    if not isinstance(key, str):
-        raise Misuse(f"{what} is text, not {type(key).__name__}")
-    if not 1 <= len(key) <= KEY_CHARS_MAX:
-        raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
-    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
-        raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
 
 
 def check_pools(names: Iterable[str], app: str) -> tuple[str, ...] | None:

@@ -13,14 +13,15 @@ from typing import Any, Final, Protocol
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import Budget, check_args_size
-from evertick.app.functions.options import OnConflict, Retry, check_key
+from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.scheduling.inactive_workflows import inactive_among, runs_among
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso
-from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, UNFINISHED, Completion, FunctionKind, JobState, NewJob
+from evertick.base.job_options import check_key, check_priority
+from evertick.base.records.jobs import COMPLETION, UNFINISHED, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
@@ -70,10 +71,7 @@ class Options:
         if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
             raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
         ends = _ends(changed.on_complete_for)
-        if type(changed.priority) is not int or abs(changed.priority) > PRIORITY_MAX:
-            raise Misuse(
-                f"priority= is a whole number from {-PRIORITY_MAX} to {PRIORITY_MAX}, not {changed.priority!r}"
-            )
+        check_priority(changed.priority)
         return replace(changed, on_conflict=OnConflict(changed.on_conflict), on_complete_for=ends)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 from evertick.api.workflows import RunPage, RunView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
-from evertick.app.functions.options import OnConflict, check_key
+from evertick.app.functions.options import OnConflict
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.inactive_workflows import check_active, present_names
@@ -21,6 +21,7 @@ from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.job_options import check_key
 from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.attributes import changed, checked, to_text

@@ -33,6 +33,18 @@ class CallOptions:
     """Whether a replay compares the arguments. Arguments from a set or from a clock differ each time."""
     timeout_ms: int | None = None
     """How long the run waits for its end."""
+    key: str | None = None
+    """The key of a child workflow, which one unfinished run has."""
+    attributes: str = ""
+    """The attributes with which a child workflow starts, as JSON text."""
+    priority: int | None = None
+    """That of a child workflow."""
+
+    @property
+    def for_children(self) -> list[str]:
+        """The options that are given and that child workflows alone take."""
+        given = {"key": self.key, "attributes": self.attributes or None, "priority": self.priority}
+        return [name for name, value in given.items() if value is not None]
 
     @property
     def needs_job(self) -> bool:
@@ -62,7 +74,7 @@ class Call:
         """Names under which a journal may have it: those that its function had."""
         self.function = function
         self.arguments = arguments
-        self.fingerprint = fingerprint(arguments) if options.check_arguments else ""
+        self.fingerprint = fingerprint(arguments + (options.key or "")) if options.check_arguments else ""
         self.options = options
         self.due_at = due_at
         self.seq = 0

@@ -121,7 +121,8 @@ def _compare_call(run: Run, row: Row, call: Call) -> None:
         _mismatch(run, row, f"calls {_numbered(call.seq, repr(call))} here", instead=call)
     if row.arguments != call.fingerprint and not run.may_call_otherwise:
         shown = call.arguments[:ARGUMENTS_SHOWN_MAX]
-        _mismatch(run, row, f"calls it with other arguments now: {shown}")
+        keyed = "" if call.options.key is None else f", or another key: {call.options.key!r}"
+        _mismatch(run, row, f"calls it with other arguments now: {shown}{keyed}")
 
 
 def _instead_of_a_call(run: Run) -> str:

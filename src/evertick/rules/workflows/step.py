@@ -22,7 +22,9 @@ from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict
 from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
-from evertick.base.records.attributes import Value, checked
+from evertick.base.job_options import check_key, check_priority
+from evertick.base.records.attributes import Value, checked, to_text
+from evertick.base.records.attributes import changed as with_changes
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
 from evertick.base.records.retry import RetryPolicy, retry_of_run
 from evertick.base.records.stored import json_of_typed, size_of
@@ -90,6 +92,9 @@ class StepOptions(TypedDict, total=False):
     limit_key: str | None
     check_args: bool
     timeout: float | timedelta | None
+    key: str | None
+    attributes: Mapping[str, Value] | None
+    priority: int | None
 
 
 class Step:
@@ -132,25 +137,13 @@ class Step:
         TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
         and what it wrote is undone.
 
-        Raises Misuse for an option that is not known or cannot be meant.
+        For child workflows alone: `key`, an id of yours, which one unfinished job may have; if there is one, the step
+        raises StepFailed of the type AlreadyExists. A replay compares it, as the arguments. `attributes`: with which
+        the child starts. `priority`: as for jobs.
+
+        Raises Misuse for an option that is not known or cannot be meant, LimitExceeded, ValueTooLarge for attributes.
         """
-        if unknown := options.keys() - StepOptions.__annotations__.keys():
-            raise Misuse(f"step.using() takes no option {', '.join(sorted(unknown))}")
-        changed = dict[str, Any](options)
-        if changed.get("name") is not None:
-            _check_name(changed["name"], "a step")
-        if changed.get("pool") is not None:
-            check_pool(changed["pool"])
-        if changed.get("limit_key") is not None:
-            _check_name(changed["limit_key"], "a limit key")
-        if "timeout" in changed:
-            changed["timeout_ms"] = _timeout_ms(changed.pop("timeout"))
-        if "check_args" in changed:
-            changed["check_arguments"] = changed.pop("check_args")
-        retry = changed.get("retry")
-        if retry is not None and not isinstance(retry, RetryPolicy):
-            raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
-        return Step(self._run, self._workflow, replace(self._options, **changed), self._schedule)
+        return Step(self._run, self._workflow, replace(self._options, **_checked(options)), self._schedule)
 
     async def run(self, function: Runnable[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a query, a mutation or an action, and return what it returned.
@@ -164,6 +157,7 @@ class Step:
         kind = _kind_of(function)
         if kind is CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is a workflow; call step.workflow({function.name.rpartition('.')[2]}, ...)")
+        self._refuse_for_children()
         if self._options.needs_job:
             if kind is CallKind.QUERY:
                 raise Misuse(
@@ -176,8 +170,10 @@ class Step:
     async def workflow(self, function: Child[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a child workflow, and return its result. Giving it up cancels it.
 
-        Raises StepFailed if it failed or was canceled, TimeoutError after `using(timeout=...)`, InvalidArguments if the
-        arguments do not fit its signature.
+            await step.using(key=f"{document_id}-page-{n}").workflow(process_page, document_id, n)
+
+        Raises StepFailed if it failed or was canceled, or if its key is held, TimeoutError after `using(timeout=...)`,
+        InvalidArguments if the arguments do not fit its signature.
         """
         if _kind_of(function) is not CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is no workflow; call step.run({function.name.rpartition('.')[2]}, ...)")
@@ -280,9 +276,43 @@ class Step:
     def _due_at(self, delay_ms: int) -> Instant:
         return Instant(min(self._run.now + delay_ms, NEVER))
 
+    def _refuse_for_children(self) -> None:
+        if given := self._options.for_children:
+            raise Misuse(f"{', '.join(f'{name}=' for name in given)} is for child workflows, which step.workflow runs")
+
     def _refuse_timeout(self, instead: str) -> None:
+        self._refuse_for_children()
         if self._options.timeout_ms is not None:
             raise Misuse(f"using(timeout=...) is for step.run and step.workflow; {instead}")
+
+
+def _checked(options: StepOptions) -> dict[str, Any]:
+    """Options as `CallOptions` has them. Raises Misuse, LimitExceeded, ValueTooLarge."""
+    known = StepOptions.__annotations__.keys()
+    if unknown := options.keys() - known:
+        raise Misuse(f"step.using() takes no option {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    changed = dict[str, Any](options)
+    if changed.get("name") is not None:
+        _check_name(changed["name"], "a step")
+    if changed.get("pool") is not None:
+        check_pool(changed["pool"])
+    if changed.get("limit_key") is not None:
+        _check_name(changed["limit_key"], "a limit key")
+    if changed.get("key") is not None:
+        check_key(changed["key"], what="a key")
+    if changed.get("priority") is not None:
+        check_priority(changed["priority"])
+    if "attributes" in changed:
+        given = changed["attributes"]
+        changed["attributes"] = "" if given is None else to_text(with_changes({}, checked(given)))
+    if "timeout" in changed:
+        changed["timeout_ms"] = _timeout_ms(changed.pop("timeout"))
+    if "check_args" in changed:
+        changed["check_arguments"] = changed.pop("check_args")
+    retry = changed.get("retry")
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
+    return changed
 
 
 def _timeout_ms(timeout: float | timedelta | None) -> int | None:

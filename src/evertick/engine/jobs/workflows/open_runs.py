@@ -25,6 +25,7 @@ from evertick.base.records.logs import LogLine, append
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.jobs.workflows.children import without_key_conflicts
 from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
 from evertick.engine.jobs.workflows.misfits import wait_ms
 from evertick.engine.jobs.workflows.one_step import OneStep
@@ -174,6 +175,7 @@ class OpenRuns:
 
     def _end_of(self, claim: Claim, run: Run, progress: Progress, *, now: Instant) -> JobEnd:
         end = run.end
+        progress.begun = without_key_conflicts(claim, progress.begun, self._unit.flush_to_db, now=now)
         jobs = [self._job_of(job_id, call, claim, now) for job_id, call in progress.begun]
         if jobs:
             self._deps.runner.check_quotas(self._unit, jobs, now=now)
@@ -205,6 +207,10 @@ class OpenRuns:
         self._entries += [Entry(claim.id, record.generation, row) for row in progress.rows]
         self._taken += progress.taken
         self._given_up += [(job_id, claim) for job_id in progress.given_up]
+        for job_id, call in progress.begun:
+            if call.options.attributes:
+                self._new.append(RunRecord(job_id, job_id, attributes=call.options.attributes))
+                self._attributes[job_id] = claim.tenant, call.options.attributes
         if isinstance(run.end, ContinuedAsNew):
             again = self._changed[claim.id] = record._replace(generation=record.generation + 1)
             first = run.start_row(run.now)._replace(outcome=Returned(run.end.arguments))
@@ -233,6 +239,8 @@ class OpenRuns:
             on_complete=COMPLETION.value(Completion(claim.id, STEP, (), call.seq)),
             pool=function.pool if options.pool is None else full_pool(self._deps.app, options.pool),
             limit_key=options.limit_key,
+            key=options.key,
+            priority=options.priority or 0,
             trace=None if self._deps.tracing is None else self._deps.tracing.carried(),
         )
 
