@@ -42,6 +42,11 @@ async def onboard(step: Step, user: str, fails: bool = False) -> str:
     return f"{user} {word}"
 
 
+@app.workflow(events={"decision": bool})
+async def decide(step: Step) -> bool:
+    return await step.wait_for("decision")
+
+
 @app.workflow
 async def onboard_all(step: Step, users: list[str]) -> None:
     for user in users:
@@ -122,6 +127,22 @@ def test_a_value_that_is_meant_as_json_and_is_none_is_refused(shop: Path, comman
     assert command("workflow", "signal", "w1", "verified", "--file", "value.json").code == 0
     work(lambda app: app.workflows.get(run_id).completed_at is not None)
     assert the_app().workflows.get(run_id).progress == {"verified": {"by": "file"}}
+
+
+def test_an_event_is_checked_against_the_code_of_an_app(shop: Path, command: Command) -> None:
+    run_id = command("workflow", "start", "app.decide", "--id", "d1").out.strip()
+    for words, says in [
+        (["decision", "7"], "the value of the event 'decision' of app.decide does not fit"),
+        (["decison", "true"], "app.decide takes no event 'decison'; the events that it declares are decision"),
+    ]:
+        refused = command("workflow", "signal", "d1", *words, "--app", "app.py")
+        assert (refused.code, says in refused.err) == (2, True), refused.err
+    assert the_app().workflows.get(run_id).waiting_event_count == 0
+    assert command("workflow", "signal", "d1", "decision", "true", "--app", "app.py").code == 0
+    work(lambda app: app.workflows.get(run_id).has_ended)
+    assert the_app().workflows.get(run_id).result is True
+    beside = command("workflow", "signal", "d1", "decision", "--app", "app.py", "--url", "http://localhost:1")
+    assert "--app needs the database" in beside.err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import evertick
-from evertick import UNSET, App, MutationCtx, Overlap, Retry, daily
+from evertick import UNSET, App, MutationCtx, Overlap, Retry, Step, daily
 from evertick.client import AsyncClient, Client, calls
 from evertick.engine.jobs import completion
 from evertick.errors import (
@@ -249,6 +249,17 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         assert client.workflows.resume(run_id) is True
         with pytest.raises(InvalidArguments, match="the value of the event 'paid' cannot be stored as JSON"):
             client.workflows.signal("order-7", "paid", object())
+
+        @served.app.workflow(name="shop.decides", events={"decision": dict[str, bool]})
+        async def decides(step: Step) -> bool:
+            return bool(await step.wait_for("decision"))
+
+        decided = client.workflows.start("shop.decides")
+        with pytest.raises(InvalidArguments, match="does not fit: approved: input should be a valid boolean"):
+            client.workflows.signal(decided, "decision", {"approved": "perhaps"})
+        with pytest.raises(Misuse, match="takes no event 'decison'"):
+            client.workflows.signal(decided, "decison", {"approved": True})
+        client.workflows.signal(decided, "decision", {"approved": True})
         client.workflows.signal("order-7", "payed", 12)
         assert [each.name for each in client.workflows.get(run_id).waiting_events] == ["payed"]
         client.workflows.signal("order-7", "paid", Decimal("12.50"), key="once")

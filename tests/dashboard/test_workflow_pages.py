@@ -211,6 +211,22 @@ def test_a_history_can_be_downloaded_and_replayed(site: Site) -> None:
     assert replay(site.app.functions.resolve("shop.onboard"), reply.text) is None  # type: ignore[arg-type]
 
 
+def test_an_event_is_checked_by_its_declaration(site: Site) -> None:
+    @site.app.workflow(name="shop.decides", events={"decision": bool, "note": str})
+    async def decides(step: Step) -> bool:
+        return bool(await step.wait_for("decision"))
+
+    run_id = start(site, "shop.decides", "d")
+    form = site.page(f"workflows/{run_id}/signal")
+    assert [text_of(each) for each in form.select("datalist option")] == ["decision", "note"]
+    wrong = site.refused(f"workflows/{run_id}/signal", event="decision", value='"perhaps"')
+    assert "does not fit: it: input should be a valid boolean" in text_of(wrong.find(id="f-value-e"))  # type: ignore[arg-type]
+    wrong = site.refused(f"workflows/{run_id}/signal", event="decison", value="true")
+    assert "takes no event 'decison'" in text_of(wrong.find(id="f-event-e"))  # type: ignore[arg-type]
+    site.send(f"workflows/{run_id}/signal", event="decision", value="true")
+    assert site.app.workflows.get(run_id).waiting_event_count == 1
+
+
 def test_an_event_is_sent_from_a_form(site: Site) -> None:
     run_id = start(site, "shop.onboard", "ada", user="ada")
     form = site.page(f"workflows/{run_id}/signal")

@@ -1,11 +1,12 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.functions.events import declared_events
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
 from evertick.app.limits.declared import DeclaredPools, Pool
 from evertick.app.limits.values import Limits, limits_of
@@ -38,6 +39,13 @@ class FunctionOptions(TypedDict, total=False):
     """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
     aliases: Sequence[str]
     """Names that the function had: jobs and schedules that were written under one of them run it."""
+
+
+class WorkflowOptions(FunctionOptions, total=False):
+    """What `@app.workflow(...)` takes."""
+
+    events: Mapping[str, Any] | None
+    """The events that it waits for, with the types of their values: it takes no others then."""
 
 
 class _ActionDecorator(Protocol):
@@ -150,9 +158,9 @@ class Decorators:
     def workflow(self, handler: "Callable[Concatenate[Step, P], Awaitable[R]]", /) -> Workflow[P, R]: ...
     @overload
     def workflow(
-        self, /, **options: Unpack[FunctionOptions]
+        self, /, **options: Unpack[WorkflowOptions]
     ) -> "Callable[[Callable[Concatenate[Step, P], Awaitable[R]]], Workflow[P, R]]": ...
-    def workflow(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    def workflow(self, handler: Any = None, /, **options: Unpack[WorkflowOptions]) -> Any:
         """Register a function that goes on step by step, over restarts and weeks of waiting.
 
         It must be an `async def` whose first parameter is a `Step`. What it does goes through steps; between them its
@@ -164,12 +172,15 @@ class Decorators:
                 await step.sleep(timedelta(days=3))
                 await step.run(send_reminder, user)
 
-        Takes the options of `query` (`timeout` is for the code between two steps), and raises what that raises.
+        Takes the options of `query` (`timeout` is for the code between two steps), and raises what that raises. And
+        `events={"decision": Decision}`: the events that it waits for, with the types of their values, which are checked
+        when they are sent and taken; it takes no others then.
         """
         return self._decorate(Workflow, handler, options)
 
-    def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: FunctionOptions) -> Any:
-        if unknown := options.keys() - FunctionOptions.__annotations__.keys():
+    def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: Mapping[str, Any]) -> Any:
+        known = FunctionOptions if kind is not Workflow else WorkflowOptions
+        if unknown := options.keys() - known.__annotations__.keys():
             raise TypeError(f"@app.{kind.kind.value} takes no option {', '.join(sorted(unknown))}")
         timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
         timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
@@ -191,6 +202,8 @@ class Decorators:
             function.pool, function.aliases = full_pool(self.name, pool), aliases
             if isinstance(function, Action):
                 function.retry = self.declared_pools.retry_of(pool)
+            if isinstance(function, Workflow):
+                function.events = declared_events(function.name, options.get("events"))
             if isinstance(function, Workflow) and not function.is_async:
                 raise RegistrationError(
                     f"{function.name} is a workflow, so write it as an `async def` that awaits its steps"

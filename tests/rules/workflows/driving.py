@@ -26,6 +26,7 @@ class Plain:
         self.call_kind: Any = kind
         self.name = name
         self.aliases = aliases
+        self.events = None
 
     def args(self, *args: Any, **kwargs: Any) -> Any:
         return args, kwargs

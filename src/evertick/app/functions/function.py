@@ -14,6 +14,8 @@ from functools import cached_property, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
+from evertick.app.functions.events import EventTypes
+from evertick.app.functions.explaining import problems_of
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.escaping import Verbatim
 from evertick.base.ids import DEFAULT_POOL
@@ -50,6 +52,8 @@ class Function(Generic[P, R_co]):
     """A registered function. Calling it calls the plain function underneath, with a context of the caller's."""
 
     kind: FunctionKind
+    events: EventTypes | None = None
+    """The events that a workflow declares; None if it takes any."""
 
     def __init__(
         self,
@@ -267,12 +271,7 @@ class Function(Generic[P, R_co]):
         call = f"{ARGUMENTS_INVALID}: {self.name}({', '.join(self.parameter_names)})"
         if (count := error.error_count()) > EXPLAINED_MAX:
             return f"{call}: {count:,} values do not fit its signature"
-        problems = "; ".join(
-            f"{_place(item['loc']) or 'arguments'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
-            + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
-            for item in error.errors(include_url=False)[:5]
-        )
-        return f"{call}: {problems}"
+        return f"{call}: {problems_of(error, 'arguments')}"
 
 
 class Query(Function[P, R_co]):
@@ -310,6 +309,11 @@ class Workflow(Function[P, R_co]):
 
     kind = FunctionKind.WORKFLOW
 
+    def check(self) -> None:
+        super().check()
+        if self.events is not None:
+            self.events.check()
+
     @property
     def call_kind(self) -> Literal[CallKind.WORKFLOW]:
         return CallKind.WORKFLOW
@@ -345,13 +349,3 @@ def _unfit(name: str, what: str, error: Exception) -> RegistrationError:
     return RegistrationError(
         f"{name}: pydantic cannot check {what}: {reason}; use plain types, dataclasses or pydantic models, or an id"
     )
-
-
-def _place(steps: tuple[str | int, ...]) -> str:
-    """Where in the arguments: `items[1].price`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return f"{text[:60]}… ({type(value).__name__})" if len(text) > 60 else f"{text} ({type(value).__name__})"

@@ -6,6 +6,7 @@ from typing import Any, Final, Unpack
 
 from evertick.api.workflows import RunPage, RunView
 from evertick.app.documents.tables import require_job_id
+from evertick.app.functions.events import EventTypes
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.app.paging import page_of_jobs
@@ -21,7 +22,7 @@ from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.job_options import check_key
+from evertick.base.job_options import check_key, check_name
 from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.attributes import changed, checked, to_text
@@ -32,7 +33,6 @@ from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import keep_attributes
-from evertick.rules.workflows.step import NAME_CHARS_MAX
 from evertick.store.contract.store import Transaction
 from evertick.store.contract.workflows import Entry
 
@@ -137,22 +137,23 @@ class WorkflowOperations:
         `value`: what an argument may be; the code gets it as JSON, a model as a dict. `key`: of several events
         with a key the run sees the first one, so sending again is safe.
 
-        Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON,
+        Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON or
+        does not fit the type that the workflow declares, Misuse if the workflow declares events and not this one,
         LimitExceeded if it has more than a megabyte, or if the run has not taken 1,000 events, or events of 16
         million characters together.
         """
-        if not isinstance(event, str) or not 1 <= len(event) <= NAME_CHARS_MAX or not event.isprintable():
-            raise Misuse(
-                f"{repr(event)[:60]} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters"
-            )
+        check_name(event, "an event")
         if key is not None:
             check_key(key, what="a key")
-        text = json_of_typed(value, f"the value of the event {event!r}")
-        if (size := size_of(text)) > EVENT_BYTES_MAX:
-            raise LimitExceeded(f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}")
+        plain = json_of_typed(value, f"the value of the event {event!r}")
 
         def work(transaction: Transaction) -> None:
             job = self.job(transaction, run_id)
+            text = self._event_text(job, event, value) or plain
+            if (size := size_of(text)) > EVENT_BYTES_MAX:
+                raise LimitExceeded(
+                    f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}"
+                )
             count, chars = transaction.waiting_size(job.id, limit=EVENTS_MAX)
             if count >= EVENTS_MAX or chars + len(text) > WAITING_CHARS_MAX:
                 raise LimitExceeded(
@@ -281,7 +282,20 @@ class WorkflowOperations:
         """The runs of jobs."""
         return run_views(transaction, jobs)
 
+    def declared_events(self, workflow: str) -> EventTypes | None:
+        """The events that a workflow declares; None if it declares none, or its code is not here."""
+        named = (each.events for each in self.job_builder.functions if workflow in (each.name, *each.aliases))
+        return next(named, None)
+
     # -- helpers
+
+    def _event_text(self, job: Job, event: str, value: Any) -> str | None:
+        """The value of an event as its type has it; None if the workflow declares none, or its code is not here.
+
+        Raises Misuse, InvalidArguments.
+        """
+        events = self.declared_events(job.name)
+        return None if events is None else events.write(event, value)
 
     def _place(self, transaction: Transaction, call: FunctionCall) -> JobId:
         now = self.job_builder.now()

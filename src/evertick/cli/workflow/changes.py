@@ -1,5 +1,6 @@
 """`evertick workflow signal`, `cancel`, `terminate` and `restart`."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import click
 
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
+from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
@@ -16,6 +18,7 @@ from evertick.cli.core.output import OutputOptions
 from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
+from evertick.cli.run import refuse_app
 from evertick.cli.workflow.runs import write_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
@@ -36,6 +39,7 @@ class SignalFlags:
         "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
     )
     key: str | None = flag("--key", metavar="KEY", help="Of several events with a key the run sees the first one.")
+    app_file: str | None = flag("--app", metavar="FILE", help="Check the event against this app's code.")
 
     def value(self) -> Any:
         """The value, None if none is given. Raises UsageError."""
@@ -58,7 +62,11 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None) -> None:
     What begins as JSON, with {, [ or ", and is none is refused.
     """
     value = what.value()
+    if chosen_server(db) is not None:
+        refuse_app(what.app_file)
     with open_runs(db) as session:
+        if what.app_file is not None:
+            value = _declared(what.app_file, session.runs.get(run_id).workflow, event, value)
         waits = session.runs.timeline(run_id, limit=1).waits_for_event(event)
         session.runs.signal(run_id, event, value, key=what.key)
     kept = "" if waits else "; its code does not wait for that now, the event is kept"
@@ -140,3 +148,11 @@ def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[
             click.echo(says.format(printable(run_id)), err=True)
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
+
+
+def _declared(app_file: str, workflow: str, event: str, value: Any) -> Any:
+    """The value of an event, as the code of the workflow declares it. Raises Misuse, InvalidArguments."""
+    from evertick.cli.core.loading import load_app, parse_target
+
+    events = load_app(parse_target(app_file)).app.functions.resolve(workflow).events
+    return value if events is None else json.loads(events.write(event, value))

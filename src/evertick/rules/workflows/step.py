@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict
 from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
-from evertick.base.job_options import check_key, check_priority
+from evertick.base.job_options import check_key, check_name, check_priority
 from evertick.base.records.attributes import Value, checked, to_text
 from evertick.base.records.attributes import changed as with_changes
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
@@ -36,8 +36,6 @@ from evertick.rules.workflows.run import Run
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
-NAME_CHARS_MAX: Final = 200
-"""Characters of the name of a step, an event or a patch."""
 PROGRESS_BYTES_MAX: Final = 16 * 1024
 
 
@@ -62,6 +60,27 @@ class StepFunction(Protocol[P, R_co]):
 
     def decode_result(self, text: str, /) -> R_co:
         """What it returned, from its JSON text."""
+        ...
+
+
+class DeclaredEvents(Protocol):
+    """The events that a workflow declares, with the types of their values."""
+
+    def check_name(self, event: str, /) -> None:
+        """Raise Misuse for an event that is not declared."""
+        ...
+
+    def read(self, event: str, text: str, /) -> Any:
+        """A value from its JSON text. Raises InvalidArguments if it does not fit."""
+        ...
+
+
+class WorkflowFunction(StepFunction[P, R_co], Protocol):
+    """The workflow whose code has a step."""
+
+    @property
+    def events(self) -> DeclaredEvents | None:
+        """The events that it declares; None if it takes any."""
         ...
 
 
@@ -105,7 +124,7 @@ class Step:
     def __init__(
         self,
         run: Run,
-        workflow: StepFunction[..., Any],
+        workflow: WorkflowFunction[..., Any],
         options: CallOptions = PLAIN,
         schedule: ScheduledRun | None = None,
     ) -> None:
@@ -201,12 +220,19 @@ class Step:
     async def wait_for(self, event: str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
         """Wait for an event that is sent to this run, and return its value. Events wait until they are taken.
 
-        Raises TimeoutError if none comes within `timeout` (seconds or a timedelta).
+        The value is plain JSON, or what `@app.workflow(events={event: type})` declares.
+
+        Raises TimeoutError if none comes within `timeout` (seconds or a timedelta), Misuse for an event that the
+        workflow does not declare though it declares others, InvalidArguments for a value that does not fit the type.
         """
-        _check_name(event, "an event")
+        check_name(event, "an event")
+        declared = self._workflow.events
+        if declared is not None:
+            declared.check_name(event)
         self._refuse_timeout("write wait_for(event, timeout=...)")
         due_at = None if timeout is None else self._due_at(duration_ms(timeout, name="timeout"))
-        return json.loads(await self._run.call(Call(CallKind.EVENT, event, due_at=due_at)))
+        text = await self._run.call(Call(CallKind.EVENT, event, due_at=due_at))
+        return json.loads(text) if declared is None else declared.read(event, text)
 
     def now(self) -> datetime:
         """The time of the last event that the run has seen. It is the same in every replay."""
@@ -229,7 +255,7 @@ class Step:
         When no run is left that needs the old path, the call and that path can go together: runs that have the patch in
         their journal go on.
         """
-        _check_name(patch_id, "a patch")
+        check_name(patch_id, "a patch")
         return self._run.patched(patch_id)
 
     def progress(self, value: Any) -> None:
@@ -293,11 +319,11 @@ def _checked(options: StepOptions) -> dict[str, Any]:
         raise Misuse(f"step.using() takes no option {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     changed = dict[str, Any](options)
     if changed.get("name") is not None:
-        _check_name(changed["name"], "a step")
+        check_name(changed["name"], "a step")
     if changed.get("pool") is not None:
         check_pool(changed["pool"])
     if changed.get("limit_key") is not None:
-        _check_name(changed["limit_key"], "a limit key")
+        check_name(changed["limit_key"], "a limit key")
     if changed.get("key") is not None:
         check_key(changed["key"], what="a key")
     if changed.get("priority") is not None:
@@ -329,9 +355,3 @@ def _kind_of(function: StepFunction[..., Any]) -> CallKind:
     if not isinstance(kind, CallKind):
         raise Misuse(f"a step runs a registered query, mutation or action, not {function!r}")
     return kind
-
-
-def _check_name(name: str, what: str) -> None:
-    if not isinstance(name, str) or not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        shown = repr(name)[:NAME_CHARS_MAX]
-        raise Misuse(f"{shown} cannot name {what}: it is printable text of 1 to {NAME_CHARS_MAX} characters")

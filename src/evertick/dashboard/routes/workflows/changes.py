@@ -61,6 +61,10 @@ CALLS: Final = {
     "pause": api.pause_run,
     "resume": api.resume_run,
 }
+FIELDS: Final = {
+    "cannot name an event": "event", "takes no event": "event", "a key": "key", "the value of": "value",
+}  # fmt: skip
+"""Fields that errors of an event are about, by words of theirs."""
 Action = Literal["cancel", "terminate", "pause", "resume"]
 
 
@@ -90,7 +94,7 @@ async def signal(page: Shown, run_id: Named) -> Response:
                 page.request, page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
             )
         except (Misuse, EvertickError) as error:
-            form.field_of(error, {"cannot name an event": "event", "a key": "key", "the value of": "value"})
+            form.field_of(error, FIELDS)
     if form.errors:
         return await _signal(page, run_id, form, status=422)
     kept = "" if waits else " Its code does not wait for that now; the event is kept."
@@ -156,6 +160,7 @@ def _event_in(form: Form) -> Any:
 async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 200) -> Response:
     found = await page.access.workflows.timeline(run_id, limit=1)
     events = sorted({each.name for each in found.waits_for if each.kind is CallKind.EVENT})
+    declared = page.access.workflows.operations.declared_events(found.run.workflow)
     form = form or Form([("event", events[0])] if events else [])
     read = page.judged(form)
     _event_in(read)
@@ -164,6 +169,7 @@ async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 2
     return page.render(
         "workflows/signal.html", status=status, run=found.run, form=form, events=events,
         not_taken=not_taken(found, page.times), commands=page.same(read, line),
+        known=events if declared is None else declared.names,
     )  # fmt: skip
 
 
