@@ -64,6 +64,9 @@ def test_failed_jobs_of_a_pool_are_listed_and_retried(shop: App, command: Comman
     assert ids(command, "--pool", "default") == [bill]
     retried = command("job", "retry", "--pool", "mail", "--yes", "-o", "json")
     assert sorted(row["job_id"] for row in retried.json) == sorted(mails)
+    for words in (("list",), ("retry", "--yes"), ("cancel-all", "--yes")):
+        misspelt = command("job", *words, "--pool", "mial")
+        assert "note: nothing here has the pool 'mial' yet; did you mean mail?" in misspelt.err, words
     canceled = command("job", "cancel-all", "--pool", "mail", "--yes")
     assert (canceled.code, canceled.err) == (0, "canceled 3 jobs that the filters choose\n")
     wrong = command("job", "list", "--pool", "a/b")

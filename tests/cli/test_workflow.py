@@ -402,6 +402,29 @@ def test_an_empty_list_says_whose_it_is(shop: Path, command: Command, what: str)
     )
 
 
+def test_a_tenant_that_is_probably_misspelt_is_noted_before_it_is_made(shop: Path, command: Command) -> None:
+    note = "note: nothing has the tenant acmee yet; did you mean acme?\n"
+    assert "tenant" not in command("workflow", "start", "app.onboard", "user=ada", "--tenant", "acme").err
+    assert command("logs", "-o", "table", "--tenant", "acmee").err == (
+        "no lines in the tenant acmee; did you mean acme?\n"
+    )
+    assert command("job", "counts", "-o", "table", "--tenant", "acmee").err == (
+        "no jobs in the tenant acmee; did you mean acme?\n"
+    )
+    assert "tenant" not in command("workflow", "start", "app.onboard", "user=ada", "--tenant", "globex").err
+    started = command("workflow", "start", "app.onboard", "user=ada", "--tenant", "acmee")
+    assert (started.code, note in started.err) == (0, True)
+    again = command("workflow", "start", "app.onboard", "user=ada", "--tenant", "acmee")
+    assert note not in again.err, "it is known now"
+
+
+def test_a_time_that_is_none_names_the_words_that_are(shop: Path, command: Command) -> None:
+    command("migrate", "app.py")
+    wrong = command("logs", "--since", "yesterdy")
+    assert wrong.code == 2
+    assert "write now, now-1h, yesterday, today, tomorrow, 2026-12-24 or" in wrong.err
+
+
 def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
     shop: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,11 +47,24 @@ def say_nothing_found(what: str, store: "Store | None", hint: str = "") -> None:
     click.echo(f"no {what} in the tenant {tenant}{meant or hint}", err=True)
 
 
+def note_new_tenant(store: "Store") -> None:
+    """Say that nothing has the tenant that was named, if another one is called much alike."""
+    tenant = named_tenant()
+    if tenant is not None and (meant := _meant(store, tenant)):
+        click.echo(f"note: nothing has the tenant {tenant} yet{meant}", err=True)
+
+
 def _meant(store: "Store", tenant: TenantId) -> str:
     from difflib import get_close_matches
 
-    tenants = store.view(lambda transaction: transaction.tenants_at_work(limit=LOOKED_AT))
-    near = [] if tenant in tenants else get_close_matches(tenant, [*tenants, DEFAULT_TENANT], n=3, cutoff=0.6)
+    def work(transaction: "Transaction") -> list[TenantId]:
+        if transaction.list_tenants(first=tenant, limit=1) == [tenant]:
+            return []
+        beginnings = (TenantId(""), TenantId(tenant[:2]))  # of many tenants those that begin alike are looked at, too
+        found = [each for first in beginnings for each in transaction.list_tenants(first=first, limit=LOOKED_AT)]
+        return sorted({*found, DEFAULT_TENANT})
+
+    near = get_close_matches(tenant, store.view(work), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

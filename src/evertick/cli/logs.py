@@ -14,6 +14,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.job.session import AnyJobSession, open_jobs
 
@@ -79,8 +80,8 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
                 _write(line, out)
         if follow:
             return _follow(session, where, latest, {line.id for line in lines}, out)
-    if not lines and out.tells_of_nothing:
-        click.echo("no lines", err=True)
+        if not lines and out.tells_of_nothing:
+            say_nothing_found("lines", session.store)
     return Exit.OK
 
 

@@ -1,6 +1,6 @@
 """`evertick pool ...`: what each pool may run, and what it has to do. Imports no app."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -113,7 +113,6 @@ def delete_pool(name: str, force: bool, db: str | None, out: OutputOptions) -> N
 
 def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOptions) -> None:
     from evertick.api.pools import PoolView
-    from evertick.app.registry import nearest_names
 
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
@@ -121,10 +120,20 @@ def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOp
         view = work(fleet)
         moment = out.moments(fleet.now)
     if view.pool not in known:
-        near = " or ".join(nearest_names(view.pool, sorted(known)))
-        meant = f"; did you mean {near}?" if near else "" if view.limits.is_empty else "; what is set waits for it"
-        click.echo(f"note: nothing here has the pool {view.pool!r} yet{meant}", err=True)
+        note_unknown_pool(view.pool, known, "" if view.limits.is_empty else "; what is set waits for it")
     out.write_one(view.to_json(), _words(view, moment), chosen)
+
+
+def note_unknown_pool(pool: str, known: Collection[str], otherwise: str = "") -> None:
+    """Say that nothing has the pool, with the names that may have been meant, else with `otherwise`.
+
+    A pool needs no creation, so one that is mistyped looks like one that is to come.
+    """
+    from evertick.app.registry import nearest_names
+
+    near = " or ".join(nearest_names(pool, sorted(known)))
+    meant = f"; did you mean {near}?" if near else otherwise
+    click.echo(f"note: nothing here has the pool {pool!r} yet{meant}", err=True)
 
 
 def _words(view: "PoolView", moment: MomentWriter) -> Mapping[str, str]:

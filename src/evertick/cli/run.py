@@ -27,6 +27,7 @@ from evertick.cli.core.databases import chosen_tenant, data_options, named_tenan
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
+from evertick.cli.elsewhere import note_new_tenant
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -157,6 +158,7 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
     try:
         if store.single_engine:
             store.migrate()  # as the app itself would: an embedded database belongs to the program
+        note_new_tenant(store)
         app.open_on(store)
         yield app, store
     finally:

@@ -74,15 +74,13 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
 def _section(
     out: OutputOptions, title: str, rows: "Sequence[Schema]", fields: Sequence[str], moment: MomentWriter
 ) -> None:
-    """One part of the status: a table under its title, or lines that begin with it, under their header, in a pipe."""
+    """One part of the status: a table under its title, or in a pipe lines that begin with it."""
     shown = [_words(row, moment) for row in rows]
     if out.is_table:
         if rows:
             click.echo(title)
             out.write_rows([], shown, fields)
         return
-    if rows:  # the parts have different columns
-        click.echo("\t".join(each.upper() for each in ("part", *fields)))
     out.write_rows([], [{"part": title, **row} for row in shown], ("part", *fields))
 
 

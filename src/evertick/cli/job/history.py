@@ -11,6 +11,7 @@ from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
+from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
         found = session.counts(function)
         if not found and function is not None:
             session.require_known({"function": function})
+        if not found and out.tells_of_nothing:
+            say_nothing_found("jobs", session.store)
     rows = [FunctionCounts(function=name, **each).to_json() for name, each in found.items()]
     shown = [{name: value if isinstance(value, str) else f"{value:,}" for name, value in row.items()} for row in rows]
     out.write_rows(rows, shown, chosen)
-    if not rows and out.tells_of_nothing:
-        click.echo("no jobs", err=True)
 
 
 # -- helpers

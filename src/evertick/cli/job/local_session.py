@@ -12,6 +12,7 @@ from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
 from evertick.app.jobs.upcoming import upcoming
 from evertick.app.jobs.views import job_views
+from evertick.app.limits.pools import PoolOperations
 from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
@@ -24,6 +25,7 @@ from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import Job, JobFilter, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.job.found import FoundJobs, JobFinished, Logged
+from evertick.cli.pool import note_unknown_pool
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found, retried_as
 from evertick.engine.runtime.executors import retry_conflicts
@@ -82,8 +84,13 @@ class JobSession:
         return self.store.view(work)
 
     def require_known(self, where: JobsWhere) -> None:
-        """No job was found: raise FunctionNotFound, ScheduleNotFound if it was never seen."""
+        """No job was found: raise FunctionNotFound, ScheduleNotFound if it was never seen; say if its pool was not."""
         _require_known(self.store, jobs_where(chosen_tenant(), now=self.now, **where))
+        pool = where.get("pool")
+        if pool is not None:
+            views = self.store.view(PoolOperations(lambda: self.now).list())
+            if pool not in (known := {each.pool for each in views}):
+                note_unknown_pool(pool, known)
 
     def attempts(self, job_id: JobId) -> tuple[AttemptView, ...]:
         """The attempts at a job."""

@@ -1,6 +1,7 @@
 """The jobs of a server as commands see them: what `JobSession` does on a database, over HTTP."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -11,12 +12,13 @@ from evertick.app.functions_by_name import unknown_function
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.clock import SystemClock
-from evertick.base.errors import JobNotFound
+from evertick.base.errors import AccessDenied, JobNotFound
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
 from evertick.cli.job.found import FoundJobs, JobFinished, Logged
+from evertick.cli.pool import note_unknown_pool
 from evertick.cli.schedule.selection import collected
 
 if TYPE_CHECKING:
@@ -70,6 +72,10 @@ class RemoteJobSession:
                 raise unknown_function(name, names)
         if schedule is not None and not self.client.jobs.list(schedule=schedule, limit=1).jobs:
             self.client.schedules.get(schedule)
+        pool = where.get("pool")
+        with suppress(AccessDenied):  # pools belong to no tenant, so a token may not see them
+            if pool is not None and pool not in (known := {each.pool for each in self.client.pools.list()}):
+                note_unknown_pool(pool, known)
 
     def attempts(self, job_id: JobId) -> tuple[AttemptView, ...]:
         """See `JobSession.attempts`."""

@@ -4,9 +4,11 @@
 
 from typing import Final
 
+from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.moments import parse_moment
 from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.spec.text import bounded, shown
 from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 
 DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
@@ -27,4 +29,9 @@ def typed_moment(text: str, what: str, zone: Zone, now: int) -> int:
         if rest[0] in "+-" and len(rest) > 1:
             length = parse_duration(rest[1:])
             return now + length if rest[0] == "+" else now - length
+    if not text[:1].isdigit():  # a word, which may be meant for one of those above
+        raise InvalidSpec(
+            f"{what} {shown(bounded(text, what, 64))} is not a date or time; write now, now-1h, yesterday, today, "
+            "tomorrow, 2026-12-24 or 2026-12-24T09:00:00Z"
+        )
     return moment_instant(zone, parse_moment(text, what))
