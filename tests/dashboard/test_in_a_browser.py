@@ -126,3 +126,14 @@ def test_a_form_that_cannot_be_read_says_so(site: Site, window: Window) -> None:
     page.context.set_offline(False)
     page.get_by_role("link", name="Pause").click()
     expect(page.get_by_label("Reason")).to_be_visible()
+
+
+def test_a_double_click_on_a_page_sends_its_form_once(site: Site, window: Window) -> None:
+    page = window.go("settings/tokens/new")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.get_by_label("Name").fill("ci")
+    page.get_by_role("button", name="Make the token").dblclick()
+    expect(page.get_by_text("It is shown this once")).to_be_visible()
+    assert len([url for url in sent if url.endswith("/tokens/new")]) == 1
+    assert [token.name for token in site.app.tokens.list().tokens].count("ci") == 1

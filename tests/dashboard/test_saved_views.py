@@ -100,7 +100,7 @@ def seen_by(site: Site) -> list[str]:
 def test_what_is_wrong_with_a_view_stands_beside_its_name(site: Site) -> None:
     given: dict[str, Any] = {"list": "schedules", "params": json.dumps(FAILING)}
     site.send("views/new", name="Reports", **given)
-    back = site.refused("views/new", name="Reports", **given)
+    back = site.refused("views/new", name="Reports", **given | {"params": '{"q": "other"}'})
     assert "there is a view 'Reports' already" in text_of(back.find(id="f-name-e") or back)
     field = back.find(id="f-name")
     assert field is not None and field["value"] == "Reports"  # type: ignore[index]
@@ -160,3 +160,14 @@ def test_a_view_is_saved_over_the_list(site: Site, window: Window) -> None:
     )
     page.get_by_text("Columns", exact=True).click()
     assert window.axe() == ""
+
+
+def test_a_view_that_is_saved_twice_at_once_is_saved(site: Site) -> None:
+    """The forms race, so the second one does not find the reply of the first."""
+    given = {"list": "schedules", "name": "Mine"}
+    first = site.send("views/new", params=json.dumps(FAILING), **given)
+    again = site.send("views/new", params=json.dumps(FAILING), **given)
+    assert again.headers["location"] == first.headers["location"]
+    assert len(seen_by(site)) == 1
+    assert "already; give it another name" in text_of(site.refused("views/new", params='{"q": "x"}', **given))
+    assert len(seen_by(site)) == 1

@@ -70,6 +70,10 @@ def _transact_on(target: Any, place: str | None) -> Transact:
 
         return transact_on(target, lambda connection: _transact_on(connection, place))
     owner = _sqlalchemy_connection(target)
+    if getattr(target if owner is None else owner.dialect, "is_of_function", False):
+        raise Misuse(
+            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction"
+        )
     connection = target if owner is None else _driver_connection(owner)
     if isinstance(connection, AwaitedSqlite):
         return partial(_awaited, owner, partial(_on_sqlite, connection, place))
@@ -84,10 +88,6 @@ def _transact_on(target: Any, place: str | None) -> Transact:
         psycopg is not None and isinstance(connection, psycopg.AsyncConnection)
     ):
         raise Misuse(f"app.bind takes an asynchronous connection only through SQLAlchemy: {_DRIVERS}")
-    if getattr(type(connection), "is_of_function", False):
-        raise Misuse(
-            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction"
-        )
     raise Misuse(
         f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
         f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, Django's connection, or {_DRIVERS}"

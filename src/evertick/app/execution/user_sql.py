@@ -271,6 +271,7 @@ def _engine_for(store: Store) -> Any:
     for name in ("do_begin", "do_commit", "do_rollback", "do_close", "do_terminate"):
         setattr(engine.dialect, name, _nothing)
     dialect = engine.dialect
+    dialect.is_of_function = True  # for `app.bind`, which takes connections of the user's own alone
     savepoint, release, roll_back = (
         dialect.do_savepoint,
         dialect.do_release_savepoint,

@@ -9,7 +9,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from evertick.api.views import SavedView
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import AlreadyExists, EvertickError, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -40,9 +40,13 @@ async def save_view(page: Shown) -> Response:
     try:
         reply = await api.create_view(page.known, api.NewView.model_validate(body))
     except (EvertickError, Problem) as error:
-        _beside(form, error)
-        return _ask_new(page, form, status=422)
-    made = SavedView.model_validate_json(bytes(reply.body))
+        same = await _same(page, body) if isinstance(error, AlreadyExists) else None
+        if same is None:
+            _beside(form, error)
+            return _ask_new(page, form, status=422)
+        made = same
+    else:
+        made = SavedView.model_validate_json(bytes(reply.body))
     return page.done(address_of(page, made), f"Saved the view {made.name}.")
 
 
@@ -81,6 +85,12 @@ async def delete_view(page: Shown, view_id: Named) -> Response:
     view = await api.views_of(page.known).get(view_id)
     await api.delete_view(page.known, view_id)
     return page.done(page.url(PLACES[view.page]), f"Deleted the view {view.name}.")
+
+
+async def _same(page: Page, body: dict[str, Any]) -> SavedView | None:
+    """The view that is just what is to be saved: its form was sent twice at once."""
+    views = await api.views_of(page.known).list(body["page"])
+    return next((view for view in views if view.model_dump(include=set(body)) == body), None)
 
 
 def _ask_new(page: Page, form: Form, *, status: int = 200) -> Response:

@@ -79,7 +79,10 @@ document.addEventListener("submit", event => {
   if (event.submitter?.ariaDisabled === "true") return event.preventDefault();
   if (form.closest("dialog") && form.method === "post") { event.preventDefault(); send(form, event.submitter) }
   else if (event.submitter && "dialog" in event.submitter.dataset) { event.preventDefault(); openDialog(`${event.submitter.formAction}?${new URLSearchParams(new FormData(form))}`, event.submitter) }
+  // What a second click sends has no secret to show, and the page of the first reply would be gone.
+  else if (form.method === "post") setTimeout(() => { if (!event.defaultPrevented && event.submitter) Object.assign(event.submitter, { ariaDisabled: "true" }).dataset.sent = "" });
 });
+addEventListener("pageshow", () => { for (const button of $$("[data-sent]")) { button.ariaDisabled = "false"; delete button.dataset.sent } });
 
 // -- clicks
 document.addEventListener("click", event => {
