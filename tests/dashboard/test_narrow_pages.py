@@ -71,6 +71,19 @@ def test_a_run_that_has_only_its_id_fits(site: Site, narrow: Window) -> None:
         assert narrow.axe() == "", path
 
 
+@pytest.mark.parametrize("width", [768, 820, 1020, 1021])
+def test_lists_fit_on_a_tablet_and_in_half_a_screen(site: Site, narrow: Window, width: int) -> None:
+    site.app.schedules.create("orders", when=every(minutes=5), do=order_of(site.app))
+    site.app.pools.set("default", running=3)
+    waiting_run(site)
+    narrow.page.set_viewport_size({"width": width, "height": 900})
+    for path in (
+        "", "schedules", "functions?state=done", "functions-by-name", "workflows?tab=all", "logs", "pools", "workers",
+        "audit", "settings",
+    ):  # fmt: skip
+        assert sideways(narrow.go(path)) == 0, path
+
+
 @pytest.mark.parametrize("path", ["workflow-types", "settings?view=tenants"])
 def test_every_number_has_its_name_beside_it(site: Site, narrow: Window, path: str) -> None:
     site.app.tenants.set("default", running=3)
@@ -181,7 +194,7 @@ def test_numbers_over_bars_stand_apart(site: Site, narrow: Window) -> None:
     page = narrow.go("")
     numbers, labels = page.locator(".dens text.hi"), page.locator(".dens text:not(.hi)")
     assert numbers.count() > 20
-    for width, shown in ((1280, numbers.count()), (960, numbers.count()), (800, 1), (WIDTH, 1)):
+    for width, shown in ((1280, numbers.count()), (960, numbers.count()), (620, 1), (WIDTH, 1)):
         page.set_viewport_size({"width": width, "height": 800})
         expect(page.locator(".dens text.hi:not(.other)")).to_be_visible()
         expect(numbers.filter(visible=True)).to_have_count(shown)
