@@ -356,6 +356,18 @@ def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None
     assert site.app.schedules.get("s").note == "fixed"
 
 
+def test_policies_that_would_do_the_same_are_folded(site: Site) -> None:
+    schedule(site, "s")
+    soup = site.page("schedules/s/trigger")
+    assert text_of(soup).count("Starts at once") == 1
+    assert "Starts at once, whichever overlap policy; another one" in text_of(soup.select_one("form details summary"))
+    assert not soup.select("details[open] .radio") and len(soup.select("details .radio label")) == 6
+    [own] = [each["value"] for each in soup.select("[name=overlap][checked]")]
+    assert own == "" and not soup.select("form [autofocus]"), "what is folded cannot be focused"
+    chosen = site.refused("schedules/s/trigger", overlap="allow_all", args="[")
+    assert chosen.select("details[open] .radio"), "the choice is seen"
+
+
 def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Site) -> None:
     schedule(site, "s")
     site.app.schedules.trigger("s")

@@ -1,5 +1,6 @@
 """What a run waits for, and how it stands, in words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -8,7 +9,9 @@ from markupsafe import Markup
 from evertick.api.run_details import RunTimeline, RunWait, TimedStep
 from evertick.api.workflows import RunView
 from evertick.base.durations import length
+from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime
+from evertick.base.records.attributes import word_of
 from evertick.base.records.journal import CallKind
 from evertick.base.records.run_states import RunState
 from evertick.dashboard.markup.states import WORDS, glyph, state
@@ -55,6 +58,29 @@ def not_taken(found: RunTimeline, times: Times) -> Markup:
     named += [Markup("{} more").format(f"{count - NAMED:,}")] if count > NAMED else []
     what = "1 event waits" if count == 1 else f"{count:,} events wait"
     return Markup("{} that its code has not taken: {}.").format(what, Markup("; ").join(named))
+
+
+def apart(found: RunTimeline) -> dict[int, str]:
+    """What tells steps of one name from one another, by number: the key or attributes of a child, or an argument.
+
+    Of steps whose name stands alone, and of those of which nothing is known, nothing.
+    """
+    names = Counter(each.name for each in found.steps)
+    children = {child.id: child for child in found.children}
+    return {
+        each.step: _of_its_own(each, children.get(each.job_id) if each.job_id else None)
+        for each in found.steps
+        if names[each.name] > 1
+    }
+
+
+def _of_its_own(step: TimedStep, child: RunView | None) -> str:
+    if child is not None and child.key:
+        return child.key
+    if child is not None and child.attributes:
+        return ", ".join(f"{name}={word_of(value)}" for name, value in child.attributes.items())
+    first = next(iter((step.args or {}).values()), "")
+    return first if isinstance(first, str) else json_text(first)
 
 
 def _wait(wait: RunWait, times: Times) -> Markup:

@@ -18,6 +18,7 @@ from evertick.dashboard.job_lists import Listed, parents_of
 from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.functions import PROMISES, kind_words
 from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.workflow_names import renamed
 from evertick.server.bodies import Named
 
 routes = page_routes()
@@ -46,6 +47,7 @@ async def list_functions(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
         found=found,
         day=None if asked.cursor else charted(day),
         kinds=kinds,
+        renamed=renamed(page.known),
         unseen=sorted((each for each in unseen if not each.internal or page.may(Scope.ADMIN)), key=_name_of),
     )
 

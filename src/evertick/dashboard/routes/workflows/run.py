@@ -10,7 +10,7 @@ from evertick.api.run_details import RunTimeline, TimedStep
 from evertick.app.bodies import Body
 from evertick.base.records.access import Scope
 from evertick.base.records.run_states import OPEN, RunState
-from evertick.dashboard.markup.runs import not_taken, run_state, run_took, step_state, step_took, waiting
+from evertick.dashboard.markup.runs import apart, not_taken, run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
 from evertick.dashboard.page import Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
@@ -78,6 +78,7 @@ async def _timeline(page: Page, found: RunTimeline, asked: Asked) -> dict[str, A
     return {
         "drawn": lanes(found, page.times, fold=asked.fold),
         "together": together(found.steps),
+        "apart": apart(found),
         "chosen": chosen,
         "lines": lines,
         "lines_max": LINES,

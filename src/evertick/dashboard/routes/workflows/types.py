@@ -7,7 +7,7 @@ from starlette.responses import Response
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.workflow_names import names_for
+from evertick.dashboard.workflow_names import names_for, renamed
 from evertick.server.bodies import Named
 from evertick.server.routes import workflows as api
 
@@ -31,7 +31,9 @@ async def list_types(page: Shown) -> Response:
     def count(name: str, *states: str) -> int:
         return sum(counts.get(name, {}).get(state, 0) for state in states)
 
-    return page.render("workflows/types.html", types=types, count=count, names=names_for(page.known))
+    return page.render(
+        "workflows/types.html", types=types, count=count, names=names_for(page.known), renamed=renamed(page.known)
+    )
 
 
 @routes.page("/workflow-types/{name}/{action}", Scope.ADMIN)
