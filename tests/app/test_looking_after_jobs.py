@@ -63,7 +63,14 @@ def test_a_job_is_read_with_what_it_returned_and_logged(app: App) -> None:
     job = app.jobs.get(job_id)
     assert (job.state, job.function, job.args, job.result) == ("success", "note", {"text": "hello"}, "hello")
     assert [(line.level, line.message) for line in app.jobs.logs(job_id).lines] == [("info", "noting hello")]
-    assert app.jobs.counts() == {"pending": 0, "in_progress": 0, "success": 1, "failed": 0, "canceled": 0}
+    assert app.jobs.counts() == {
+        "pending": 0,
+        "in_progress": 0,
+        "success": 1,
+        "failed": 0,
+        "canceled": 0,
+        "not_retried": 0,
+    }
 
 
 def test_lists_come_in_pages_and_are_narrowed(app: App) -> None:

@@ -234,7 +234,10 @@ def test_failed_jobs_are_retried_once_however_often_a_filter_chooses_them(
     again = ("job", "retry", "--function", "shop.bill", "--yes", "-o", "json", "--url", url)
     first, second = command(*again), command(*again)
     assert [row["job_id"] for row in first.json] == [ids["FAILED"]]
-    assert (second.code, second.json, second.err) == (0, [], "1 was retried already\n")
+    assert (second.code, second.json, second.err) == (0, [], "no jobs\n")
+    left = ("job", "list", "--not-retried", "--url", url)
+    assert command(*left).err.startswith("no jobs")
+    assert command("job", "counts", "-o", "json", "--url", url).json[0]["not_retried"] == 0
     assert command("job", "retry", ids["FAILED"], "--url", url).code == 5
 
 

@@ -105,9 +105,11 @@ def test_counts_are_those_of_each_function_by_state(shop: App, command: Command)
 
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "no jobs\n")
     assert rows == [
-        {"function": "shop.charge", "pending": 1, "in_progress": 0, "success": 0, "failed": 0, "canceled": 0},
-        {"function": "shop.fail", "pending": 0, "in_progress": 0, "success": 0, "failed": 1, "canceled": 0},
-    ]
+        {"function": "shop.charge", "pending": 1, "in_progress": 0, "success": 0, "failed": 0, "canceled": 0,
+         "not_retried": 0},
+        {"function": "shop.fail", "pending": 0, "in_progress": 0, "success": 0, "failed": 1, "canceled": 0,
+         "not_retried": 1},
+    ]  # fmt: skip
     assert command("job", "counts", "--fields", "function,failed").out == "shop.charge\t0\nshop.fail\t1\n"
     assert shop.jobs.counts_by_function()["shop.fail"]["failed"] == 1
     assert command("job", "counts", "--tenant", "acme", "-o", "json").json == []

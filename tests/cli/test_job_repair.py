@@ -93,6 +93,30 @@ def test_a_job_is_retried_once(shop: App, command: Command) -> None:
     }  # fmt: skip
 
 
+def test_failed_jobs_that_were_not_run_again_are_listed_and_counted(shop: App, command: Command) -> None:
+    first, second = (shop.scheduler.run_after(0, "shop.bill", order=order) for order in (1, 3))
+    work_off(shop, 2)
+    [row] = command("job", "retry", first, "--set", "order=2", "-o", "json").json
+    work_off(shop, 1)
+
+    assert job(command, first)["retried_as"] == row["retried_as"]
+    for words in (("--not-retried",), ("--state", "failed", "--not-retried"), ("--not-retried", "--since", "now-1h")):
+        assert [each["id"] for each in command("job", "list", *words, "-o", "json").json] == [second], words
+    states = {each["id"]: each["state"] for each in map(dict, command("job", "list", "-o", "json").json)}
+    assert (states[first], states[second]) == ("failed", "failed")
+    shown = command("job", "list", "--state", "failed", "--fields", "id,state").out.splitlines()
+    assert {*shown} >= {f"{first}\tfailed (retried)", f"{second}\tfailed"}
+    [counts] = command("job", "counts", "-o", "json").json
+    assert (counts["failed"], counts["not_retried"]) == (2, 1)
+    status = command("status")
+    assert "1 failed in the last hour and 1 that was run again" in status.err
+    for words in (("--state", "canceled"), ("--blocked",)):
+        refused = command("job", "list", "--not-retried", *words)
+        assert (refused.code, "--not-retried: only failed jobs are meant" in refused.err) == (2, True)
+    waiting = command("job", "list", "--not-retried", "--upcoming")
+    assert (waiting.code, "leave out --not-retried" in waiting.err) == (2, True)
+
+
 def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
     shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,6 +275,12 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         assert client.workflows.cancel(again) is True
         other = client.workflows.start("shop.fulfil", order_id="8")
         assert client.workflows.terminate(other) is True
+        assert client.workflows.restart_all(fulfil, state="canceled", attributes={"customer": "ada"}) == 1
+        seen: list[int] = []
+        many = client.workflows.with_progress(seen.append)
+        assert many.restart_all(state=["canceled", "failed"], from_failed=True, started_until=SOON) == 1
+        assert (seen, client.workflows.get(other).retried_as is not None) == ([1], True)
+        assert client.workflows.list(not_retried=True).runs == ()
 
 
 def test_what_belongs_to_all_tenants(served: Served) -> None:
@@ -335,6 +341,7 @@ def test_the_awaited_client_has_the_same_names(served: Served) -> None:
             await client.workflows.terminate(run_id)
             with pytest.raises(evertick.errors.WorkflowFailed):
                 await client.workflows.result(run_id)
+            assert await client.workflows.restart_all("shop.fulfil", state="canceled") == 1
             assert await client.pools.list()
             assert await client.tenants.list(limited=True) == []
             assert [each.tenant for each in await client.tenants.list()] == ["default"]

@@ -93,6 +93,7 @@ SAYS: Final[dict[str, Says]] = {
         "overlap": ({"overlap": "allow_all"}, "overlap", "allow_all"),
         "args": ({"args": '{"item": "a b"}'}, "input_text", {"item": "a b"}),
     },
+    "workflow-batch/restart?row={run}": {"from": ({"from": "failed"}, "from_failed", True)},
     "workflow-start?workflow=shop.fulfil": {
         "workflow": ({"workflow": "shop.fulfil"}, "workflow", "shop.fulfil"),
         "a.order_id": ({"a.order_id": "8 9"}, "json_words", {"order_id": "8 9"}),
@@ -201,7 +202,7 @@ def test_what_the_form_refuses_no_command_does(things: Things, where: str, capsy
     """For what only the database or the app can refuse there may be a command, which is refused as well."""
     site, form = things.site, opened(things, where)
     database = ["--db", str(site.app.environment.store.url)]
-    for name in texts_in(form):
+    for name in [each for each in texts_in(form) if each not in CONFIRMS]:
         for number, wrong in enumerate((*TYPED, "{yes", "-1", "soon")):
             typed = {each: values[0] for each, values in chosen_with(form, name).items()} | {name: wrong}
             lines = commands_in(previewed(site, form, typed, where))

@@ -77,6 +77,22 @@ def test_what_failed_in_a_small_pool_is_counted_beside_a_busy_one(site: Site, mo
     assert "Failed, 24 h 1 of 1" in text_of(site.page("pools/mail"))
 
 
+def test_what_was_run_again_has_failed_no_more(site: Site) -> None:
+    ids = mailed(site, "ada", "nobody", "nobody")
+    site.app.jobs.retry(ids[1], args={"to": "ben"})
+
+    page = site.page("pools/mail").find(id="pool")
+    assert page is not None and "Failed, not run again 1" in text_of(page)  # type: ignore[arg-type]
+    link = page.select_one("dl a.failed")  # type: ignore[union-attr]
+    assert link is not None and link["href"] == "/t/default/functions?state=failed&pool=mail&not_retried=true"
+    assert text_of(page).count("no such address") == 1  # type: ignore[arg-type]
+
+    site.app.jobs.retry_all()
+    assert "Failed, not run again 0" in text_of(site.page("pools/mail"))
+    overview = site.page("")
+    assert "0 of 2" in text_of(overview.find("a", string=None, href="/t/default/functions?state=failed"))  # type: ignore[arg-type]
+
+
 def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
     with Engine(site.app):  # which makes the pool known
         pass

@@ -330,6 +330,30 @@ def test_ticked_jobs_are_changed_and_what_was_refused_is_said(site: Site) -> Non
     site.page("jobs/explode-all", status=404)
 
 
+def test_what_was_run_again_is_marked_and_can_be_left_out(site: Site) -> None:
+    one, two = ended(site, "shop.tally", n=-1), ended(site, "shop.tally", n=-2)
+    again = site.app.jobs.retry(one, args={"n": 3})
+
+    page = site.page("functions?state=failed")
+    assert "not run again 1" in text_of(page.select_one("form.filters"))  # type: ignore[arg-type]
+    assert page.select_one(f"#{one}").find("a", string=again)["href"] == f"/t/default/jobs/{again}"  # type: ignore[union-attr,index]
+    assert "Retry…" not in text_of(page.find(id=one)) and "Retry…" in text_of(page.find(id=two))  # type: ignore[arg-type]
+    assert page.find("a", string="Retry all 1…") is not None
+    left = site.page("functions?state=failed&not_retried=true")
+    assert [each["id"] for each in left.select("#rows tbody tr")] == [two]
+    assert "Failed 2" in text_of(left.select_one(".tabs"))  # type: ignore[arg-type]
+    assert f"It was run again as {again}" in text_of(site.page(f"jobs/{one}"))
+    assert "1 not run again" in text_of(site.page("functions/shop.tally"))
+
+    form = site.page("jobs/retry-all?state=failed")
+    assert "Retry 1 failed job again?" in text_of(form)
+    site.send("jobs/retry-all?state=failed", shown="1")
+    assert site.app.jobs.get(two).retried_as is not None
+    left = site.page("functions?state=failed&not_retried=true")
+    assert "No failed job matches" in text_of(left)
+    assert not site.page("functions").select(".tabs .failed")
+
+
 def test_runs_that_have_begun_are_not_offered_another_time_and_are_counted(site: Site) -> None:
     @site.app.workflow(name="shop.waits")
     async def waits(step: Step) -> None:

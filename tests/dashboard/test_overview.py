@@ -58,7 +58,7 @@ def now(**given: object) -> OverviewView:
             "One run was missed today, three are late. The rest is on time.",
         ),
         (
-            {"failed_hour": Count(number=10_000, more=True)},
+            {"not_retried_hour": Count(number=10_000, more=True)},
             "10,000+ runs have failed in the last hour. The rest is on time.",
         ),
         ({"late": Count(number=1)}, "One run is late. The rest is on time."),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evertick import MutationCtx
+from evertick.app.workflows import restart_all
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
@@ -316,6 +317,50 @@ def test_a_run_from_its_start_to_its_end(http: Http) -> None:
     third = http.ok("POST", f"{HOME}/workflows", json={**body, "key": "other"})["id"]
     assert http.ok("POST", f"{HOME}/workflows/{third}/terminate") == {"changed": True}
     assert http.problem(422, "POST", f"{HOME}/workflows", json={**body, "workflow": "shop.order"})["code"] == "misuse"
+
+
+def test_many_runs_are_restarted_piece_by_piece(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restart_all, "RESTART_PAGE", 2)
+    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}, "attributes": {"customer": "ada"}}
+    runs = [http.ok("POST", f"{HOME}/workflows", json=body)["id"] for _ in range(3)]
+    for each in runs:
+        http.ok("POST", f"{HOME}/workflows/{each}/terminate")
+    path, chosen = f"{HOME}/workflows/restart-all", {"state": ["canceled"], "attribute": ["customer=ada"]}
+
+    assert http.ok("POST", path, json={}) == {"count": 0, "cursor": None}, "failed ones are meant"
+    assert http.ok("POST", path, json={**chosen, "workflow": "shop.other"})["count"] == 0
+    first = http.ok("POST", path, json={**chosen, "from_failed": True, "seconds": 0})
+    assert first["count"] < 3 and first["cursor"]
+    rest = http.ok("POST", path, json={**chosen, "from_failed": True, "cursor": first["cursor"]})
+    assert (first["count"] + rest["count"], rest["cursor"]) == (3, None)
+
+    again = [http.ok("GET", f"{HOME}/workflows/{each}")["retried_as"] for each in runs]
+    assert {http.ok("GET", f"{HOME}/workflows/{each}")["state"] for each in again} == {"pending"}
+    both = http.problem(422, "POST", path, json={"step": 1, "from_failed": True})
+    assert (both["code"], "give one" in both["detail"]) == ("misuse", True)
+    line = http.app.audit_log.list(action="workflow.restart_all").changes[0]
+    assert '"from_failed":true' in line.target
+    single = http.ok("POST", f"{HOME}/workflows/{again[0]}/restart", json={"from_failed": True})
+    assert http.ok("GET", f"{HOME}/workflows/{again[0]}")["retried_as"] == single["id"]
+
+
+def test_failed_jobs_that_were_not_run_again_are_listed_and_retried(http: Http) -> None:
+    jobs = [http.app.scheduler.run_after(0, "shop.fail", how="plain") for _ in range(2)]
+    with Engine(http.app) as engine:
+        for each in jobs:
+            engine.wait(each)
+    again = http.ok("POST", f"{HOME}/jobs/{jobs[0]}/retry")["id"]
+
+    left = http.ok("GET", f"{HOME}/jobs?not_retried=true")["jobs"]
+    assert [each["id"] for each in left] == [jobs[1]]
+    assert http.ok("GET", f"{HOME}/jobs/{jobs[0]}")["retried_as"] == again
+    assert http.ok("GET", f"{HOME}/jobs/count?not_retried=true")["number"] == 1
+    assert http.ok("GET", f"{HOME}/jobs/counts")["shop.fail"]["not_retried"] == 1
+    assert http.problem(422, "GET", f"{HOME}/jobs?not_retried=true&state=canceled")["code"] == "misuse"
+    changed = http.problem(409, "POST", f"{HOME}/jobs/retry-all", json={"expect": 2})
+    assert changed["detail"] == "1 jobs are chosen now, not 2; none was changed"
+    assert http.ok("POST", f"{HOME}/jobs/retry-all", json={"expect": 1})["count"] == 1
+    assert http.ok("GET", f"{HOME}/jobs?not_retried=true")["jobs"] == []
 
 
 def test_workflow_types_are_paused_and_resumed(http: Http) -> None:

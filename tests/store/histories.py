@@ -303,6 +303,8 @@ class History(LimitKeyDraws, ScheduleDraws):
         )
         if self._maybe(0.2):
             where = replace(where, states=(JobState.PENDING,), blocked_at=self._now)
+        elif self._maybe(0.2):
+            where = replace(where, states=(JobState.FAILED,), not_retried=True)
         after = self._any_job(tables)
         newest = self._maybe(0.5)
         return (where,), {"limit": self._random.randint(1, 9), "after": after, "newest_first": newest}
@@ -311,6 +313,14 @@ class History(LimitKeyDraws, ScheduleDraws):
 
     def draw_count_jobs(self, tables: Tables) -> Any:
         return (self._pick(TENANTS),), {"name": self._pick((None, None, *NAMES))}
+
+    def draw_mark_retried(self, tables: Tables) -> Any:
+        ended = [job for job in tables.jobs.values() if job.state not in UNFINISHED]
+        if not ended or self._maybe(0.2):
+            return (self._some_id(tables), self._some_id(tables)), {"tenant": self._pick(TENANTS)}
+        job = self._pick(ended)
+        replaces = self._pick((None, job.retried_as))
+        return (job.id, self._some_id(tables)), {"tenant": job.tenant, "replaces": replaces}
 
     def draw_cancel_job(self, tables: Tables) -> Any:
         unfinished = [job for job in tables.jobs.values() if job.state in UNFINISHED]

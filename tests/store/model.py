@@ -4,6 +4,7 @@ It answers what a store must answer; `tests/store/test_differential.py` compares
 transaction at a time, and nothing of locks, lost connections or performance.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, zip_longest
@@ -242,6 +243,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             and (where.due_until is None or job.due_at < where.due_until)
             and where.key in (None, job.key)
             and where.limit_key in (None, job.limit_key)
+            and (not where.not_retried or (job.state is JobState.FAILED and job.retried_as is None))
             and (where.error is None or (job.error is not None and _says(job.error.value, where.error)))
             and (where.blocked_at is None or blocked([job], self.workers_alive(where.blocked_at), where.blocked_at))
             and (after is None or (job.id < after if newest_first else job.id > after))
@@ -259,7 +261,16 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         shown = {
             name: [job.visible_state for job in mine if job.name == name] for name in sorted({j.name for j in mine})
         }
-        return {name: JobCounts(*(states.count(state) for state in JobState)) for name, states in shown.items()}
+        retried = Counter(job.name for job in mine if job.state is JobState.FAILED and job.retried_as is not None)
+        counts = {name: JobCounts(*(states.count(state) for state in JobState)) for name, states in shown.items()}
+        return {name: each._replace(not_retried=each.failed - retried[name]) for name, each in counts.items()}
+
+    def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
+        job = self.tables.jobs.get(job_id)
+        if job is None or job.tenant != tenant or job.state in UNFINISHED or job.retried_as != replaces:
+            return False
+        self._save(replace(job, retried_as=again))
+        return True
 
     def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
         return {job_id: found for job_id in ids if (found := self._attempts(job_id))}

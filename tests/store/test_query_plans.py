@@ -167,12 +167,14 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_attributes": ({"runs": RUNS}, {"workflow_attributes_run"}),
     "delete_journals": ({"runs": RUNS}, {"workflow_journal_pkey"}),
     "delete_messages": ({"runs": RUNS}, {"workflow_inbox_run"}),
+    "mark_retried": ({"id": job_id(1), "again": job_id(2), "tenant": "default", "replaces": None}, {"history_pkey"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
 LISTED: Final = {
-    "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
-    "key": None, "kind": None, "prefix": None, "roots": 0, "in_pool": None, "open_states": None, "due_from": None,
-    "limit_key": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20, "every": 1,
+    "tenant": "default", "state": "success", "with_running": 1, "unretried": 0, "name": None, "schedule_id": None,
+    "parent_id": None, "key": None, "kind": None, "prefix": None, "roots": 0, "in_pool": None, "open_states": None,
+    "due_from": None, "due_until": None, "limit_key": None, "error": None, "queues": None,
+    "limit": 10, "skip": 20, "every": 1,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
 LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
@@ -192,6 +194,12 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
     "unfinished, of roots": ("list_unfinished of roots", {"kind": "workflow", "roots": 1}, {"jobs_roots"}),
     "edge of finished, of roots": ("edge_finished of roots", {}, {"history_roots"}),
     "edge of unfinished, of roots": ("edge_unfinished of roots", {}, {"jobs_roots"}),
+    "finished, not retried": (
+        "list_finished unretried",
+        {"state": "failed", "in_pool": "/mail", "name": "app.destruct"},
+        {"history_unretried"},
+    ),
+    "edge of finished, not retried": ("edge_finished unretried", {"state": "failed"}, {"history_unretried"}),
     "unfinished, by name": ("list_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
     "unfinished, by schedule": ("list_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
     "unfinished, by parent": ("list_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),

@@ -62,8 +62,15 @@ class RetriedJob(Schema):
     retried_as: JobId
 
 
+class RestartedRuns(Schema):
+    """How many runs were restarted of those that filters have chosen, and how many were left out."""
+
+    restarted: int
+    left_out: int
+
+
 class FunctionCounts(Schema):
-    """How many jobs of a function there are, by state."""
+    """How many jobs of a function there are, by state; `not_retried` of the failed ones were not run again."""
 
     function: str
     pending: int
@@ -71,6 +78,7 @@ class FunctionCounts(Schema):
     success: int
     failed: int
     canceled: int
+    not_retried: int = 0
 
 
 class BackupReport(Schema):

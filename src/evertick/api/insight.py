@@ -8,10 +8,11 @@ from evertick.base.ids import JobId, WorkerId
 class FunctionStats(Schema):
     """How a function does.
 
-    `pending` to `canceled` are kept counts of its jobs. `runs_hour` and `failed_hour` are ended attempts and final
-    failures since `FunctionStatsPage.hour_from`, those of the day since `day_from`. The durations and latenesses in
-    milliseconds are of at most 200 recent jobs, None where there are none. `late` are due jobs that wait for more
-    than ten seconds. `next_due` is the next time of a job of it, as far as it is among the next 2,000.
+    `pending` to `canceled` are kept counts of its jobs, `not_retried` of the failed ones that were not run again.
+    `runs_hour` and `failed_hour` are ended attempts and final failures since `FunctionStatsPage.hour_from`, those of
+    the day since `day_from`. The durations and latenesses in milliseconds are of at most 200 recent jobs, None where
+    there are none. `late` are due jobs that wait for more than ten seconds. `next_due` is the next time of a job of
+    it, as far as it is among the next 2,000.
     """
 
     name: str
@@ -23,6 +24,7 @@ class FunctionStats(Schema):
     success: int
     failed: int
     canceled: int
+    not_retried: int = 0
     runs_hour: int
     failed_hour: int
     runs_day: int
@@ -47,13 +49,14 @@ class FunctionStatsPage(Schema):
 class PoolStats(Schema):
     """How a pool does, by the tenant's newest 1,000 jobs that have ended: `jobs` of them were in this pool.
 
-    `failed` of these failed; the first of them ended at `since`. `wait_p50_ms` and `wait_p99_ms` are how long after
-    their due time their last attempts began.
+    `failed` of these failed, of which `not_retried` were not run again; the first of them ended at `since`.
+    `wait_p50_ms` and `wait_p99_ms` are how long after their due time their last attempts began.
     """
 
     pool: str
     jobs: int
     failed: int
+    not_retried: int = 0
     since: Moment
     wait_p50_ms: int | None
     wait_p99_ms: int | None
@@ -115,7 +118,8 @@ class OverviewView(Schema):
     jobs due for more than ten seconds. Jobs of pools whose `starts_per_minute` are used wait by plan, and are in
     neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
     and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last hour,
-    which begins with a whole minute, `missed_day` occurrences that were missed in the last 24 hours. `queued` is by
+    which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were not run
+    again. `missed_day` occurrences that were missed in the last 24 hours. `queued` is by
     pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are those that ended
     in the last 24 hours, the newest first. `unwritable` is None while the database can be written.
     """
@@ -127,6 +131,7 @@ class OverviewView(Schema):
     overdue_schedules: Count = Count(number=0)
     overdue_since: Moment | None = None
     failed_hour: Count
+    not_retried_hour: Count = Count(number=0)
     missed_day: Count
     queued: tuple[QueuedView, ...]
     alive: int

@@ -20,7 +20,8 @@ class JobView(Schema):
     began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
     has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`. `held` says
     what it waits for although it is due, such as "waits: pool 'mail' is paused"; it is None if nothing holds it back.
-    `unreadable` says of each column of its row that this release cannot read why; such arguments are shown as {}.
+    `retried_as` is the job as which it runs again, once it has ended and was retried. `unreadable` says of each column
+    of its row that this release cannot read why; such arguments are shown as {}.
     """
 
     id: JobId
@@ -52,6 +53,7 @@ class JobView(Schema):
     tenant: TenantId
     schedule: ScheduleId | None
     occurrence: Moment | None
+    retried_as: JobId | None = None
     unreadable: tuple[str, ...] = ()
 
     @classmethod
@@ -90,6 +92,7 @@ class JobView(Schema):
             tenant=job.tenant,
             schedule=job.schedule_id,
             occurrence=None if occurrence is None else to_datetime(occurrence.nominal_at),
+            retried_as=job.retried_as,
             unreadable=reading.problems,
         )
 

@@ -77,7 +77,10 @@ class QueueView(Schema):
 
 
 class FailureView(Schema):
-    """A tenant's failures of a function in the last hour: how many, and the last of them."""
+    """A tenant's failures of a function in the last hour: how many, and the last of them.
+
+    Without jobs that were run again since.
+    """
 
     tenant: TenantId
     function: str
@@ -117,7 +120,8 @@ class StatusView(Schema):
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits; jobs of paused pools,
     and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are
-    the paused and deprecated workflows: no run of them starts. `stuck` are runs that cannot go on, such as those whose
+    the paused and deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that
+    were run again since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose
     code does not fit their journal. `overdue` are schedules at whose next time no worker has looked. `complete` is
     False if there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can
     be written.
@@ -134,3 +138,4 @@ class StatusView(Schema):
     unwritable: UnwritableView | None = None
     stuck: tuple[StuckView, ...] = ()
     overdue: tuple[OverdueView, ...] = ()
+    retried: int = 0

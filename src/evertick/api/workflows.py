@@ -34,8 +34,8 @@ class RunView(Schema):
     others (`RunHistory` has those), `progress` what its code last reported,
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
-    `generation` counts how often it has continued as new. `unreadable` says of each column that this
-    release cannot read why.
+    `generation` counts how often it has continued as new. `retried_as` is the run as which it was restarted or retried
+    last. `unreadable` says of each column that this release cannot read why.
     """
 
     id: JobId
@@ -53,6 +53,7 @@ class RunView(Schema):
     wakes_at: Moment | None
     completed_at: Moment | None
     tenant: TenantId
+    retried_as: JobId | None = None
     unreadable: tuple[str, ...] = ()
 
     @property
@@ -83,6 +84,7 @@ class RunView(Schema):
             wakes_at=to_datetime(job.due_at) if state is RunState.PENDING and job.due_at < FOREVER else None,
             completed_at=to_datetime_or_none(job.completed_at),
             tenant=job.tenant,
+            retried_as=job.retried_as,
             unreadable=reading.problems,
         )
 

@@ -53,7 +53,8 @@ def status_of(
     alive = transaction.workers_alive(now, among=workers)
     room = PoolRoom(transaction.pool_use(), now)
     queues, count = _queues(transaction, tenants, now, served(alive), room)
-    failures, failed = _failures(transaction, tenants, now)
+    failed = transaction.failed_since(tenants, since=Instant(now - HOUR_MS), limit=JOBS_MAX)
+    failures = _failures(transaction, [each for each in failed if not each.is_retried])
     overdue = transaction.overdue_schedules(tenants, late_at=Instant(now - LATE_AFTER_MS), limit=JOBS_MAX)
     count = max(count, sum(group.schedules for group in overdue))
     return StatusView(
@@ -68,13 +69,14 @@ def status_of(
             for name, given in transaction.workflow_types().items()
             if given.status in (WorkflowStatus.PAUSED, WorkflowStatus.DEPRECATED)
         ),
-        complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
+        complete=complete and count < JOBS_MAX and len(failed) < JOBS_MAX,
         unwritable=unwritable_view(failure, now),
         stuck=stuck_views(transaction, tenants, now),
         overdue=tuple(
             OverdueView(tenant=group.tenant, schedules=group.schedules, since=to_datetime(group.since))
             for group in sorted(overdue, key=lambda each: each.tenant)
         ),
+        retried=sum(each.is_retried for each in failed),
     )
 
 
@@ -91,12 +93,11 @@ def _queues(
     return queues, sum(group.jobs for group in groups)
 
 
-def _failures(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[list[FailureView], int]:
-    """Failures of the last hour by tenant and function, and how many there are."""
-    failed = transaction.failed_since(tenants, since=Instant(now - HOUR_MS), limit=JOBS_MAX)
+def _failures(transaction: Transaction, failed: Sequence[FailedJob]) -> list[FailureView]:
+    """Failed jobs by tenant and function."""
     counts = Counter((each.tenant, each.name) for each in failed)
     last = {(each.tenant, each.name): each for each in sorted(failed, key=lambda each: each.completed_at)}
-    return [_failure(transaction, last[which], count) for which, count in counts.items()], len(failed)
+    return [_failure(transaction, last[which], count) for which, count in counts.items()]
 
 
 @dataclass(slots=True)

@@ -110,7 +110,8 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{_overdue(found, moment)}{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
-    return f"{workers}{jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"
+    again = f" and {found.retried:,} that {'was' if found.retried == 1 else 'were'} run again" if found.retried else ""
+    return f"{workers}{jobs}; {failed:,} failed in the last hour{again}{of_tenants}{cut}"
 
 
 def _overdue(found: "StatusView", moment: MomentWriter) -> str:

@@ -42,6 +42,7 @@ class Filters(Body):
     error: str | None = Field(None, max_length=500)
     due: str | None = Field(None, pattern=f"^(late|{'|'.join(SPANS)})?$")
     blocked: bool | None = None
+    not_retried: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """What was asked for beside the state, by the words of the address."""
@@ -61,6 +62,8 @@ class Filters(Body):
                 found["key"] = text
         if self.blocked and self.state == "pending":
             found["blocked"] = True
+        if self.not_retried and self.state == "failed":
+            found["not_retried"] = True
         now = to_datetime(at)
         if self.due == "late":
             found["due_until"] = now

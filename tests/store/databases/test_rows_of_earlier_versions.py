@@ -92,9 +92,49 @@ def test_a_migration_keeps_what_an_earlier_version_has_written(
     assert (sent.args, sent.result, sent.attempt, sent.completed_at) == ('{"to":"ann"}', '"sent"', 2, at(9))
     assert found[job_id(2)].error.value.type == "ValueError"
     assert scheduled == ([job_id(1), job_id(4)] if version >= SCHEDULES else [])
-    assert counts == {"app.send": JobCounts(pending=1, in_progress=1, success=1, failed=1, canceled=1)}
+    assert counts == {"app.send": JobCounts(pending=1, in_progress=1, success=1, failed=1, canceled=1, not_retried=1)}
     assert lines[job_id(1)][0] == LogLine(0, NOW, "info", "héllo 😀 \\u0000", is_cut=True)
     assert lines[job_id(1)][1] == LogLine(1, at(1), "error", "two", is_cut=True)
     assert [(line.level, line.text[:4], line.text[-1]) for line in lines[job_id(2)]] == [("info", "odd ", "\\")]
     assert not any(lines[name] for name in listed[2:])
     assert [each.id for each in claim(bare_store)] == [job_id(4)]
+
+
+UNMARKED: Final = 30
+"""The version up to which the remembered calls alone said that a job was run again."""
+
+
+def test_a_migration_marks_the_jobs_that_were_run_again(bare_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = schema.steps(bare_store.dialect)
+    with monkeypatch.context() as then:
+        then.setattr(schema, "steps", lambda _: steps[:UNMARKED])
+        bare_store.migrate()
+    row = JOB | {"state": "failed", "result": None, "args": "{}"}
+    del row["logs"]
+    mark = "?" if bare_store.dialect == "sqlite" else "%s"
+
+    def write_into(tx: Transaction, table: str, row: dict[str, Any]) -> None:
+        marks = ", ".join([mark] * len(row))
+        tx.connection.execute(f"insert into {table} ({', '.join(row)}) values ({marks})", tuple(row.values()))
+
+    def work(tx: Transaction) -> None:
+        for number in (1, 2, 3):
+            write_into(tx, "history", row | {"id": job_id(number), "state": "canceled" if number == 3 else "failed"})
+        count = {"tenant": "default", "name": "app.send", "unfinished": 0, "success": 0, "failed": 2, "canceled": 1}
+        write_into(tx, "job_counts", count)
+        for key, tenant in (
+            (f"evertick retry {job_id(1)}", "default"), (f"evertick retry {job_id(2)}", "other"),
+            (f"evertick retry {job_id(3)}", "default"), ("mine", "default"),
+        ):  # fmt: skip
+            call = {"tenant": tenant, "key": key, "name": "app.send", "fingerprint": "retry"}
+            write_into(tx, "calls", call | {"result": job_id(9), "created_at": NOW})
+
+    bare_store.write(work)
+    bare_store.migrate()
+
+    found = bare_store.read(lambda tx: tx.get_jobs([job_id(n) for n in (1, 2, 3)], tenant=DEFAULT_TENANT))
+    assert [job.retried_as for job in found] == [job_id(9), None, job_id(9)]
+    counts = bare_store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT))
+    assert counts == {"app.send": JobCounts(failed=2, canceled=1, not_retried=1)}
+    left = bare_store.read(lambda tx: tx.list_jobs(JobFilter(states=(JobState.FAILED,), not_retried=True), limit=9))
+    assert [job.id for job in left] == [job_id(2)]

@@ -253,7 +253,10 @@ def test_counts_go_by_the_state_that_is_shown(store: Store) -> None:
 
     counts = store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT))
 
-    assert counts == {"app.destruct": JobCounts(pending=2, failed=1), "app.notify": JobCounts(in_progress=1)}
+    assert counts == {
+        "app.destruct": JobCounts(pending=2, failed=1, not_retried=1),
+        "app.notify": JobCounts(in_progress=1),
+    }
 
 
 def test_pruning_removes_what_ended_before_a_moment_oldest_first(store: Store) -> None:

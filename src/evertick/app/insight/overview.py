@@ -117,6 +117,7 @@ def _overview(
         overdue_schedules=Count.of(trouble.overdue),
         overdue_since=None if trouble.first_overdue is None else to_datetime(trouble.first_overdue.next_at),
         failed_hour=Count.of(trouble.failed),
+        not_retried_hour=Count(number=min(trouble.not_retried, COUNT_MAX), more=trouble.failed > COUNT_MAX),
         missed_day=Count.of(trouble.missed),
         queued=_queued(due),
         alive=len(alive),

@@ -1,6 +1,6 @@
 """How the pools do from a tenant's view: how long its jobs waited in them, and how many failed."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from evertick.app.transacting import Work
 from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, Instant, span_begin, to_datetime
 from evertick.base.records.insight import SLOT_MS, PoolEnding
+from evertick.base.records.jobs import JobState
 from evertick.store.contract.store import Transaction
 
 LOOK_MAX: Final = 1_000
@@ -62,11 +63,13 @@ def pools_and_day(operations: InsightOperations) -> Work[PoolDays]:
 
 def _stats(name: str, jobs: Sequence[PoolEnding], now: Instant) -> PoolStats:
     waits = sorted(max(0, job.started_at - job.due_at) for job in jobs if job.started_at is not None)
+    failed = [job for job in jobs if job.state == JobState.FAILED]
     since = min((job.completed_at for job in jobs), default=now)
     return PoolStats(
         pool=name,
         jobs=len(jobs),
-        failed=Counter(job.state for job in jobs)["failed"],
+        failed=len(failed),
+        not_retried=sum(not job.is_retried for job in failed),
         since=to_datetime(since),
         wait_p50_ms=share_of(waits, 0.5),
         wait_p99_ms=share_of(waits, 0.99),

@@ -80,9 +80,9 @@ def _state(job: FoundJob) -> str:
 
 
 def _jobs_of(counts: JobCounts | None) -> str:
-    """`33 pending, 2 failed`: the jobs of a function, by state."""
+    """`33 pending, 2 failed`: the jobs of a function, by state; of the failed ones those that were not run again."""
     numbers = {} if counts is None else {
-        "pending": counts.pending, "running": counts.in_progress, "failed": counts.failed, "done": counts.success,
+        "pending": counts.pending, "running": counts.in_progress, "failed": counts.not_retried, "done": counts.success,
         "canceled": counts.canceled,
     }  # fmt: skip
     return ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number) or "no jobs"

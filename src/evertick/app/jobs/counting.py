@@ -13,10 +13,11 @@ COUNT_LOOKS_MAX: Final = 20
 
 def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
     """How many jobs a filter chooses: from the kept counts if they tell, else by counting them, to 10,000."""
-    if where == JobFilter(tenant=where.tenant, states=where.states, name=where.name):
-        states = where.states or tuple(JobState)
+    kept = JobFilter(tenant=where.tenant, states=where.states, name=where.name, not_retried=where.not_retried)
+    if where == kept:
+        names = ("not_retried",) if where.not_retried else [state.value for state in where.states or JobState]
         functions = transaction.count_jobs(where.tenant, name=where.name).values()
-        return Count(number=sum(getattr(each, state.value) for each in functions for state in states))
+        return Count(number=sum(getattr(each, name) for each in functions for name in names))
     counted, after = 0, None
     for _ in range(COUNT_LOOKS_MAX):
         found = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -32,6 +32,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX, check_limit
+from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop
 from evertick.base.records.stored import check_depth
 from evertick.engine.jobs import repair
@@ -91,8 +92,9 @@ class JobOperations:
         with. `parent`: the id of the job that scheduled them. `id_prefix`: how their ids begin, such as `job_01a20c`.
         `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
         such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
-        the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them. `limit`: at most
-        1,000. `cursor` continues after the page that returned it.
+        the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them.
+        `not_retried=True`: failed, and not run again since. `limit`: at most 1,000. `cursor` continues after the page
+        that returned it.
 
         A page looks through a few thousand jobs for `due_from`, `due_until`, `error`, `pool`, `limit_key` and a second
         of the other filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.
@@ -113,10 +115,10 @@ class JobOperations:
     def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Work[JobPage]:
         """A page of the jobs that wait for their time, the soonest due first.
 
-        The filters, `limit` and `cursor` are those of `list`, without state= and blocked=. Not among them are jobs that
-        are due already (`list(state="pending", due_until=datetime.now(UTC))` has those), paused runs of workflows, and
-        jobs whose workers have died twice. A page looks through two thousand waiting jobs of all tenants, so it may
-        have few jobs, or none, and a cursor to go on. Raises as `list`.
+        The filters, `limit` and `cursor` are those of `list`, without state=, blocked= and not_retried=. Not among them
+        are jobs that are due already (`list(state="pending", due_until=datetime.now(UTC))` has those), paused runs of
+        workflows, and jobs whose workers have died twice. A page looks through two thousand waiting jobs of all
+        tenants, so it may have few jobs, or none, and a cursor to go on. Raises as `list`.
         """
         _check_page(limit)
         return upcoming(self.tenant, self._views, self.clock.now(), limit=limit, cursor=cursor, **where)
@@ -124,13 +126,14 @@ class JobOperations:
     def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
         """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
 
-        Raises Misuse for what is no function.
+        `failed` are all that failed, `not_retried` those of them that were not run again. Raises Misuse for what is no
+        function.
         """
         name = name_of(function)
 
         def work(transaction: Transaction) -> dict[str, int]:
             functions = transaction.count_jobs(self.tenant, name=name).values()
-            return {state.value: sum(getattr(each, state.value) for each in functions) for state in JobState}
+            return {name: sum(getattr(each, name) for each in functions) for name in JobCounts._fields}
 
         return work
 
@@ -264,6 +267,7 @@ class JobOperations:
         if not set(chosen.states) <= {JobState.FAILED, JobState.CANCELED}:
             raise Misuse("only failed and canceled jobs can be tried again")
 
+        chosen = replace(chosen, not_retried=set(chosen.states) == {JobState.FAILED})
         last, _, newest = after.partition(" ")
         newest = newest or self.make_id(JOB_PREFIX, self.clock.now())  # jobs that fail again meanwhile are left
 
@@ -344,7 +348,7 @@ class JobOperations:
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:
         """Run a job again, unless that was done, its key is taken, or its workflow is inactive; returns whether."""
-        if repair.retried_as(transaction, job) is not None:
+        if job.retried_as is not None:
             return False
         try:
             self._again(transaction, job, None)

@@ -37,7 +37,7 @@ def waiting_where(
     tenant: TenantId, now: Instant, cursor: str | None, **where: Unpack[JobsWhere]
 ) -> tuple[JobFilter, JobPlace]:
     """Which jobs that are due later than now are meant, and the place from which on. Raises as `upcoming`."""
-    if unfit := sorted(where.keys() & {"state", "blocked"}):
+    if unfit := sorted(where.keys() & {"state", "blocked", "not_retried"}):
         raise Misuse(f"upcoming jobs are pending and not due yet: leave out {unfit[0]}=")
     chosen = jobs_where(tenant, **{"due_from": to_datetime(now)} | where)
     return chosen, JobPlace(Instant(now), JobId("")) if cursor is None else _place(cursor)

@@ -30,6 +30,7 @@ class JobsWhere(TypedDict, total=False):
     pool: str | None
     limit_key: str | None
     blocked: bool
+    not_retried: bool
 
 
 def jobs_where(
@@ -55,6 +56,10 @@ def jobs_where(
         if chosen and JobState.PENDING not in chosen:
             raise Misuse("only pending jobs can be blocked; leave out state=, or blocked=")
         chosen = (JobState.PENDING,)
+    if where.get("not_retried"):
+        if chosen and set(chosen) != {JobState.FAILED}:
+            raise Misuse("not_retried= chooses failed jobs that were not run again; leave out other states, or it")
+        chosen = (JobState.FAILED,)
     return JobFilter(
         tenant=tenant,
         states=chosen,
@@ -69,6 +74,7 @@ def jobs_where(
         pool=_pool(where.get("pool")),
         limit_key=_text("limit_key", where.get("limit_key")),
         blocked_at=now if where.get("blocked") else None,
+        not_retried=bool(where.get("not_retried")),
     )
 
 

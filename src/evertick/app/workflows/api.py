@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 from evertick.api.workflows import RunView
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.functions.options import OnConflict
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.details import get, history, list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations
+from evertick.app.workflows.restart_all import restart_page
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.ids import JobId, TenantId
@@ -48,6 +49,7 @@ class _Surface(Surface[WorkflowOperations]):
     pause = writes(WorkflowOperations.pause)
     resume = writes(WorkflowOperations.resume)
     restart = writes(WorkflowOperations.restart)
+    restart_all = writes_pages(restart_page)
     list = reads(WorkflowOperations.list)
     children = reads(WorkflowOperations.children)
     list_detailed = reads(list_detailed)

@@ -26,6 +26,7 @@ class RunsWhere(TypedDict, total=False):
     started_until: datetime | float | None
     error: str | None
     roots: bool
+    not_retried: bool
 
 
 def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere]) -> JobFilter:
@@ -46,6 +47,10 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
     roots = where.get("roots", False)
     if type(roots) is not bool:
         raise Misuse(f"roots= is True or False, not {roots!r}")
+    if where.get("not_retried"):
+        if states - {RunState.FAILED}:
+            raise Misuse("not_retried= chooses failed runs that were not run again; leave out other states, or it")
+        states = {RunState.FAILED}
     asked = tuple(state for state in OPEN if state in states)
     return JobFilter(
         tenant=tenant,
@@ -53,6 +58,7 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
         name=name_of(workflow),
         error=error,
         schedule_id=schedule_of(where.get("schedule")),
+        not_retried=bool(where.get("not_retried")),
         runs=RunFilter(
             open_states=() if asked == OPEN else asked,
             prefix=prefix,

@@ -16,7 +16,7 @@ from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
-from evertick.app.workflows.restarting import ends_after, rows_kept
+from evertick.app.workflows.restarting import check_restart, ends_after, position_to_restart, rows_kept
 from evertick.app.workflows.run_views import run_views
 from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
@@ -98,6 +98,7 @@ class WorkflowOperations:
         - `schedule`: the id of the schedule or cron that has started them.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
+        - `not_retried`: failed, and not run again since, neither restarted nor retried.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
         - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.
         - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
@@ -209,23 +210,23 @@ class WorkflowOperations:
 
         return work
 
-    def restart(self, run_id: RunId, *, step: int | str | None = None) -> Work[JobId]:
+    def restart(self, run_id: RunId, *, step: int | str | None = None, from_failed: bool = False) -> Work[JobId]:
         """Run a workflow again from one of its steps, or from its beginning; returns the id of the new run.
 
         `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
         it keep their outcomes and times; it, what was called together with it, and what follows run again, and their
-        sleeps and timeouts count from the restart. A run that has not
-        ended is terminated, and what it has started goes on: actions, jobs and child workflows. The new run has the
-        retry policy and the `on_complete` of the old one, and the events that it had not taken; the workflow that
-        called a child hears of the old one only.
+        sleeps and timeouts count from the restart. `from_failed`: from the step that the run failed with; where its
+        code failed behind a step, or was canceled, all outcomes are kept and the code goes on there.
 
-        Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
-        has no end yet, WorkflowInactive, and AlreadyExists if another run holds the key meanwhile, unless
-        `using(on_conflict="replace")` cancels that one.
+        A run that has not ended is terminated, and what it has started goes on: actions, jobs and child workflows. The
+        new run has the retry policy and the `on_complete` of the old one, and the events that it had not taken; the
+        workflow that called a child hears of the old one only. The old run says in `retried_as` which the new one is.
+
+        Raises JobNotFound, Misuse for a step that the run did not make and for `from_failed` of one that succeeded,
+        StepStillRuns if a call that was begun earlier has no end yet, WorkflowInactive, and AlreadyExists if another
+        run holds the key meanwhile, unless `using(on_conflict="replace")` cancels that one.
         """
-
-        if step is not None and type(step) is not int and not isinstance(step, str):
-            raise Misuse(f"step= is the number of a step or its name, not {step!r}")
+        check_restart(step, from_failed=from_failed)
 
         def work(transaction: Transaction) -> JobId:
             job = self.job(transaction, run_id)
@@ -237,10 +238,12 @@ class WorkflowOperations:
             check_active(transaction, present_names(self.job_builder.functions, job.name))
             record, rows = self.journal(transaction, job)
             now = self.job_builder.now()
-            kept = [] if step is None else rows_kept(rows, step, now)
+            position = position_to_restart(job, rows, step, from_failed=from_failed)
+            kept = rows_kept(rows, position, now) if position else []
             missing = ends_after(transaction, rows, kept, job)
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)
+            transaction.mark_retried(job.id, again, tenant=self.tenant, replaces=job.retried_as)
             transaction.move_events(job.id, again)
             self._keep_attributes(
                 transaction, again, None if record is None else record.attributes, record if kept else None

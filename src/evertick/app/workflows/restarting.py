@@ -1,16 +1,21 @@
 """Restarting from a step: which rows of the journal are kept, and how the calls have ended that they began."""
 
 from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
 
 from evertick.base.errors import Misuse, StepStillRuns
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobState
+from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobError, JobState
 from evertick.base.records.journal import DELIVERED, Row, RowKind
 from evertick.base.records.runs import MessageKind, NewMessage
 from evertick.engine.jobs.completion import STEP_CANCELED
 from evertick.store.contract.store import Transaction
+
+STEP_ERRORS: Final = ("StepFailed", "StepOutcomeUnknown")
+"""What the error of a run is called that let the error of a step through."""
 
 
 def position_before(rows: Sequence[Row], step: int | str) -> int:
@@ -27,15 +32,50 @@ def position_before(rows: Sequence[Row], step: int | str) -> int:
     return position + 1  # what the code called in the same go is called again
 
 
-def rows_kept(rows: Sequence[Row], step: int | str, now: Instant) -> list[Row]:
-    """The rows that a run has which is restarted now, so that `step` runs again.
+def position_of_failure(rows: Sequence[Row], error: JobError | None) -> int:
+    """How many rows are kept so that a run goes on where it failed, or was canceled.
+
+    That is before the step that failed last, if the run ended because of it: its code saw nothing afterwards, or let
+    its error through. Else the code failed, or was stopped, behind steps that it had the outcomes of: all are kept.
+    Steps that failed while the code cleaned up are not the cause.
+    """
+    seen = [row for row in takewhile(lambda row: row.kind is not RowKind.CANCEL, rows) if row.kind in DELIVERED]
+    failed = [row for row in seen if isinstance(row.outcome, Raised)]
+    if error is not None and error.type in STEP_ERRORS:  # its message begins with the step's name
+        failed = [row for row in failed if error.message.startswith(f"{row.name}: ")] or failed
+    elif failed and failed[-1] is not seen[-1]:
+        failed = []
+    if failed:
+        return position_before(rows, failed[-1].seq)
+    return seen[-1].position + 1
+
+
+def rows_kept(rows: Sequence[Row], position: int, now: Instant) -> list[Row]:
+    """The rows that a run has which is restarted now: so many of the rows of the old one.
 
     The code goes on behind the last of them, and what it calls counts its time from the restart. Where that row was not
     the last that it saw, its calls were made long ago: they are kept with the times that they have.
     """
-    kept = list(rows[: position_before(rows, step)])
+    kept = list(rows[:position])
     kept[-1] = kept[-1].restarted(now)
     return kept
+
+
+def check_restart(step: int | str | None, *, from_failed: bool) -> None:
+    """Raise Misuse for what cannot say from where a run is restarted."""
+    if step is not None and type(step) is not int and not isinstance(step, str):
+        raise Misuse(f"step= is the number of a step or its name, not {step!r}")
+    if step is not None and from_failed:
+        raise Misuse("step= and from_failed= both say where a run is restarted; give one")
+
+
+def position_to_restart(job: Job, rows: Sequence[Row], step: int | str | None, *, from_failed: bool) -> int:
+    """How many rows of a run are kept by its restart; 0 is its beginning. Raises Misuse."""
+    if not from_failed:
+        return 0 if step is None else position_before(rows, step)
+    if job.state is JobState.SUCCESS:
+        raise Misuse(f"run {job.id} has succeeded, so it failed with no step; name the step from which it is to run")
+    return position_of_failure(rows, None if job.error is None else job.error.value) if rows else 0
 
 
 def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:

@@ -79,13 +79,14 @@ class LineFilter(NamedTuple):
 
 
 class JobCounts(NamedTuple):
-    """How many jobs there are, by visible state."""
+    """How many jobs there are, by visible state; and how many of the failed ones were not run again."""
 
     pending: int = 0
     in_progress: int = 0
     success: int = 0
     failed: int = 0
     canceled: int = 0
+    not_retried: int = 0
 
 
 class Pulse(NamedTuple):
@@ -110,9 +111,10 @@ class JobGroup(NamedTuple):
 
 
 class FailedJob(NamedTuple):
-    """A job that failed."""
+    """A job that failed, and whether it was run again since."""
 
     tenant: TenantId
     name: str
     completed_at: Instant
     id: JobId
+    is_retried: bool

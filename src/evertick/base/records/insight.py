@@ -107,6 +107,8 @@ class PoolEnding(NamedTuple):
     started_at: Instant | None
     """None for the run of a workflow, and for what never started."""
     completed_at: Instant
+    is_retried: bool
+    """Whether it was run again since."""
 
 
 class StuckRun(NamedTuple):
@@ -149,6 +151,8 @@ class Trouble(NamedTuple):
     """
 
     failed: int
+    not_retried: int
+    """How many of the failed jobs were not run again."""
     missed: int
     failing: int
     paused: int

@@ -202,6 +202,8 @@ class JobSummary:
     priority: int
     stop: Stop
     """What was asked of the action that runs as this job; it is canceled once its function has ended."""
+    retried_as: JobId | None = None
+    """The job as which it runs again, if it has ended and somebody wanted that."""
 
     @property
     def app(self) -> str | None:
@@ -297,7 +299,8 @@ class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
     `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
-    in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows.
+    in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows;
+    `not_retried` failed jobs that were not run again.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -314,6 +317,7 @@ class JobFilter:
     limit_key: str | None = None
     blocked_at: Instant | None = None
     runs: RunFilter | None = None
+    not_retried: bool = False
 
 
 def is_of(pool: str, apps: Collection[str] | None) -> bool:

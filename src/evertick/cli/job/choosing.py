@@ -26,6 +26,7 @@ class JobFilters:
     limit_key: str | None = flag("--limit-key", metavar="KEY", help="Jobs with this limit key.")
     error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
+    not_retried: bool = flag("--not-retried", default=False, help="Failed jobs that were not run again.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time.")
 
@@ -33,7 +34,7 @@ class JobFilters:
     def is_given(self) -> bool:
         """Whether any of them is."""
         texts = (self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until)
-        return self.blocked or any(each is not None for each in texts)
+        return self.blocked or self.not_retried or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
         """These jobs, in a few words."""
@@ -50,10 +51,15 @@ class JobFilters:
             raise click.UsageError("--error takes a text that is not empty")
         if self.blocked and states and JobState.PENDING not in states:
             raise click.UsageError("--blocked: only pending jobs can be blocked")
+        if self.not_retried and (self.blocked or set(states) - {JobState.FAILED}):
+            raise click.UsageError("--not-retried: only failed jobs are meant; leave out --blocked and other states")
+        if self.not_retried:
+            states = (JobState.FAILED,)
         given: dict[str, Any] = {
             "function": self.function, "schedule": self.schedule, "key": self.key, "error": self.error,
             "due_from": moment_at(now, self.since, "--since"), "due_until": moment_at(now, self.until, "--until"),
             "pool": self.pool, "limit_key": self.limit_key, "blocked": self.blocked or None,
+            "not_retried": self.not_retried or None,
             "state": (JobState.PENDING,) if self.blocked else states or None,
         }  # fmt: skip
         return cast("JobsWhere", {name: value for name, value in given.items() if value is not None})

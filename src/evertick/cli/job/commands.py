@@ -75,8 +75,8 @@ def list_jobs(
     """List jobs, the newest first."""
     from evertick.api.jobs import JobView
 
-    if upcoming and (states or filters.blocked):
-        leave_out = "--state" if states else "--blocked"
+    if upcoming and (states or filters.blocked or filters.not_retried):
+        leave_out = "--state" if states else "--blocked" if filters.blocked else "--not-retried"
         raise click.UsageError(f"--upcoming: such jobs are pending and not due yet; leave out {leave_out}")
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     after = cursor if cursor is None or upcoming else job_id_of(cursor)
@@ -245,6 +245,8 @@ def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:
         words["state"] = f"{view.state} (cancel requested)"
     elif view.state is JobState.IN_PROGRESS and view.error is not None and view.error["type"] == STUCK:
         words["state"] = f"{view.state} (stuck)"
+    elif view.retried_as is not None:
+        words["state"] = f"{view.state} (retried)"
     if view.held is not None:
         words["error"] = view.held if view.blocked or view.error is None else f"{view.held}; {words['error']}"
     return words

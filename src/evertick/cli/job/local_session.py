@@ -27,7 +27,7 @@ from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.cli.pool import note_unknown_pool
 from evertick.engine.jobs.completion import cancel, cancel_page
-from evertick.engine.jobs.repair import job_found, retried_as
+from evertick.engine.jobs.repair import job_found
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.engine.schedules.persistence import not_found
 from evertick.store.contract.store import Store, Transaction
@@ -150,12 +150,12 @@ class JobSession:
         return in_pages(self._write, page, progress)
 
     def all_of(self, where: JobsWhere, limit: int) -> list[JobView]:
-        """The jobs that are chosen, the oldest first, without finished ones that were retried already."""
+        """The jobs that are chosen, the oldest first, without those that were retried already."""
         chosen = jobs_where(chosen_tenant(), now=self.now, **where)
 
         def work(transaction: Transaction) -> list[JobView]:
             jobs = whole_jobs(transaction, chosen, limit=limit)
-            return [JobView.of(job) for job in jobs if retried_as(transaction, job) is None]
+            return [JobView.of(job) for job in jobs if job.retried_as is None]
 
         return self.store.view(work)
 

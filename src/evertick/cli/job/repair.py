@@ -54,7 +54,7 @@ class JobChoice(JobFilters):
     ) -> list[str]:
         """The ids, once that is confirmed where a filter chooses; it leaves out jobs that are not `meant`.
 
-        It leaves out, too, which of the finished jobs were retried already, if the session knows that beforehand.
+        It leaves out, too, failed jobs that were retried already.
         Raises UsageError, InvalidSpec.
         """
         if bool(self.job_ids) == self.is_filtered:
@@ -65,6 +65,8 @@ class JobChoice(JobFilters):
         if not self.is_filtered:
             return list(self.job_ids)
         where = self.chosen_at(session.now, (state,))
+        if state is JobState.FAILED:
+            where["not_retried"] = True
         found = session.all_of(where, JOBS_MAX)
         if not found:
             session.require_known(where)

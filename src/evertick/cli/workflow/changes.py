@@ -1,4 +1,4 @@
-"""`evertick workflow signal`, `cancel`, `terminate` and `restart`."""
+"""`evertick workflow signal`, `cancel`, `terminate`, `pause` and `resume`."""
 
 import json
 from collections.abc import Callable
@@ -14,13 +14,11 @@ from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import OutputOptions
 from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
-from evertick.cli.workflow.runs import write_run
-from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
+from evertick.cli.workflow.session import AnyRunSession, open_runs
 
 
 class RunEnded(Conflict):
@@ -105,25 +103,6 @@ pause = _of_each_run(
     """,
 )
 resume = _of_each_run("resume", "resumed {}", "Let paused runs go on. One that is not paused is refused.")
-
-
-@click.command()
-@click.option(
-    "--step", metavar="STEP", help="Its number in the history, or its name: of several the last. Steps before it stay."
-)
-@run_options
-def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -> None:
-    """Run a workflow again as a new run, from one of its steps or from the beginning; prints the new id.
-
-    A run that has not ended is terminated.
-    """
-    chosen: int | str | None = int(step) if step is not None and step.isdecimal() else step
-    with open_runs(db) as session:
-        again = session.runs.restart(run_id, step=chosen)
-        if out.is_data or out.fields is not None:
-            write_run(session, session.runs.get(again), out)
-        elif not out.is_none:
-            click.echo(again)
 
 
 # -- helpers

@@ -15,7 +15,7 @@ COMMANDS: Final = {
     "terminate": Lazy("evertick.cli.workflow.changes:terminate", "End runs at once"),
     "pause": Lazy("evertick.cli.workflow.changes:pause", "Let runs take no further step"),
     "resume": Lazy("evertick.cli.workflow.changes:resume", "Let paused runs go on"),
-    "restart": Lazy("evertick.cli.workflow.changes:restart", "Run a workflow again, also from one of its steps"),
+    "restart": Lazy("evertick.cli.workflow.restart:restart", "Run workflows again, also from one of their steps"),
     "type": Lazy("evertick.cli.workflow.types:types", "Workflows themselves: let runs of them start or not"),
     "history": Lazy("evertick.cli.workflow.history:history", "Draw what a run has done, step by step"),
 }

@@ -48,7 +48,7 @@ def attributes_of(words: Sequence[str]) -> dict[str, Value]:
 
 @dataclass(frozen=True, slots=True)
 class RunFilters:
-    """Which runs are listed."""
+    """Which runs are meant."""
 
     workflow: str | None = flag("--workflow", metavar="NAME", help="Runs of this workflow, such as app.onboard.")
     states: tuple[str, ...] = flag(
@@ -65,8 +65,18 @@ class RunFilters:
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
-    limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
-    cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
+    not_retried: bool = flag("--not-retried", default=False, help="Failed runs that were not run again.")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of them is."""
+        texts = (self.workflow, self.prefix, self.schedule, self.error, self.since, self.until)
+        return (
+            self.roots
+            or self.not_retried
+            or bool(self.states or self.attributes)
+            or any(each is not None for each in texts)
+        )
 
     def where(self, now: Instant) -> "RunsWhere":
         """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
@@ -82,15 +92,25 @@ class RunFilters:
             where["started_from"] = since
         if (until := moment_at(now, self.until, "--until")) is not None:
             where["started_until"] = until
+        if self.not_retried:
+            where["not_retried"] = True
         return where
 
 
+@dataclass(frozen=True, slots=True)
+class ListFilters(RunFilters):
+    """Which runs are listed."""
+
+    limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
+    cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
+
+
 @click.command("list")
-@flags(RunFilters, "filters")
+@flags(ListFilters, "filters")
 @watch_option
 @data_options
 @row_options
-def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
+def list_runs(filters: ListFilters, db: str | None, out: OutputOptions) -> int:
     """List the runs of workflows, the newest first, and what each waits for."""
     from evertick.api.run_details import DetailedRun
 
@@ -99,16 +119,16 @@ def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
         return refreshed(session.store, out, lambda: _write_list(session, filters, chosen, out))
 
 
-def _write_list(session: AnyRunSession, filters: RunFilters, chosen: list[str], out: OutputOptions) -> None:
+def _write_list(session: AnyRunSession, filters: ListFilters, chosen: list[str], out: OutputOptions) -> None:
     runs, cursor = _found(session, filters)
     if not runs and filters.workflow is not None:
         session.require_known(filters.workflow)
-    _write_runs(session, runs, chosen, out)
+    write_runs(session, runs, chosen, out)
     if cursor is not None and filters.limit == LIMIT_DEFAULT and not out.is_none:
         click.echo(f"these are the newest {filters.limit}; there are more: --limit, or --cursor {cursor}", err=True)
 
 
-def _found(session: AnyRunSession, filters: RunFilters) -> "tuple[list[DetailedRun], str | None]":
+def _found(session: AnyRunSession, filters: ListFilters) -> "tuple[list[DetailedRun], str | None]":
     """The runs that are listed, and where the next page begins.
 
     A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
@@ -125,7 +145,8 @@ def _found(session: AnyRunSession, filters: RunFilters) -> "tuple[list[DetailedR
             return runs, cursor
 
 
-def _write_runs(session: AnyRunSession, runs: "Sequence[RunView]", chosen: list[str], out: OutputOptions) -> None:
+def write_runs(session: AnyRunSession, runs: "Sequence[RunView]", chosen: list[str], out: OutputOptions) -> None:
+    """Write several runs."""
     moment = out.moments(session.now)
     out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
     if not runs and out.tells_of_nothing:
@@ -140,7 +161,7 @@ def children(run_id: str, db: str | None, out: OutputOptions) -> None:
 
     chosen = out.columns(RunView.names(), CHILD_FIELDS)
     with open_runs(db) as session:
-        _write_runs(session, session.runs.children(run_id), chosen, out)
+        write_runs(session, session.runs.children(run_id), chosen, out)
 
 
 @click.command("get")
@@ -182,6 +203,8 @@ def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:
         words["waiting_events"] = words_of_events(run, moment)
         words["waiting_event_count"] = str(run.waiting_event_count or "")
     error = run.error
+    if run.retried_as is not None:
+        words["state"] = f"{run.state} (run again)"
     if error is not None:
         words["error"] = error_line(JobError(error["type"], error["message"], error["traceback"]))
     return words

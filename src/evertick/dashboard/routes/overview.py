@@ -103,7 +103,11 @@ def heading(now: OverviewView) -> str:
         return "The database cannot be written: nothing runs, and nothing can be changed."
     if not now.alive:
         return "No worker is alive: what is due waits."
-    counted = ((now.missed_day, "missed today"), (late_now(now), "late"), (now.failed_hour, "failed in the last hour"))
+    counted = (
+        (now.missed_day, "missed today"),
+        (late_now(now), "late"),
+        (now.not_retried_hour, "failed in the last hour"),
+    )
     wrong = [(each.number, each.more, word) for each, word in counted if each.number]
     if not wrong:
         return "Everything is on time."

@@ -10,7 +10,6 @@ from evertick.base.cures import no_job, tenant_option
 from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.calls import Call
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
 from evertick.base.records.runs import RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus
@@ -58,9 +57,9 @@ def retry(
     JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key meanwhile,
     WorkflowInactive for a run whose workflow is not active.
     """
-    before, option = retried_as(transaction, job), tenant_option(job.tenant)
-    if before is not None:
-        raise JobNotRetryable(f"job {job.id} was retried already, as {before}; if that failed too, retry that one")
+    option = tenant_option(job.tenant)
+    if job.retried_as is not None:
+        raise _retried(job, job.retried_as)
     is_replaced = job.state is JobState.PENDING and args is not None
     if not is_replaced and job.state not in (JobState.FAILED, JobState.CANCELED):
         raise JobNotRetryable(_why_not(job))
@@ -103,8 +102,9 @@ def retry(
     transaction.insert_jobs([again])
     if job.kind is FunctionKind.WORKFLOW and (record := transaction.get_runs([job.id]).get(job.id)) is not None:
         keep_attributes(transaction, RunRecord(again.id, again.id, attributes=record.attributes), tenant=job.tenant)
-    # Two people who retry one job at the same moment meet at this key: one of them conflicts, and is told.
-    transaction.save_call(_key(job), Call(job.name, "retry", again.id), tenant=job.tenant, now=now)
+    # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
+    if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
+        raise _retried(job, "another job")
     return again.id
 
 
@@ -115,15 +115,8 @@ def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: Tena
         transaction.save_attributes({record.id: (tenant, record.attributes)})
 
 
-def retried_as(transaction: Transaction, job: Job) -> JobId | None:
-    """The job as which a job was retried, if it was."""
-    call = transaction.find_call(_key(job), tenant=job.tenant)
-    return None if call is None else JobId(call.result)
-
-
-def _key(job: Job) -> str:
-    """The idempotency key of a job's retry."""
-    return f"evertick retry {job.id}"
+def _retried(job: Job, again: str) -> JobNotRetryable:
+    return JobNotRetryable(f"job {job.id} was retried already, as {again}; if that failed too, retry that one")
 
 
 def _goes_on(run_id: JobId, tenant: TenantId) -> str:

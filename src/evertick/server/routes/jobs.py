@@ -80,6 +80,7 @@ class Chosen(Body):
     pool: str | None = None
     limit_key: str | None = None
     blocked: bool | None = None
+    not_retried: bool | None = Field(None, description="Failed jobs that were not run again.")
 
     def where(self) -> JobsWhere:
         """The filters that were given."""
@@ -148,7 +149,10 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
 
 @routes.at("GET", "/jobs", Scope.READ, returns=JobPage)
 async def list_jobs(caller: Called, asked: Annotated[JobsAsked, Query()]) -> Response:
-    """A page of jobs. `state` may be repeated. `blocked` chooses those that no live worker runs."""
+    """A page of jobs. `state` may be repeated. `blocked` chooses those that no live worker runs.
+
+    `not_retried` chooses failed ones that were not run again.
+    """
     page = await caller.access.jobs.list(
         limit=asked.limit, cursor=asked.cursor, newest_first=asked.newest_first, **asked.where()
     )
@@ -157,7 +161,10 @@ async def list_jobs(caller: Called, asked: Annotated[JobsAsked, Query()]) -> Res
 
 @routes.at("GET", "/jobs/upcoming", Scope.READ, returns=JobPage)
 async def list_upcoming_jobs(caller: Called, asked: Annotated[UpcomingAsked, Query()]) -> Response:
-    """A page of the jobs that wait for their time, the soonest due first. It takes no `state` and no `blocked`."""
+    """A page of the jobs that wait for their time, the soonest due first.
+
+    It takes no `state`, no `blocked` and no `not_retried`.
+    """
     return reply(await caller.access.jobs.upcoming(limit=asked.limit, cursor=asked.cursor, **asked.where()))
 
 
@@ -280,6 +287,8 @@ async def _change_all(
     if chosen.expect is not None and chosen.cursor is None:
         meant: JobsWhere = {"state": USUAL_STATES[action]}
         meant.update(where)
+        if action == "retry" and set(meant["state"]) == {JobState.FAILED}:
+            meant["not_retried"] = True  # the others are left out
         found = (await jobs.count(**meant)).number
         if found != chosen.expect:
             said = f"{found:,} jobs are chosen now, not {chosen.expect:,}; none was changed"

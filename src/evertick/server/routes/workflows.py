@@ -1,5 +1,6 @@
 """Workflows: runs started, read, waited for, signaled and ended."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -11,10 +12,12 @@ from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeVie
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
+from evertick.app.workflows.restart_all import restart_page
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words
-from evertick.server.bodies import Named, Scheduled
+from evertick.server.bodies import Changed as ManyChanged
+from evertick.server.bodies import Named, Piece, Scheduled
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 from evertick.server.reply_time import take_longer
 
@@ -51,13 +54,17 @@ class Signal(Body):
 
 
 class Restart(Body):
-    """From which step a run is run again: its number or its name; from the beginning if none is given."""
+    """From which step a run is run again: its number or its name; from the beginning if none is given.
+
+    `from_failed` is the step that it failed with; if its code failed behind a step, all outcomes are kept.
+    """
 
     step: int | str | None = None
+    from_failed: bool = False
 
 
-class RunsAsked(Body):
-    """A page of runs."""
+class RunsChosen(Body):
+    """Which runs are meant. Each member narrows the choice."""
 
     workflow: str | None = None
     state: Items[str] = Field(default_factory=list)
@@ -71,8 +78,7 @@ class RunsAsked(Body):
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. Of several all must match.',
     )
-    limit: int = Field(100, ge=1, le=1_000)
-    cursor: str | None = Field(None, max_length=1_000)
+    not_retried: bool | None = Field(None, description="Failed runs that were not run again.")
 
     def where(self) -> dict[str, Any]:
         """The filters that were given, beside the workflow."""
@@ -81,10 +87,21 @@ class RunsAsked(Body):
             where["roots"] = True
         if self.attribute:
             where["attributes"] = from_words(self.attribute)
-        for name in ("prefix", "schedule", "started_from", "started_until", "error"):
+        for name in ("prefix", "schedule", "started_from", "started_until", "error", "not_retried"):
             if (value := getattr(self, name)) is not None:
                 where[name] = value
         return where
+
+
+class RunsAsked(RunsChosen):
+    """A page of runs."""
+
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=1_000)
+
+
+class RestartAll(Piece, RunsChosen, Restart):
+    """Runs that are to be restarted, and from where."""
 
 
 class DetailedAsked(RunsAsked):
@@ -217,10 +234,22 @@ async def restart_run(
     """Run a workflow again from one of its steps, as a new run."""
     workflows = caller.access.workflows
     operations = workflows.operations
-    work = operations.restart(run_id, step=None if how is None else how.step)
+    how = how or Restart()
+    work = operations.restart(run_id, step=how.step, from_failed=how.from_failed)
     audited = caller.audited(work, "workflow.restart", run_id, before=operations.get(run_id))
     new_id = await workflows.write(await caller.once(request, audited))
     return reply({"id": new_id}, status=201)
+
+
+@routes.at("POST", "/workflows/restart-all", Scope.OPERATE, returns=ManyChanged)
+async def restart_runs(caller: Called, chosen: RestartAll) -> Response:
+    """Restart all runs that are chosen: failed ones, unless `state` says otherwise, that were not run again."""
+    workflows = caller.access.workflows
+    page = partial(
+        restart_page, workflows.operations, workflow=chosen.workflow, step=chosen.step, from_failed=chosen.from_failed,
+        **chosen.where(),
+    )  # fmt: skip
+    return await caller.change_many(workflows, page, "workflow.restart_all", chosen)
 
 
 @types.at("GET", "/workflow-types", Scope.READ, returns=list[WorkflowTypeView])

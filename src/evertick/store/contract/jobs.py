@@ -50,6 +50,13 @@ class Jobs(Protocol):
         """Let a pending job be due at `due_at`; returns False if it is not pending. `requested_at` stays."""
         ...
 
+    def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
+        """Write down that a finished job runs again as the job `again`; returns whether that was written.
+
+        It is not where the job has not ended, or runs again already as another one than `replaces`.
+        """
+        ...
+
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         """Which of these jobs were asked to stop while they ran."""
         ...

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -196,7 +197,9 @@ class SqliteTransaction(SqlTransaction):
         gone = self._fetch("delete_history", {"ids": ids})
         self._run("delete_bodies", {"ids": ids})
         self._run("delete_attempts", {"ids": ids})
-        self._change_counts(counted_ends(gone, unfinished=0))
+        self._change_counts(counted_ends((row[:3] for row in gone), unfinished=0))
+        retried = Counter(row[:2] for row in gone if row[2] == JobState.FAILED and row[3] is not None)
+        self._change_counts((*place, 0, 0, 0, 0, -count) for place, count in sorted(retried.items()))
 
 
 def _row_with(rows: Sequence[Row], error: UnicodeEncodeError) -> Row:

@@ -40,9 +40,11 @@ class SqlHistory(SqlLists):
 
     def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
         counts = {}
-        for function, unfinished, running, *ended in self._fetch("count_jobs", {"tenant": tenant, "name": name}):
+        for function, unfinished, running, *ended, retried in self._fetch(
+            "count_jobs", {"tenant": tenant, "name": name}
+        ):
             if unfinished or any(ended):
-                counts[function] = JobCounts(unfinished - running, running, *ended)
+                counts[function] = JobCounts(unfinished - running, running, *(*ended, ended[1] - retried))
         return dict(sorted(counts.items()))
 
     def pulse(self, tenant: TenantId) -> Pulse:

@@ -88,7 +88,7 @@ class SqlInsight(Driver):
 
     def pool_endings(self, tenant: TenantId, *, limit: int) -> list[PoolEnding]:
         rows = self._fetch("pool_endings", {"tenant": tenant, "limit": limit})
-        return [PoolEnding(row[0] or DEFAULT_POOL, *row[1:]) for row in rows]
+        return [PoolEnding(pool or DEFAULT_POOL, *(*rest, again is not None)) for pool, *rest, again in rows]
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}
@@ -116,10 +116,13 @@ class SqlInsight(Driver):
     def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         params["late_reasons"] = json.dumps(list(look.late_reasons))
-        [(failed, missed, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
-        (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(json.loads, [aged, *lists])
+        [(ended, missed, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
+        failed, (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(
+            json.loads, [ended, aged, *lists]
+        )
         return Trouble(
-            failed,
+            failed[0],
+            failed[1],
             missed,
             failing,
             paused,

@@ -57,7 +57,7 @@ CANCELED_COLUMNS: Final = (
 # adds such rows to the count later. Both are part of the transaction that they count: a rollback or a crash takes them
 # along.
 FINISHED: Final = (JobState.SUCCESS, JobState.FAILED, JobState.CANCELED)
-COUNT_COLUMNS: Final = ("tenant", "name", "unfinished", "success", "failed", "canceled")
+COUNT_COLUMNS: Final = ("tenant", "name", "unfinished", "success", "failed", "canceled", "retried")
 
 
 class SqlJobs(Driver):
@@ -101,7 +101,7 @@ class SqlJobs(Driver):
         ]  # fmt: skip
         self._run_many("insert_canceled", CANCELED_COLUMNS, rows)
         counts = Counter((job.tenant, job.name) for job in jobs)
-        self._change_counts((*place, 0, 0, 0, count) for place, count in sorted(counts.items()))
+        self._change_counts((*place, 0, 0, 0, count, 0) for place, count in sorted(counts.items()))
 
     def _change_counts(self, counts: Iterable[Row]) -> None:
         """Write by how much the counts of functions have changed: rows of COUNT_COLUMNS."""
@@ -149,6 +149,13 @@ class SqlJobs(Driver):
             self.hints.add(DUE[FunctionKind(rows[0][0])])
         return bool(rows)
 
+    def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
+        params = {"id": job_id, "again": again, "tenant": tenant, "replaces": replaces}
+        rows = self._fetch("mark_retried", params)
+        if rows and replaces is None and rows[0][1] == JobState.FAILED:
+            self._change_counts([(tenant, rows[0][0], 0, 0, 0, 0, 1)])
+        return bool(rows)
+
     def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
         """Cancel jobs: for each its id, its state afterwards, what follows from its end, its function's name."""
         return self._fetch("cancel_jobs", params)
@@ -181,6 +188,7 @@ def _summary(r: Row) -> dict[str, Any]:
         "due_at": r[6], "created_at": r[7], "started_at": r[8], "completed_at": r[9], "attempt": r[10],
         "failures": r[11], "crashes": r[12], "worker_id": r[13], "parent_id": r[14], "key": r[15],
         "schedule_id": r[16], "pool": r[17] or DEFAULT_POOL, "priority": r[18], "stop": Stop(r[19]),
+        "retried_as": r[20],
     }  # fmt: skip
 
 
@@ -198,15 +206,15 @@ def new_job_row(job: NewJob, args: str | None = None) -> Row:
 
 def _job(r: Row) -> Job:
     return Job(
-        **_summary(r), args=r[20], retry=RETRY.optional(r[21]), on_complete=COMPLETION.optional(r[22]),
-        schedule=OCCURRENCE.optional(r[23]), result=r[24], error=JOB_ERROR.optional(r[25]),
-        limit_key=r[26],
+        **_summary(r), args=r[21], retry=RETRY.optional(r[22]), on_complete=COMPLETION.optional(r[23]),
+        schedule=OCCURRENCE.optional(r[24]), result=r[25], error=JOB_ERROR.optional(r[26]),
+        limit_key=r[27],
     )  # fmt: skip
 
 
 def counted(rows: Iterable[tuple[str, str]]) -> list[Row]:
     """The change of counts that new jobs bring: each is given as (tenant, name)."""
-    return [(*place, count, 0, 0, 0) for place, count in sorted(Counter(rows).items())]
+    return [(*place, count, 0, 0, 0, 0) for place, count in sorted(Counter(rows).items())]
 
 
 def counted_ends(rows: Iterable[tuple[str, str, JobState | str]], *, unfinished: int) -> list[Row]:
@@ -216,4 +224,4 @@ def counted_ends(rows: Iterable[tuple[str, str, JobState | str]], *, unfinished:
         change = changes.setdefault((tenant, name), [0, 0, 0, 0])
         change[0] += count * unfinished
         change[FINISHED.index(JobState(state)) + 1] += count if unfinished else -count
-    return [(*place, *change) for place, change in sorted(changes.items())]
+    return [(*place, *change, 0) for place, change in sorted(changes.items())]

@@ -103,7 +103,7 @@ class SqlLists(SqlWorkers):
 
     def failed_since(self, tenants: Sequence[TenantId], *, since: Instant, limit: int) -> list[FailedJob]:
         params = {"tenants": json.dumps(list(tenants)), "since": since, "limit": limit}
-        return [FailedJob(*row) for row in self._fetch("failed_since", params)]
+        return [FailedJob(*(*place, again is not None)) for *place, again in self._fetch("failed_since", params)]
 
     def _fetch_of(self, order: str, named: Sequence[tuple[str, _Source]], params: Mapping[str, Any]) -> list[Row]:
         """The rows of statements, each of a source, in no order: in one round trip."""
@@ -132,7 +132,9 @@ class SqlLists(SqlWorkers):
             yield _Source("unfinished_of_all", params, -(-LOOK_MAX // max(1, len(names))))
         elif with_running:
             yield _Source("running", {}, 0)
-        if where.blocked_at is None:
+        if where.not_retried:
+            yield _Source("finished unretried", {"state": JobState.FAILED.value}, LOOK_MAX)
+        elif where.blocked_at is None:
             by = by or ("" if where.runs is None else " of runs")
             yield from (
                 _Source(f"finished{by}", {"state": state.value}, LOOK_MAX) for state in FINISHED if state in states
@@ -183,6 +185,7 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "others": json.dumps([f"{name}={value}" for name, value in others]),
         "open_states": " ".join(runs.open_states) or None,
         "tenant": where.tenant,
+        "unretried": int(where.not_retried),
         "name": where.name,
         "schedule_id": where.schedule_id,
         "parent_id": where.parent_id,
@@ -213,6 +216,8 @@ def _is_narrowed(where: JobFilter) -> bool:
         runs.attributes or None,
         (runs.roots and _index_for(where) != " of roots") or None,
     )
+    if where.not_retried:  # its index has none of these columns
+        return any(each is not None for each in (*indexed, *asked, where.runs))
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
 
 

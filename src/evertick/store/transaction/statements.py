@@ -5,7 +5,8 @@ A statement's name is its file's name: `sql/<room>/<name>.sql`. A database has a
 written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
 
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
-that an index begins with, `<name> by name asc`, and for the indexes of runs, `<name> of runs asc`. `{id}` is the last
+that an index begins with, `<name> by name asc`, and for the indexes of runs and of
+failed jobs that were not run again, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last
 column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
 and hope to meet what a list wants; `{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`.
 `{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share, and other parts are shared in the same
@@ -110,6 +111,7 @@ _BY: Final = {
     " of runs": "and kind = 'workflow'",
     " of roots": "and kind = 'workflow' and {is root}",
 }
+_BY_OF_HISTORY: Final = {**_BY, " unretried": "and state = 'failed' and retried_as is null"}
 
 _MOMENTS: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "coalesce(last_at, -1)"}
 """The times by which schedules are listed, as their indexes have them."""
@@ -186,7 +188,8 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
     if "{order}" not in text:
         yield name, text
         return
-    for by, condition in _BY.items() if "{by}" in text else [("", "")]:
+    begins = _BY_OF_HISTORY if "from history" in text else _BY
+    for by, condition in begins.items() if "{by}" in text else [("", "")]:
         for order, (beyond, within) in _DIRECTIONS.items():
             filled = text.replace("{beyond}", beyond).replace("{within}", within).replace("{order}", order)
             yield f"{name}{by} {order}", filled.replace("{by}", condition)

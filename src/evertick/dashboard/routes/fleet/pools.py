@@ -93,7 +93,7 @@ async def show_pool(page: Shown, name: Named) -> Response:
     running = await _jobs(page, name, JobState.IN_PROGRESS)
     queued = await _jobs(page, name, JobState.PENDING, due_until=to_datetime(page.now))
     upcoming = await page.access.jobs.upcoming(pool=name, limit=JOBS)
-    failed = await _jobs(page, name, JobState.FAILED, newest_first=True)
+    failed = (await page.access.jobs.list(limit=JOBS, pool=name, not_retried=True)).jobs
     activity = await page.access.insight.activity(pool=name)
     shown = (stats.get(name), *running, *queued, *upcoming.jobs, *failed, *activity.minutes)
     if view is None and not any(shown) and name not in _of_code(page):
@@ -211,11 +211,9 @@ def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Res
     )  # fmt: skip
 
 
-async def _jobs(
-    page: Page, name: str, state: JobState, *, newest_first: bool = False, due_until: datetime | None = None
-) -> tuple[JobView, ...]:
+async def _jobs(page: Page, name: str, state: JobState, *, due_until: datetime | None = None) -> tuple[JobView, ...]:
     where: JobsWhere = {"state": [state], "pool": name, "due_until": due_until}
-    return (await page.access.jobs.list(limit=JOBS, newest_first=newest_first, **where)).jobs
+    return (await page.access.jobs.list(limit=JOBS, newest_first=False, **where)).jobs
 
 
 async def _who_paused(page: Page, view: PoolView | None) -> AuditView | None:

@@ -11,7 +11,6 @@ from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
-from evertick.base.records.jobs import JobState
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
 from evertick.dashboard.markup.jobs import has_begun
 from evertick.dashboard.page import Page, Shown, page_routes
@@ -54,13 +53,14 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         return page.done(page.url("jobs", text))
     found, parents, counts = await _found(page, asked)
     others = asked.given()
-    has_counts = not others.keys() - {"fn"}
+    has_counts = not others.keys() - {"fn", "not_retried"}
     return page.render(
         "functions/list.html",
         listed=Listed(found, parents),
         asked=asked,
         all_begun=found.cursor is None and all(has_begun(each) for each in found.jobs),
-        tabs={name: _counted(counts, asked.fn, state) for name, (_, state) in TABS.items()} if has_counts else {},
+        tabs={name: _counted(counts, asked.fn, state.value) for name, (_, state) in TABS.items()} if has_counts else {},
+        not_retried=_counted(counts, asked.fn, "not_retried") if has_counts else None,
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
@@ -78,9 +78,9 @@ async def _found(page: Page, asked: Asked) -> JobList:
     )
 
 
-def _counted(counts: dict[str, JobCounts], function: str | None, state: JobState) -> Count:
+def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> Count:
     chosen = counts.values() if function is None else [counts.get(function, JobCounts())]
-    return Count.of(sum(getattr(each, state.value) for each in chosen))
+    return Count.of(sum(getattr(each, which) for each in chosen))
 
 
 def _names(page: Page, counts: dict[str, JobCounts]) -> list[str]:

@@ -49,7 +49,7 @@ ACTIONS: Final = {
             "Runs again:",
             api.retry_jobs,
             ("failed", "canceled"),
-            "run again before, or their key is held",
+            "their key is held, or they were run again meanwhile",
         ),
         Action(
             "run-now",
@@ -162,7 +162,10 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
         raise Problem(422, "invalid_request", f"jobs in this state cannot be changed like this: {asked.state}")
     if not asked.row and "id_prefix" in asked.where(page.now):
         raise Problem(422, "invalid_request", "jobs are not changed by a part of their id; tick those that are meant")
-    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**asked.where(page.now))
+    where = asked.where(page.now)
+    if action == "retry" and asked.state == "failed":
+        where["not_retried"] = True  # the others are left out
+    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**where)
     return Bulk(found, asked, form, count)
 
 

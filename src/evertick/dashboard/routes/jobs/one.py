@@ -130,8 +130,8 @@ def _can(page: Page, job: Job) -> dict[str, str]:
         found["retry"] = "It has succeeded; run its function again instead"
     elif not ended:
         found["retry"] = "It has not failed"
-    elif again := next((each for each in job.children if each.function == view.function), None):
-        found["retry"] = f"It was run again already, as {again.id}"
+    elif view.retried_as is not None:
+        found["retry"] = f"It was run again already, as {view.retried_as}"
     if not page.may(Scope.OPERATE):
         missing = f"This needs a token with the scope operate; yours has {page.known.token.scope}"
         found |= dict.fromkeys(("cancel", "stop", "run-now", "reschedule", "retry"), missing)

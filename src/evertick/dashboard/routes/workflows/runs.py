@@ -1,6 +1,6 @@
 """The list of runs, and what is done to several of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -37,14 +37,26 @@ SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", tim
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
 OWN: Final = [{}, *({"tab": name} for name in TABS)]
 """The views that the list has by itself."""
-FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots")
+FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots", "not_retried")
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
 LISTED: Final = 50
 """Runs that a command names."""
 NAMED: Final = 5
 """Runs that a form names."""
-ACTIONS: Final = {"cancel": ("Cancel", "Asked {} to end."), "terminate": ("Terminate", "Terminated {}.")}
+ACTIONS: Final = {
+    "cancel": ("Cancel", "Asked {} to end."),
+    "terminate": ("Terminate", "Terminated {}."),
+    "restart": ("Restart", "Restarted {}."),
+}
+OFFERED: Final = {"open": ("cancel", "terminate"), "all": ("cancel", "terminate"), "failed": ("restart",),
+                  "canceled": ("restart",), "done": ()}  # fmt: skip
+"""What can be done to several runs of a tab."""
+FROM: Final = {
+    "failed": "the step that failed; where the code failed behind a step, all outcomes are kept",
+    "beginning": "the beginning: every step is made again",
+}
+"""From where runs are restarted."""
 
 
 class Asked(Body):
@@ -57,6 +69,7 @@ class Asked(Body):
     attribute: str = ""
     since: Literal["", "1h", "1d", "7d", "30d"] = ""
     roots: Literal["", "yes"] = ""
+    not_retried: Literal["", "true"] = ""
     cursor: str | None = None
     tz: str | None = None
 
@@ -72,6 +85,8 @@ class Asked(Body):
             where["roots"] = True
         if self.since:
             where["started_from"] = now - SPANS[self.since][1]
+        if self.not_retried and self.tab == "failed":
+            where["not_retried"] = True
         return where
 
     @property
@@ -79,8 +94,9 @@ class Asked(Body):
         """What narrows the list: the word, the value, and what takes it away."""
         given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
                  ("started in the", SPANS.get(self.since, ("",))[0]),
-                 ("without", "children" if self.roots else ""))  # fmt: skip
-        names = ("state", "q", "workflow", "since", "roots")
+                 ("without", "children" if self.roots else ""),
+                 ("not run again", "yes" if self.not_retried and self.tab == "failed" else ""))  # fmt: skip
+        names = ("state", "q", "workflow", "since", "roots", "not_retried")
         attributes = words_in(self.attribute)
         others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
@@ -101,7 +117,8 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     counts = None if asked.filters else await _counts(page)
     return page.render(
         "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
-        tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts,
+        tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts, offered=OFFERED[asked.tab],
+        words=ACTIONS,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
         saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"tab": "open"}, OWN),
     )  # fmt: skip
@@ -113,85 +130,140 @@ class Chosen(Asked):
     row: Items[str] = Field(default_factory=list)
     all: str = ""
 
+    @property
+    def given(self) -> dict[str, str]:
+        """The filters that were given, by the words of the address."""
+        return {name: value for name in FILTERS if (value := getattr(self, name))}
+
+
+Action = Literal["cancel", "terminate", "restart"]
+
 
 @routes.page("/workflow-batch/{action}", Scope.OPERATE)
-async def show_batch(
-    page: Shown, action: Literal["cancel", "terminate"], chosen: Annotated[Chosen, Query()]
-) -> Response:
-    """Ask whether several runs are to end."""
-    ids, more = await _ids(page, chosen)
-    return await _batch(page, action, Batch(chosen, ids, more), Form())
+async def show_batch(page: Shown, action: Action, chosen: Annotated[Chosen, Query()]) -> Response:
+    """Ask whether several runs are to end, or to run again."""
+    return await _batch(page, Batch(action, chosen, *await _ids(page, action, chosen)), Form([("from", "failed")]))
 
 
 @routes.form("/workflow-batch/{action}", Scope.OPERATE)
-async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Response:
-    """End several runs: exactly as many as were shown."""
+async def change_batch(page: Shown, action: Action) -> Response:
+    """End several runs, or restart them: exactly as many as were shown."""
     form = await page.form()
-    given = {name: form[name] for name in FILTERS if form[name]}
-    chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
-    batch = Batch(chosen, *await _ids(page, chosen))
+    batch = await _typed(page, action, form)
     ids = batch.ids
+    if action == "restart" and form["from"] not in FROM:
+        form.fail("from", "Choose from where they are to run.")
+        return await _batch(page, batch, form, status=422)
     if form["typed"] != f"{action} {len(ids)}":
         is_changed = form["shown"] and form["shown"] != str(len(ids))
         news = f"There are {len(ids)} now, and were {form['shown']}; nothing was done. " if is_changed else ""
         form.fail("typed", f"{news}Type {action} {len(ids)} to confirm.")
-        return await _batch(page, action, batch, form, status=422)
-    change = {"cancel": api.cancel_run, "terminate": api.terminate_run}[action]
-    ended, failed = 0, []
-    for each in ids:
-        try:
-            await change(page.known, each)
-            ended += 1
-        except EvertickError as error:
-            failed.append(reason_of(error))
+        return await _batch(page, batch, form, status=422)
+    failed = await _each(page, batch, api.Restart(from_failed=form["from"] == "failed"))
     if failed:
-        form.fail("", f"{ended} of {len(ids)} were reached. {'; '.join(failed[:5])}")
-        return await _batch(page, action, batch, form, status=422)
-    return page.done(page.url("workflows", **given), ACTIONS[action][1].format(_runs(ended)))
+        form.fail("", f"{len(ids) - len(failed)} of {len(ids)} were reached. {'; '.join([*failed.values()][:5])}")
+        # Runs that were ended are ended for good; those that run again would do so once more.
+        left = replace(batch, ids=[*failed]) if action == "restart" else batch
+        return await _batch(page, left, form, status=422)
+    return page.done(page.url("workflows", **batch.chosen.given), ACTIONS[action][1].format(_runs(len(ids))))
+
+
+@routes.preview("/workflow-batch/{action}", Scope.OPERATE)
+async def preview_batch(page: Shown, action: Action) -> Response:
+    """The question again, with what is chosen so far."""
+    form = page.typed or Form()
+    return await _batch(page, await _typed(page, action, form), form)
+
+
+async def _typed(page: Page, action: Action, form: Form) -> "Batch":
+    """The runs that a form is about."""
+    given = {name: form[name] for name in FILTERS if form[name]}
+    chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
+    return Batch(action, chosen, *await _ids(page, action, chosen))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The runs of a batch; `more` if the filters choose more than are ended at once."""
+    """The runs of a batch; `more` if the filters choose more than are changed at once."""
 
+    action: str
     chosen: Chosen
     ids: list[str]
     more: bool
 
+    def command(self, page: Page, origin: str) -> str:
+        """The same as a line of `evertick`; a restart from `origin`."""
+        chosen, restarts = self.chosen, self.action == "restart"
+        from_failed = restarts and origin == "failed"
+        if not (restarts and chosen.all):
+            named = self.ids if len(self.ids) <= LISTED else ["ID"]
+            return page.command("workflow", self.action, *named, from_failed=from_failed)
+        where = chosen.where(to_datetime(page.now))
+        flags: dict[str, str | bool | list[str] | None] = {
+            "workflow": chosen.workflow or None,
+            "state": None if chosen.tab == "failed" else ["failed", "canceled"] if chosen.tab == "all" else "canceled",
+            "prefix": where.get("prefix"),
+            "attribute": words_in(chosen.attribute),
+            "roots": bool(chosen.roots),
+            "since": f"{where['started_from']:%Y-%m-%dT%H:%M:%SZ}" if "started_from" in where else None,
+        }
+        is_all = not any(flags.values())
+        return page.command("workflow", self.action, **flags, all=is_all, from_failed=from_failed, yes=True)
 
-async def _ids(page: Page, chosen: Chosen) -> tuple[list[str], bool]:
-    """The runs that are meant: open ones. Raises Misuse."""
+
+async def _each(page: Page, batch: Batch, how: api.Restart) -> dict[str, str]:
+    """Change run by run; returns why some were not, by their ids."""
+    failed: dict[str, str] = {}
+    for each in batch.ids:
+        try:
+            if batch.action == "restart":
+                await api.restart_run(page.request, page.known.of_part(each), each, how)
+            else:
+                await (api.cancel_run if batch.action == "cancel" else api.terminate_run)(page.known, each)
+        except EvertickError as error:
+            failed[each] = reason_of(error)
+    return failed
+
+
+async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool]:
+    """The runs that are meant: open ones are ended, and those that have not succeeded run again. Raises Misuse."""
     if not chosen.all:
         return list(dict.fromkeys(chosen.row)), False
     where = chosen.where(to_datetime(page.now))
-    states = [each for each in where.get("state", TABS["open"][1]) if each in TABS["open"][1]]
+    of_action = TABS["open"][1] if action != "restart" else ("failed", "canceled")
+    states = [each for each in where.get("state", of_action) if each in of_action]
     if not states:
-        raise Misuse("runs in this tab have ended; nothing is left to end")
+        raise Misuse(
+            "runs in this tab have ended; nothing is left to end" if action != "restart" else
+            "runs in this tab have not failed; the page of a run restarts it"
+        )  # fmt: skip
+    if states == ["failed"] and action == "restart":
+        where["not_retried"] = True
     found: list[str] = []
     cursor: str | None = None
     while len(found) <= BATCH_MAX:
         listed = await page.access.workflows.list(
             chosen.workflow or None, limit=BATCH_MAX, cursor=cursor, **(where | {"state": states})
         )
-        found += [run.id for run in listed.runs]
+        found += [run.id for run in listed.runs if run.retried_as is None]
         cursor = listed.cursor
         if cursor is None:
             break
     return found[:BATCH_MAX], len(found) > BATCH_MAX or cursor is not None
 
 
-async def _batch(page: Page, action: str, batch: Batch, form: Form, *, status: int = 200) -> Response:
-    ids = batch.ids
+async def _batch(page: Page, batch: Batch, form: Form, *, status: int = 200) -> Response:
+    ids, action = batch.ids, batch.action
     if not ids:
         raise Misuse("no run is chosen; tick some in the list, or choose filters that some match")
-    line = page.command("workflow", action, *(ids if len(ids) <= LISTED else ["ID"]))
-    more = "" if len(ids) <= LISTED else "One command for each of them."
-    given = {name: getattr(batch.chosen, name) for name in FILTERS if getattr(batch.chosen, name)}
+    is_all = action == "restart" and batch.chosen.all
+    more = "" if is_all or len(ids) <= LISTED else "One command for each of them."
+    at = page.url("workflow-batch", action) if action == "restart" else ""
     named = await page.access.workflows.read(runs_by_id(page.tenant, ids[:NAMED]))
     return page.render(
-        "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids,
-        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given, runs_of=named, named=NAMED,
-        commands=page.same(Form(), line, more=more, at=""),
+        "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids, named=NAMED,
+        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=batch.chosen.given, runs_of=named,
+        origins=FROM, commands=page.same(Form(), batch.command(page, form["from"]), more=more, at=at),
     )  # fmt: skip
 
 
@@ -204,5 +276,6 @@ async def _counts(page: Page) -> dict[str, int]:
     found = await page.access.jobs.counts_by_function()
     known = {each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW}
     counts = [count for name, count in found.items() if name in known]
-    of = {"open": ("pending", "in_progress"), "failed": ("failed",), "done": ("success",), "canceled": ("canceled",)}
+    of = {"open": ("pending", "in_progress"), "failed": ("failed",), "done": ("success",), "canceled": ("canceled",),
+          "not_retried": ("not_retried",)}  # fmt: skip
     return {tab: sum(each[state] for each in counts for state in states) for tab, states in of.items()}

@@ -6,10 +6,10 @@ with taken as (
                                from job_count_changes
                               limit :limit
                                 for update skip locked))
-    returning tenant, name, unfinished, success, failed, canceled
+    returning tenant, name, unfinished, success, failed, canceled, retried
 ), summed as (
-    insert into job_counts (tenant, name, unfinished, success, failed, canceled)
-    select tenant, name, sum(unfinished), sum(success), sum(failed), sum(canceled)
+    insert into job_counts (tenant, name, unfinished, success, failed, canceled, retried)
+    select tenant, name, sum(unfinished), sum(success), sum(failed), sum(canceled), sum(retried)
       from taken
      group by tenant, name
      order by tenant, name
@@ -17,7 +17,8 @@ with taken as (
        do update set unfinished = job_counts.unfinished + excluded.unfinished,
                      success = job_counts.success + excluded.success,
                      failed = job_counts.failed + excluded.failed,
-                     canceled = job_counts.canceled + excluded.canceled
+                     canceled = job_counts.canceled + excluded.canceled,
+                     retried = job_counts.retried + excluded.retried
 )
 select count(*)
   from taken

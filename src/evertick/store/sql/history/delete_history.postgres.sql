@@ -4,7 +4,7 @@ with ids as materialized (
 ), gone as (
     delete from history
      where id = any ((select these from ids)::text[])
-    returning tenant, name, state
+    returning tenant, name, state, retried_as
 ), bodies_gone as (
     delete from bodies
      where id = any ((select these from ids)::text[])
@@ -12,8 +12,8 @@ with ids as materialized (
     delete from attempts
      where job_id = any ((select these from ids)::text[])
 )
-insert into job_count_changes (tenant, name, unfinished, success, failed, canceled)
+insert into job_count_changes (tenant, name, unfinished, success, failed, canceled, retried)
 select tenant, name, 0, -count(*) filter (where state = 'success'), -count(*) filter (where state = 'failed'),
-       -count(*) filter (where state = 'canceled')
+       -count(*) filter (where state = 'canceled'), -count(*) filter (where state = 'failed' and retried_as is not null)
   from gone
  group by tenant, name

@@ -1,8 +1,10 @@
 -- trouble: as SQLite's; PostgreSQL names the makers of JSON otherwise, and reads a schedule's newest occurrences by a lateral
 -- join.
-select (select count(*) from (select 1 from history
-                               where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
-                               limit :limit) as failed),
+select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as text)
+          from (select retried_as
+                  from history
+                 where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                 limit :limit) as failed),
        (select count(*) from (select 1
                                 from {each :reasons} as r
                                cross join occurrences

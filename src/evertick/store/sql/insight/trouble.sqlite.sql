@@ -1,13 +1,16 @@
--- trouble: what is wrong with a tenant, in one row: how many jobs failed and how many occurrences were missed since a moment
--- each, how many schedules are failing and paused (to :limit at most), whether one has missed a time, which pools are paused and
--- why, and which have used their rate; the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
+-- trouble: what is wrong with a tenant, in one row: how many jobs failed since a moment, and how many of these were not run
+-- again; how many occurrences were missed since one, how many schedules are failing and paused (to :limit at most), whether one
+-- has missed a time, which pools are paused and why, and which have used their rate; the :shown failing schedules that ran last
+-- with the outcomes of their :runs newest occurrences, and the state of the
 -- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
 -- workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
 -- :stuck_look jobs that wait until then. Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
 -- schedules_paused, schedules_missed, schedules_by_last and jobs_waiting, and the primary key of occurrences. Lists are JSON.
-select (select count(*) from (select 1 from history indexed by history_failed
-                               where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
-                               limit :limit)),
+select (select json_array(count(*), count(*) - count(retried_as))
+          from (select retried_as
+                  from history indexed by history_failed
+                 where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                 limit :limit)),
        (select count(*) from (select 1
                                 from {each :reasons} as r
                                cross join occurrences

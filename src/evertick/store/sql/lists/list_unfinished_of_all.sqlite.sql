@@ -2,7 +2,7 @@
 -- by the index jobs_by_name, and sorts those. :queues are those to which the jobs belong, with a space around each.
 select j.id, j.tenant, j.kind, j.name, j.state, j.requested_at, j.due_at, j.created_at, j.started_at,
        cast(null as bigint), j.attempt, j.failures, j.crashes, j.worker_id, j.parent_id, j.key, j.schedule_id,
-       j.pool, j.priority, j.stop
+       j.pool, j.priority, j.stop, cast(null as text)
   from json_each(:names) as names
  cross join jobs as j
     on j.id in (select id
