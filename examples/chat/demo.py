@@ -84,7 +84,10 @@ class Server:
 def show(*words: str) -> float:
     """Run one command as one would type it, and let its output be seen; returns when it was done."""
     title(f"$ evertick {shlex.join(words)}")
-    subprocess.run([EVERTICK, *words], cwd=HERE, env=ENVIRONMENT, check=True)  # noqa: S603
+    # A process group of its own: Ctrl-C ends it through us, without a traceback of what it was just importing.
+    subprocess.run(  # noqa: S603
+        [EVERTICK, *words], cwd=HERE, env=ENVIRONMENT, check=True, stdin=subprocess.DEVNULL, process_group=0
+    )
     return time.monotonic()
 
 

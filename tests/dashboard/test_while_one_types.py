@@ -59,3 +59,14 @@ def test_half_typed_text_survives_ten_updates(site: Site, window: Window) -> Non
             happen(site)
         expect(field, path).to_have_value(HALF)
         expect(field, path).to_be_focused()
+
+
+def test_what_appears_with_script_stays_when_the_page_follows(site: Site, window: Window) -> None:
+    """The server sends it hidden each time."""
+    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    page = window.go("schedules")
+    with page.expect_response(is_live) as read:
+        happen(site)
+    read.value.finished()
+    expect(page.locator(".sch tbody")).not_to_contain_text("has not run", timeout=20_000)
+    expect(page.get_by_label("Select this page")).to_be_visible()

@@ -1,5 +1,6 @@
 """Examples that show one integration each: their own tests, run as they stand, outside of this project."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -42,6 +43,25 @@ def test_what_make_run_has_started_ends_with_it(number: signal.Signals, tmp_path
         demo.end()
 
         assert not Path(f"/proc/{server}").exists()
+    finally:
+        demo.close()
+
+
+@pytest.mark.processes
+def test_ctrl_c_in_make_run_shows_no_traceback_of_a_command_that_begins(tmp_path: Path) -> None:
+    folder = tmp_path / "chat"
+    shutil.copytree(EXAMPLES / "chat", folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*", ".evertick"))
+    demo = Program(folder, "demo.py", command=[sys.executable])
+    try:
+        demo.wait_for(r"\$ evertick run")
+        while not (commands := children_of(demo.process.pid)[1:]):
+            assert demo.process.poll() is None, demo.text
+        group = os.getpgid(commands[0])
+        os.killpg(demo.process.pid, signal.SIGINT)  # as a terminal does: to all of its foreground group
+        demo.end()
+
+        assert group != demo.process.pid, "Ctrl-C would reach the command while it imports"
+        assert not any("Traceback" in line for line in demo.lines), demo.lines
     finally:
         demo.close()
 

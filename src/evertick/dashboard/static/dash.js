@@ -18,7 +18,8 @@ if (zone && !document.cookie.includes("evertick_browser_zone=")) {
 
 // -- what only works with script appears with it
 if (kept.get("theme")) root.dataset.theme = kept.get("theme");
-for (const each of $$("[data-theme-toggle], [data-open], [data-script]")) each.hidden = false;
+const reveal = place => { for (const each of $$("[data-theme-toggle], [data-open], [data-script]", place)) each.hidden = false };
+reveal(document);
 const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 
 // -- dialogs: the form of a link is shown over the page; without script it is a page of its own
@@ -164,7 +165,7 @@ async function tellCommand(form, place) {
     found = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById(place.id);
   } catch { /* the server is away, or something else is typed meanwhile */ }
   if (mine.signal.aborted || !place.isConnected) return;
-  if (found) await morph(place, found.outerHTML);
+  if (found) await morph(place, found);
   else place.replaceChildren(Object.assign(document.createElement("p"), { className: "small faint", textContent: "The command cannot be told now: the server does not say what it is." }));
 }
 document.addEventListener("input", event => tellLater(event.target.form));
@@ -284,16 +285,17 @@ async function refresh(forced) {
     const found = fresh.getElementById(region.id);
     if (!found) continue;
     if (!forced && isBusy(region)) { tellNews(region, found); continue }
-    await morph(region, found.outerHTML);
+    await morph(region, found);
     countRows();
     document.dispatchEvent(new CustomEvent("evertick:filled", { detail: document.getElementById(region.id) }));
   }
   resetClock(fresh.documentElement.dataset);
   showLive();
 }
-function morph(region, html) {
+function morph(region, found) {
+  reveal(found);
   const ticked = new Set($$("input[name=row]:checked", region).map(input => input.value));
-  return htmx.swap({ text: html, target: region, sourceElement: region, swap: "outerMorph", select: "#" + CSS.escape(region.id) }).then(() => {
+  return htmx.swap({ text: found.outerHTML, target: region, sourceElement: region, swap: "outerMorph", select: "#" + CSS.escape(region.id) }).then(() => {
     for (const input of $$("input[name=row]", document.getElementById(region.id))) input.checked = ticked.has(input.value);
   });
 }

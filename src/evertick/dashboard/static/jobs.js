@@ -9,7 +9,7 @@ async function narrowList(form) {
   history.replaceState(null, "", address);
   for (const region of $$("#jobs, #rows")) {
     const found = fresh.getElementById(region.id);
-    if (found) await morph(region, found.outerHTML);
+    if (found) await morph(region, found);
   }
   countRows();
 }

@@ -8,7 +8,7 @@ async function narrow(form) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   for (const id of ["count", "views", "wrong", "rows", "scope"]) {
     const region = document.getElementById(id), found = fresh.getElementById(id);
-    if (region && found) await morph(region, found.outerHTML);
+    if (region && found) await morph(region, found);
   }
   form.q.setAttribute("aria-invalid", String(!!$("#q-e")));
   countRows();
