@@ -91,7 +91,7 @@ class SqliteLoop:
             connection.execute(self.statements["finish_jobs"], {"rows": ends, "worker_id": "raw"})
             connection.execute(self.statements["delete_finished"], {"ids": json.dumps([row[0] for row in rows])})
             connection.execute(
-                self.statements["change_counts"], (DEFAULT_TENANT, function, -len(rows), len(rows), 0, 0)
+                self.statements["change_counts"], (DEFAULT_TENANT, function, -len(rows), len(rows), 0, 0, 0)
             )
             connection.execute("commit")
             done += len(rows)

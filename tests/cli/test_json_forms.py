@@ -29,6 +29,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "schedule preview": ("--cron @hourly --jitter 5s", "--cron @hourly --jitter 5s"),
     "workflow start": ("shop.flow",),
     "workflow children": ("RUN",),
+    "workflow restart": ("ENDED", "ENDED RUN --yes", "--workflow shop.flow --yes"),
     "workflow history": ("ENDED", "ENDED"),
     "workflow type list": ("--deleted",),
     "tenant list": ("",),
