@@ -40,6 +40,20 @@ def ask(url: str, secret: str | None = None, body: Any = None) -> tuple[int, Any
         return error.code, json.loads(error.read())
 
 
+def test_full_collections_pass_by_the_program_of_a_server(folder: Path, start: Start) -> None:
+    """Each of them was a pause of a tenth of a second, in which no request was replied to."""
+    with (folder / "app.py").open("a") as code:
+        code.write("\n\n@app.query\ndef frozen(ctx):\n    import gc\n\n    return gc.get_freeze_count()\n")
+    server = start("serve", "--port", "0")
+    address = address_of(server)
+    secret = re.search(r"evt_\w+", server.text)
+    assert secret is not None
+
+    status, reply = ask(f"{address}/api/v1/tenants/default/functions/app.frozen/call", secret[0], {"args": {}})
+
+    assert (status, reply > 10_000) == (200, True), reply
+
+
 def test_it_serves_runs_jobs_and_ends_cleanly(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0", "--worker")
     address = address_of(server)

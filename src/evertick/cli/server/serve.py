@@ -89,7 +89,7 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     from evertick.app.simulation import simulation_of
-    from evertick.engine.runtime.event_loop import loop_of_its_own
+    from evertick.engine.runtime.event_loop import loop_of_its_own, program_set_aside
     from evertick.server.listening import listen
     from evertick.store.open import open_settled
 
@@ -127,7 +127,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             server = uvicorn_of(served, tls)
             requests = _requests(served, server, running, let_go)
             try:
-                with loop_of_its_own() as loop:
+                with program_set_aside(), loop_of_its_own() as loop:
                     loop.run_until_complete(_run(served, server, listening, running, requests))
             finally:
                 requests.close()

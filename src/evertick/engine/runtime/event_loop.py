@@ -127,7 +127,8 @@ def program_set_aside() -> Iterator[None]:
     """Let the garbage collector pass by what is loaded by now: modules, classes, the app. For a process of its own.
 
     They live as long as the process, and each full collection would walk through all of them, for tens of milliseconds
-    in which no function begins. A program that has frozen its objects itself keeps them as they are.
+    in which no function begins and no request is replied to. A program that has frozen its objects itself keeps them
+    as they are.
     """
     if gc.get_freeze_count() > FROZEN_BY_PYTHON_MAX:
         yield
