@@ -147,7 +147,19 @@ def lists() -> Iterator[tuple[str, str]]:
     yield "insight, search of nothing", "search?text=none-of-the-kind"
     for path in ("functions", "tokens", "audit-log", "status", "logs"):
         yield path, f"{path}?"
+    yield "page, overview", "/t/default?"
     for path in (
+        "functions?",
+        "functions?state=failed",
+        "functions?state=done",
+        "workflows?tab=all",
+        "workflows?tab=done",
+        "logs?",
+        "pools?",
+        "functions-by-name?",
+        "audit?",
+        "workers?",
+        "tenants?",
         "schedules?",
         "schedules?sort=id",
         "schedules?q=777",
