@@ -110,7 +110,10 @@ class WorkflowRequests:
 
     def restart(self, run_id: JobId | str, *, step: int | str | None = None, from_failed: bool = False) -> Call[JobId]:
         """Run a workflow again from one of its steps; returns the id of the new run. As `app.workflows.restart`."""
-        body = {"step": step, **_if(from_failed)}
+        body = {
+            "step": step,
+            **given({"from_failed": from_failed or None}),
+        }  # unsaid where it is not meant: an earlier release knows no such word
         return Call(method="POST", path=f"{self._of(run_id)}/restart", body=body, read=_id)
 
     def restart_all(
@@ -126,7 +129,7 @@ class WorkflowRequests:
 
         As `app.workflows.restart_all`.
         """
-        body = {**_chosen(workflow=workflow, **where), **given({"step": step}), **_if(from_failed)}
+        body = {**_chosen(workflow=workflow, **where), **given({"step": step, "from_failed": from_failed or None})}
         return piece(f"{self.home}/workflows/restart-all", body, after)
 
     def _of(self, run_id: str) -> str:
@@ -152,11 +155,6 @@ class WorkflowOperations:
     resume = sent(WorkflowRequests.resume)
     restart = sent(WorkflowRequests.restart)
     restart_all = sent_in_pieces(WorkflowRequests.restart_all)
-
-
-def _if(from_failed: bool) -> dict[str, Any]:
-    """Said only where it is meant, so that a server of an earlier release takes the rest."""
-    return {"from_failed": True} if from_failed else {}
 
 
 def _chosen(**asked: Any) -> dict[str, Any]:

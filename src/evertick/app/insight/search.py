@@ -7,7 +7,7 @@ from evertick.api.insight import FoundView
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
 from evertick.app.transacting import Work
-from evertick.app.workflows.run_views import run_views
+from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.records.history import JobCounts
@@ -68,8 +68,8 @@ def _found_job(job: FoundJob) -> FoundView:
 
 def _found_runs(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> list[FoundView]:
     """Runs in the order of their ids: one that has begun and waits is running, as everywhere else."""
-    jobs = {job.id: job for job in transaction.get_jobs(ids, tenant=tenant)} if ids else {}
-    runs = run_views(transaction, [jobs[each] for each in ids if each in jobs]) if jobs else ()
+    found = runs_by_id(tenant, ids)(transaction) if ids else {}
+    runs = [found[each] for each in ids if each in found]
     return [FoundView(kind="run", id=run.id, label=f"{run.workflow}, {run.state}", key=run.key) for run in runs]
 
 

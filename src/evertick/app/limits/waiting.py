@@ -27,7 +27,7 @@ class PoolRoom:
 
         With a tenant, and with the limit key of a job, what holds back those jobs alone is said, too.
         """
-        limits = self._use.settings[pool].limits if pool in self._use.settings else NO_LIMITS
+        limits = self._limits(pool)
         if limits.paused:
             return f"waits: pool {pool!r} is paused{f': {limits.note}' if limits.note else ''}"
         places = [(limits.running, self._by_pool[pool], "")]
@@ -48,9 +48,12 @@ class PoolRoom:
 
         Also between two starts of a rate that is used to the full, where the next job may start at once.
         """
-        limits = self._use.settings[pool].limits if pool in self._use.settings else NO_LIMITS
+        limits = self._limits(pool)
         spread = limits.starts_per_minute is not None and self._use.used_until_us.get(pool, 0) > self._now * 1_000
         return limits.paused or spread
+
+    def _limits(self, pool: str) -> PoolLimits:
+        return self._use.settings[pool].limits if pool in self._use.settings else NO_LIMITS
 
     def _rate_is_used(self, pool: str, limits: PoolLimits) -> bool:
         rate = StartLimit(None, limits.starts_per_minute, self._use.used_until_us.get(pool, 0))

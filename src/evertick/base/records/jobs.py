@@ -203,7 +203,7 @@ class JobSummary:
     stop: Stop
     """What was asked of the action that runs as this job; it is canceled once its function has ended."""
     retried_as: JobId | None = None
-    """The job as which it runs again, if it has ended and somebody wanted that."""
+    """The job as which it runs again, if it has ended and was retried or restarted."""
 
     @property
     def app(self) -> str | None:

@@ -203,7 +203,7 @@ class PostgresStore:
         return True
 
     def _fill(self) -> None:
-        """Write a megabyte into a table of its own that nobody else ever sees. Raises StorageFailed."""
+        """Write a megabyte into a table that no other session sees. Raises StorageFailed."""
         with self._connections.asking() as connection, suppress(pg_errors.InsufficientPrivilege):
             connection.read_only = None
             connection.execute("create temporary table probed (text text)")
