@@ -120,7 +120,7 @@ def test_all_that_filters_choose_are_restarted(
 
 def test_their_number_is_typed(shop: Shop, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = shop.failed("ada", "ben")
-    monkeypatch.setattr("evertick.cli.workflow.restart.is_terminal", lambda stream: True)
+    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: True)
     typed, asked = ["1", "2"], list[str]()
     monkeypatch.setattr("click.prompt", lambda text, err: asked.append(text) or typed.pop(0))
 

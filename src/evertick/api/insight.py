@@ -114,14 +114,14 @@ class OverviewView(Schema):
     """How the tenant is doing now.
 
     `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does; jobs of paused pools are
-    left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late` are
-    jobs due for more than ten seconds. Jobs of pools whose `starts_per_minute` are used wait by plan, and are in
-    neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
-    and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last hour,
-    which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were not run
-    again. `missed_day` occurrences that were missed in the last 24 hours. `queued` is by
-    pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are those that ended
-    in the last 24 hours, the newest first. `unwritable` is None while the database can be written.
+    left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late`
+    are jobs due for more than ten seconds. Jobs of pools whose `starts_per_minute` are used wait by plan, and are
+    in neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
+    and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last
+    hour, which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were
+    not run again. `missed_day` occurrences that were missed in the last 24 hours. `queued` is by pool. `lost` are
+    workers whose lease is over and whose jobs are not given back yet. `outages` are those that ended in the last
+    24 hours, the newest first. `unwritable` is None while the database can be written.
     """
 
     at: Moment

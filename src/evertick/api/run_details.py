@@ -74,10 +74,9 @@ class RunTimeline(Schema):
     """A run with what its code has called, as people look at it.
 
     `steps` are the newest of `step_count`, the first one first. `events` is how many rows its journal has. `waits_for`
-    are the calls without an end. `children` are the runs among the jobs of `steps`, of the `child_count` that it has
-    called. `schedule` is the occurrence that
-    it is, None unless a schedule started it. `waiting_events` are the first 20 of the `waiting_event_count` events that
-    were sent to it and that its code has not taken.
+    are the calls without an end. `children` are the runs among the jobs of `steps`, of the `child_count` that it
+    has called. `schedule` is the occurrence that it is, None unless a schedule started it. `waiting_events` are
+    the first 20 of the `waiting_event_count` events that were sent to it and that its code has not taken.
     """
 
     run: RunView

@@ -119,12 +119,12 @@ class StatusView(Schema):
     """The state of the jobs of some tenants, and of all workers of the database.
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits; jobs of paused pools,
-    and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are
-    the paused and deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that
-    were run again since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose
-    code does not fit their journal. `overdue` are schedules at whose next time no worker has looked. `complete` is
-    False if there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can
-    be written.
+    and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and
+    deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run
+    again since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does
+    not fit their journal. `overdue` are schedules at whose next time no worker has looked. `complete` is False if
+    there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
+    written.
     """
 
     tenants: tuple[TenantId, ...]

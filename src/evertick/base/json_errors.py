@@ -33,6 +33,11 @@ def json_fault(error: Exception) -> str:
     return f"line {error.lineno}, column {error.colno}: {words}"
 
 
+def begins_as_json(text: str) -> bool:
+    """Whether a text begins as an object, a list or a text of JSON: if it is none, it is one with a mistake."""
+    return text.lstrip().startswith(("{", "[", '"'))
+
+
 def object_of(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     """An object, as `object_pairs_hook`. Raises ValueError for a name that is there twice."""
     found = dict(pairs)

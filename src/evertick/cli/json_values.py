@@ -8,11 +8,10 @@ import click
 
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import reason
+from evertick.base.json_errors import begins_as_json
 from evertick.cli.schedule.spec_flags import parse_json
 
 FILE_MAX: Final = 16 * 1024 * 1024
-OPENS_JSON: Final = ("{", "[", '"')
-"""How objects, lists and texts of JSON begin."""
 
 
 def json_or_text(text: str, what: str) -> Any:
@@ -23,7 +22,7 @@ def json_or_text(text: str, what: str) -> Any:
     try:
         return parse_json(text)
     except EvertickError as error:
-        if text.lstrip().startswith(OPENS_JSON):
+        if begins_as_json(text):
             raise click.UsageError(
                 f"{what} begins as JSON, but is {error}; a text that begins so is written in double quotes, as JSON"
             ) from None

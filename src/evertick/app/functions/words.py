@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments
+from evertick.base.json_errors import begins_as_json
 
 _OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
 """How values of JSON begin that are written wrongly in a hurry; and a value that no parameter for text alone takes."""
@@ -49,11 +50,10 @@ def _read_word(word: str) -> Any:
 
 def _takes_json(function: Function[..., Any], name: str, word: str, args: Mapping[str, Any]) -> bool:
     """Whether a word that begins as JSON, and is taken as text, is for a parameter that takes more than text."""
-    opened = word.lstrip()[:1]
-    if opened not in _OPENED or not any(_not_json({name: word})):
+    if not any(_not_json({name: word})):
         return False
     try:
-        function.encode_args((), {**args, name: _OPENED[opened]})
+        function.encode_args((), {**args, name: _OPENED[word.lstrip()[0]]})
     except InvalidArguments:
         return False
     return True
@@ -62,7 +62,7 @@ def _takes_json(function: Function[..., Any], name: str, word: str, args: Mappin
 def _not_json(words: Mapping[str, str]) -> Iterator[str]:
     """Why texts that begin like a list, an object or a text of JSON are none."""
     for name, word in words.items():
-        if word.lstrip()[:1] in _OPENED:
+        if begins_as_json(word):
             try:
                 json.loads(word)
             except ValueError as error:

@@ -1,4 +1,7 @@
-"""Progress of changes of many: a line on a terminal with how many are done, which Ctrl-C and errors leave behind."""
+"""Changes of many: their number is typed to confirm them, and a line on a terminal says how many are done.
+
+Ctrl-C and errors leave that line behind.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +17,17 @@ if TYPE_CHECKING:
     from evertick.store.contract.store import Store
 
 LINE_ANEW: Final = "\r\x1b[K"
+
+
+def confirm_count(what: str, count: int) -> None:
+    """Let a person type how many things `what` changes, such as "retry 4 jobs".
+
+    Raises UsageError where no terminal can confirm it, Abort.
+    """
+    if not is_terminal(sys.stdin):
+        raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
+    if click.prompt(f"To {what}, type {count}", err=True) != str(count):
+        raise click.Abort
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """`evertick job retry`, `run-now` and `reschedule`: jobs that failed, wait, or do not fit the code any more."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,8 @@ from evertick.base.records.jobs import JobState
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import OutputOptions, is_terminal, output_option
+from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.job.choosing import JobFilters, moment_at
@@ -72,7 +72,8 @@ class JobChoice(JobFilters):
             session.require_known(where)
         ids: list[str] = [job.id for job in found if meant(job)]
         if ids and not self.yes:
-            _confirm(verb, len(ids))
+            count = len(ids)
+            confirm_count(f"{verb} {count:,} job{'' if count == 1 else 's'}", count)
         return ids
 
 
@@ -227,15 +228,6 @@ def _each(
         return Exit.INTERRUPTED
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
-
-
-def _confirm(verb: str, count: int) -> None:
-    """Let a person type how many jobs that is. Raises UsageError where no terminal can confirm it, Abort."""
-    what = f"{verb} {count:,} job{'' if count == 1 else 's'}"
-    if not is_terminal(sys.stdin):
-        raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
-    if click.prompt(f"To {what}, type {count}", err=True) != str(count):
-        raise click.Abort
 
 
 def _change(text: str) -> tuple[str, object]:

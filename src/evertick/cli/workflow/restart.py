@@ -1,6 +1,5 @@
 """`evertick workflow restart`: a run, several, or all that filters choose."""
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ from evertick.base.paging import PAGE_MAX
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import OutputOptions, is_terminal, row_options
-from evertick.cli.core.progress import counting
+from evertick.cli.core.output import OutputOptions, row_options
+from evertick.cli.core.progress import confirm_count, counting
 from evertick.cli.elsewhere import looking_elsewhere, say_nothing_found
 from evertick.cli.root import fail
 from evertick.cli.workflow.runs import CHILD_FIELDS, RunFilters, write_run, write_runs
@@ -110,7 +109,7 @@ def _all(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
             session.require_known(choice.workflow)
         say_nothing_found("runs", session.store)
     elif not choice.yes:
-        _confirm(count)
+        confirm_count(f"restart {_runs(count)}", count)
     done = 0
     if count:
         with counting("runs are restarted", session.store) as progress:
@@ -138,15 +137,6 @@ def _count(session: AnyRunSession, workflow: str | None, where: "RunsWhere") -> 
         cursor = page.cursor
         if cursor is None:
             return count
-
-
-def _confirm(count: int) -> None:
-    """Let a person type how many runs that is. Raises UsageError where no terminal can confirm it, Abort."""
-    what = f"restart {_runs(count)}"
-    if not is_terminal(sys.stdin):
-        raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
-    if click.prompt(f"To {what}, type {count}", err=True) != str(count):
-        raise click.Abort
 
 
 def _runs(count: int) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from evertick.base.json_errors import begins_as_json
+
 FIELDS_MAX: Final = 60
 """A signature with more is typed as JSON."""
 DEPTH_MAX: Final = 3
@@ -174,11 +176,6 @@ def _hint(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     limits = [words.format(schema[name]) for name, words in LIMITS.items() if name in schema]
     description = given.get("description") or ("" if schema.get("type") == "object" else schema.get("description"))
     return "; ".join(filter(None, (", ".join(limits), str(description or "").strip())))
-
-
-def begins_as_json(text: str) -> bool:
-    """Whether a text begins as an object, a list or a text of JSON: if it is none, it is one with a mistake."""
-    return text.lstrip().startswith(("{", "[", '"'))
 
 
 def _means_json(text: str) -> bool:

@@ -26,9 +26,10 @@ from pydantic_core import ValidationError
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments, InvalidSpec
 from evertick.base.escaping import json_text
+from evertick.base.json_errors import begins_as_json
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.moments import moment_of
-from evertick.dashboard.forms.parameters import WORDS, Field, begins_as_json, fields_of, leaves
+from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, leaves
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.server.bodies import strict_json

@@ -5,21 +5,21 @@ A statement's name is its file's name: `sql/<room>/<name>.sql`. A database has a
 written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
 
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
-that an index begins with, `<name> by name asc`, and for the indexes of runs and of
-failed jobs that were not run again, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last
-column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
-and hope to meet what a list wants; `{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`.
-`{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share, and other parts are shared in the same
-way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
+that an index begins with, `<name> by name asc`, and for the indexes of runs and of failed jobs that were not run
+again, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last column of such an index. On PostgreSQL that
+is an expression: it would otherwise often read the primary key backwards and hope to meet what a list wants;
+`{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`. `{narrowed}` is the text of
+`_narrowed.sql`, the filters that all lists share, and other parts are shared in the same way (`_SHARED`). `{running}`
+is the table of jobs, read by what runs.
 
 `together` makes one statement of several lists. Each has its own value of the parameters in `OF_EACH`.
 
-Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
-a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
-part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
-lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the
-function that makes a JSON list of its arguments, `{is root}` asks whether no other run has called a run. `tenants_with`
-stands for one statement for each kind of rows that tenants can have.
+Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members
+of a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text
+has a part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer:
+nothing to lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the function that makes a JSON
+list of its arguments, `{by bytes}` says that a text compares by bytes, as SQLite's all do, `{is root}` asks whether no
+other run has called a run. `tenants_with` stands for one statement for each kind of rows that tenants can have.
 """
 
 import re
@@ -79,6 +79,7 @@ _WORDS: Final = {
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
         (re.compile(r"\{json list\}"), "json_array"),
+        (re.compile(r" \{by bytes\}"), ""),
         (re.compile(r"\{is root\}"), _IS_ROOT.format(f"instr(on_complete, '{_KIND}')")),
     ),
     "postgres": (
@@ -90,6 +91,7 @@ _WORDS: Final = {
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
         (re.compile(r"\{json list\}"), "json_build_array"),
+        (re.compile(r"\{by bytes\}"), 'collate "C"'),
         (re.compile(r"\{is root\}"), _IS_ROOT.format(f"position('{_KIND}' in on_complete)")),
     ),
 }

@@ -1,6 +1,6 @@
--- pool_use: the pools with limits, what code has declared for each and what is used of its rate; and the pool, the tenant and the limit key of each job
--- that runs, if any pool has limits or :every is 1. What runs is read by the index jobs_running: what runs on all workers,
--- however much waits.
+-- pool_use: the pools with limits, what code has declared for each and what is used of its rate; and the pool, the tenant
+-- and the limit key of each job that runs, if any pool has limits or :every is 1. What runs is read by the index
+-- jobs_running: what runs on all workers, however much waits.
 select 0, pool, running, per_tenant, starts_per_minute, paused, per_key, note, declared, used_until_us, null, null
   from pool_limits
 union all

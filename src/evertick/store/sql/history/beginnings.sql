@@ -1,6 +1,7 @@
--- beginnings: as SQLite's; here an id must be said to compare by bytes.
+-- beginnings: of each job in the JSON list :ids the jobs from which it follows, how many steps up, with their keys: at most
+-- :limit steps up. A job that is no longer kept has no key, and nothing is known of what is above it.
 with recursive found (line_of, id, steps) as (
-    select each collate "C", each collate "C", 0
+    select each {by bytes}, each {by bytes}, 0
       from {each :ids} as asked
     union all
     select line_of,
