@@ -1,5 +1,6 @@
 """`evertick job retry`, `run-now` and `reschedule`: one job, or all that a filter chooses."""
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,7 +124,7 @@ def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
     for order in (1, 3, 5, 6):
         shop.scheduler.run_after(0, "shop.bill", order=order)
     work_off(shop, 4)
-    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: True)
+    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: stream is sys.stdin)
     typed = ["2", "3"]
     asked: list[str] = []
     monkeypatch.setattr("click.prompt", lambda text, err: asked.append(text) or typed.pop(0))

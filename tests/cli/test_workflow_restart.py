@@ -1,5 +1,6 @@
 """`evertick workflow restart` of several runs, and of all that filters choose; on a database and on a server."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -120,7 +121,7 @@ def test_all_that_filters_choose_are_restarted(
 
 def test_their_number_is_typed(shop: Shop, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = shop.failed("ada", "ben")
-    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: True)
+    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: stream is sys.stdin)
     typed, asked = ["1", "2"], list[str]()
     monkeypatch.setattr("click.prompt", lambda text, err: asked.append(text) or typed.pop(0))
 
