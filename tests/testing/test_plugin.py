@@ -8,7 +8,7 @@ import pytest
 from tests.cli.programs import PYTEST
 
 APP = """
-from evertick import App, MutationCtx
+from evertick import App, MutationCtx, every
 
 app = App("notes")
 other = App("other")
@@ -20,6 +20,8 @@ def add(ctx: MutationCtx, text: str) -> str:
 @other.mutation(name="other.add")
 def add_other(ctx: MutationCtx) -> str:
     return ctx.db.insert("notes", {})
+
+other.crons.add("minutes", every(minutes=1), add_other)
 """
 TESTS = """
 import pytest
@@ -40,6 +42,16 @@ class TestMarked:
         assert evertick_world.app is notes.other
         assert evertick_world.now.year == 2027
 
+@pytest.mark.evertick(app=notes.other, crons=False)
+def test_without_crons(evertick_world):
+    evertick_world.advance(600)
+    assert evertick_world.query("notes") == []
+
+@pytest.mark.evertick(app=notes.other)
+def test_with_crons(evertick_world):
+    evertick_world.advance(600)
+    assert len(evertick_world.query("notes")) == 10
+
 def test_each_test_has_a_world_of_its_own(evertick_world, evertick_app):
     assert evertick_world.query("notes") == []
     assert evertick_app is notes.app
@@ -58,7 +70,7 @@ def run(folder: Path, tests: str, option: str | None) -> subprocess.CompletedPro
 @pytest.mark.processes
 def test_worlds_of_the_ini_option_and_of_markers(tmp_path: Path) -> None:
     done = run(tmp_path, TESTS, "app:app")
-    assert "4 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout
 
 
 @pytest.mark.processes

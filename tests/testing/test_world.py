@@ -629,3 +629,28 @@ def test_a_world_that_ends_while_actions_sleep_says_nothing(caplog: pytest.LogCa
     gc.collect()
 
     assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_a_world_leaves_out_the_crons_of_the_code(world: OpenWorld) -> None:
+    def with_cron(name: str) -> App:
+        made = App("ticking")
+
+        @made.mutation(name="jot")
+        def jot(ctx: MutationCtx, text: str) -> None:
+            ctx.db.insert("notes", {"text": text})
+
+        made.crons.add(name, every(minutes=1), jot, "by a cron")
+        return made
+
+    first, second = with_cron("minutes"), with_cron("others")
+    w = world(first, crons=False)
+    first.schedules.create("asked for", when=every(minutes=5), do=first.functions.resolve("jot").args("by the test"))
+    w.advance(600)
+    w.restart()
+    w.deploy(second)
+    w.advance(600)
+
+    assert [each["text"] for each in w.query("notes")] == ["by the test"] * 4
+    assert [each.id for each in second.schedules.list().schedules] == ["asked for"]
+    with pytest.raises(Misuse, match="crons= is True or False, not 'none'"):
+        world(first, crons="none")

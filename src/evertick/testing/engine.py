@@ -59,7 +59,7 @@ class SimulatedEngine:
 
     app: App
 
-    def __init__(self, start: Instant, *, seed: int, settings: Settings | None) -> None:
+    def __init__(self, start: Instant, *, seed: int, settings: Settings | None, crons: bool) -> None:
         self._loop = JumpingLoop()
         self._clock = _WorldClock(start, self._loop)
         self._entropy = random.Random(seed)
@@ -69,6 +69,7 @@ class SimulatedEngine:
         self._store.migrate()
         self._files: tempfile.TemporaryDirectory[str] | None = None
         self._settings = settings
+        self._crons = crons
         self._process: Process | None = None
         self._boots = 0
         self._work = Work()
@@ -125,7 +126,8 @@ class SimulatedEngine:
         self._process = Process(f"worker {self._boots}")
         e = self._environment
         self.app.sync_pools()
-        self.app.sync_crons()
+        if self._crons:
+            self.app.sync_crons()
         self._execution = self._execution_for(DEFAULT_TENANT)
         worker = Worker(e.engine_deps(self._execution, self.counters), targets=e.targets)
         self._worker = worker

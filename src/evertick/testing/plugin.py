@@ -7,7 +7,7 @@
         assert w.get(message_id) is None
 
 `evertick_world` is a world of the app that the ini option `evertick_app` names (`shop.jobs:app`), or the marker
-`@pytest.mark.evertick(app=..., at=..., seed=..., settings=...)`, whose other arguments are those of `World`.
+`@pytest.mark.evertick(app=..., at=..., seed=..., settings=..., crons=...)`, whose other arguments are those of `World`.
 
 pytest imports this file in every run, so it loads nothing of Evertick until a test asks for a fixture.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OPTION: Final = "evertick_app"
 MARKER: Final = "evertick"
-MARKED: Final = ("app", "at", "seed", "settings")
+MARKED: Final = ("app", "at", "seed", "settings", "crons")
 """What the marker takes."""
 
 
@@ -34,13 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
-    text = "evertick(app=..., at=..., seed=..., settings=...): the app of the fixture evertick_world, and its world"
+    takes = ", ".join(f"{name}=..." for name in MARKED)
+    text = f"evertick({takes}): the app of the fixture evertick_world, and its world"
     config.addinivalue_line("markers", text)
 
 
 @pytest.fixture
 def world() -> "Iterator[Callable[..., World]]":
-    """Opens worlds: `world(app, at=..., seed=..., settings=...)`; see `evertick.testing.World`."""
+    """Opens worlds: `world(app, at=..., seed=..., settings=..., crons=...)`; see `evertick.testing.World`."""
     from evertick.testing.world import World
 
     opened: list[World] = []

@@ -69,14 +69,20 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         at: str | datetime = START,
         seed: int = 0,
         settings: Settings | None = None,
+        crons: bool = True,
     ) -> None:
         """Start a world with an empty database at the moment `at` (an aware datetime, or ISO 8601 text).
 
         Without an app it has one without functions. `settings` are the app's unless given; the world only lets its
-        worker look less often, so that long times pass quickly. Raises InvalidDelay for a moment without a time zone.
+        worker look less often, so that long times pass quickly. `crons=False` leaves out the crons that the code of the
+        app declares, so that the test sees only what it schedules itself.
+
+        Raises InvalidDelay for a moment without a time zone, Misuse for `crons` that is no bool.
         """
+        if type(crons) is not bool:
+            raise Misuse(f"crons= is True or False, not {crons!r}")
         start = _instant(at)
-        SimulatedEngine.__init__(self, start, seed=seed, settings=settings)
+        SimulatedEngine.__init__(self, start, seed=seed, settings=settings, crons=crons)
         ScheduleStories.__init__(self, to_datetime(start))
         try:
             self._enter(app or App("world"))
