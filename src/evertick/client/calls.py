@@ -6,24 +6,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from inspect import Parameter, signature
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, get_args
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, get_args
 from urllib.parse import quote
+
+from pydantic import BaseModel
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.surfaces import Operation, shown_kind, spread
 from evertick.app.transacting import Page
 from evertick.base import errors
+from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import spec_to_wire
 
+M = TypeVar("M", bound=BaseModel)
 O = TypeVar("O")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+ROOT: Final = "/api/v1"
 PIECE_S: Final = 1.0
 """How long the server changes many before it replies how many, and the client goes on."""
 
@@ -74,6 +79,24 @@ class _Sent(Operation[P, T]):
         )
 
 
+class Requests:
+    """What may be asked of a server below `home`, a call each. A surface of a client that has them sends them."""
+
+    def __init__(self, home: str = ROOT) -> None:
+        self._home = home
+
+
+class RequestsWithOptions(Requests):
+    """Requests with options, which `using` collects."""
+
+    def __init__(self, home: str, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(home)
+        self._options = options or {}
+
+    def _using(self, **options: Any) -> Self:
+        return type(self)(self._home, {**self._options, **given(options)})
+
+
 def sent(operation: Callable[Concatenate[O, P], Call[T]]) -> Operation[P, T]:
     """An operation of a client."""
     return _Sent(operation)
@@ -97,6 +120,21 @@ def _page(found: Any) -> Page:
 def new_key() -> str:
     """A key for one request."""
     return f"client-{secrets.token_hex(16)}"
+
+
+def list_of(view: type[M]) -> Callable[[Any], list[M]]:
+    """Reads a list as one."""
+    return lambda found: list(map(view.model_validate, found))
+
+
+def tuple_of(view: type[M]) -> Callable[[Any], tuple[M, ...]]:
+    """Reads a list as a tuple."""
+    return lambda found: tuple(map(view.model_validate, found))
+
+
+def new_id(found: Any) -> JobId:
+    """Reads the id of what was made."""
+    return JobId(found["id"])
 
 
 def nothing(found: Any) -> None:

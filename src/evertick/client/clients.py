@@ -20,9 +20,8 @@ from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.client import sending
-from evertick.client.calls import Call, function_call, new_key, part
+from evertick.client.calls import ROOT, Call, function_call, new_key, part
 from evertick.client.fleet import (
-    ROOT,
     AuditRequests,
     PoolRequests,
     TenantRequests,

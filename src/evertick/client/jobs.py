@@ -1,7 +1,6 @@
 """`client.jobs` and `client.scheduler`, as requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -14,52 +13,72 @@ from evertick.app.transacting import Page
 from evertick.base.errors import InvalidDelay
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
-from evertick.client.calls import Call, function_call, given, new_key, part, piece, sent, sent_in_pieces, wire
+from evertick.client.calls import (
+    Call,
+    Requests,
+    RequestsWithOptions,
+    function_call,
+    given,
+    new_id,
+    new_key,
+    part,
+    piece,
+    sent,
+    sent_in_pieces,
+    tuple_of,
+    wire,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRequests:
+class JobRequests(Requests):
     """What may be done with the jobs below `home`."""
 
-    home: str
-
+    @sent
     def get(self, job_id: JobId | str) -> Call[JobView]:
         """A job. Raises JobNotFound."""
         return Call(method="GET", path=self._of(job_id), read=JobView.model_validate)
 
+    @sent
     def list(
         self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = False, **where: Unpack[JobsWhere]
     ) -> Call[JobPage]:
         """A page of jobs; as `app.jobs.list`."""
         query = _where(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
-        return Call(method="GET", path=f"{self.home}/jobs", query=query, read=JobPage.model_validate)
+        return Call(method="GET", path=f"{self._home}/jobs", query=query, read=JobPage.model_validate)
 
+    @sent
     def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Call[JobPage]:
         """A page of the jobs that wait for their time, the soonest due first; as `app.jobs.upcoming`."""
         query = _where(where) | given({"limit": limit, "cursor": cursor})
-        return Call(method="GET", path=f"{self.home}/jobs/upcoming", query=query, read=JobPage.model_validate)
+        return Call(method="GET", path=f"{self._home}/jobs/upcoming", query=query, read=JobPage.model_validate)
 
+    @sent
     def count(self, **where: Unpack[JobsWhere]) -> Call[Count]:
         """How many jobs are chosen; as `app.jobs.count`."""
-        return Call(method="GET", path=f"{self.home}/jobs/count", query=_where(where), read=Count.model_validate)
+        return Call(method="GET", path=f"{self._home}/jobs/count", query=_where(where), read=Count.model_validate)
 
+    @sent
     def counts_by_function(self) -> Call[dict[str, dict[str, int]]]:
         """How many jobs of each function there are in each state."""
-        return Call(method="GET", path=f"{self.home}/jobs/counts", read=dict)
+        return Call(method="GET", path=f"{self._home}/jobs/counts", read=dict)
 
+    @sent
     def attempts(self, job_id: JobId | str) -> Call[tuple[AttemptView, ...]]:
         """The attempts at a job. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(job_id)}/attempts", read=_attempts)
+        return Call(method="GET", path=f"{self._of(job_id)}/attempts", read=tuple_of(AttemptView))
 
+    @sent
     def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Call[JobLogs]:
         """The lines that its last attempt wrote, or all of them. Raises JobNotFound."""
         query = {"all_attempts": all_attempts}
         return Call(method="GET", path=f"{self._of(job_id)}/logs", query=query, read=JobLogs.model_validate)
 
+    @sent
     def request(self, job_id: JobId | str) -> Call[tuple[JobView, ...]]:
         """The jobs of the request that a job belongs to; as `app.jobs.request`. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(job_id)}/request", read=_jobs)
+        return Call(method="GET", path=f"{self._of(job_id)}/request", read=tuple_of(JobView))
 
+    @sent
     def log_lines(
         self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
     ) -> Call[LogPage]:
@@ -67,76 +86,58 @@ class JobRequests:
         if where.get("function") is not None:
             where["function"] = name_of(where["function"])
         query = given(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
-        return Call(method="GET", path=f"{self.home}/logs", query=query, read=LogPage.model_validate)
+        return Call(method="GET", path=f"{self._home}/logs", query=query, read=LogPage.model_validate)
 
+    @sent
     def cancel(self, job_id: JobId | str) -> Call[JobView]:
         """Cancel a job; as `app.jobs.cancel`. Raises JobNotFound."""
         return self._changed(job_id, "cancel")
 
+    @sent
     def stop(self, job_id: JobId | str) -> Call[JobView]:
         """Cancel a job, and end its function if it runs. Raises JobNotFound."""
         return self._changed(job_id, "stop")
 
+    @sent
     def run_now(self, job_id: JobId | str) -> Call[JobView]:
         """Let a pending job run now. Raises JobNotFound, JobNotPending."""
         return self._changed(job_id, "run-now")
 
+    @sent
     def reschedule(self, job_id: JobId | str, at: datetime) -> Call[JobView]:
         """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
         return self._changed(job_id, "reschedule", {"at": wire(at)})
 
+    @sent
     def retry(self, job_id: JobId | str, *, args: Mapping[str, Any] | None = None) -> Call[JobId]:
         """Try a failed job again; returns the id of the new one. Raises JobNotFound, JobNotRetryable."""
         body = {} if args is None else {"args": dict(args)}
-        return Call(method="POST", path=f"{self._of(job_id)}/retry", body=body, read=_id)
+        return Call(method="POST", path=f"{self._of(job_id)}/retry", body=body, read=new_id)
 
+    @sent_in_pieces
     def retry_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Try all failed jobs again that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self.home}/jobs/retry-all", _where(where), after)
+        return piece(f"{self._home}/jobs/retry-all", _where(where), after)
 
+    @sent_in_pieces
     def cancel_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Cancel all unfinished jobs that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self.home}/jobs/cancel-all", _where(where), after)
+        return piece(f"{self._home}/jobs/cancel-all", _where(where), after)
 
+    @sent_in_pieces
     def run_now_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Let all pending jobs run now that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self.home}/jobs/run-now-all", _where(where), after)
+        return piece(f"{self._home}/jobs/run-now-all", _where(where), after)
 
     def _changed(self, job_id: str, action: str, body: dict[str, Any] | None = None) -> Call[JobView]:
         return Call(method="POST", path=f"{self._of(job_id)}/{action}", body=body or {}, read=JobView.model_validate)
 
     def _of(self, job_id: str) -> str:
-        return f"{self.home}/jobs/{part(job_id)}"
+        return f"{self._home}/jobs/{part(job_id)}"
 
 
-class JobOperations:
-    """The operations of a surface."""
-
-    get = sent(JobRequests.get)
-    list = sent(JobRequests.list)
-    upcoming = sent(JobRequests.upcoming)
-    count = sent(JobRequests.count)
-    counts_by_function = sent(JobRequests.counts_by_function)
-    attempts = sent(JobRequests.attempts)
-    logs = sent(JobRequests.logs)
-    request = sent(JobRequests.request)
-    log_lines = sent(JobRequests.log_lines)
-    cancel = sent(JobRequests.cancel)
-    stop = sent(JobRequests.stop)
-    run_now = sent(JobRequests.run_now)
-    reschedule = sent(JobRequests.reschedule)
-    retry = sent(JobRequests.retry)
-    retry_all = sent_in_pieces(JobRequests.retry_all)
-    cancel_all = sent_in_pieces(JobRequests.cancel_all)
-    run_now_all = sent_in_pieces(JobRequests.run_now_all)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleJobs:
+class ScheduleJobs(RequestsWithOptions):
     """What may be scheduled below `home`, with options."""
-
-    home: str
-    options: tuple[tuple[str, Any], ...] = ()
 
     def using(
         self,
@@ -148,10 +149,7 @@ class ScheduleJobs:
         limit_key: str | None = None,
     ) -> "ScheduleJobs":
         """The same with options; those of `app.scheduler.using`."""
-        changes = {
-            "key": key, "on_conflict": on_conflict, "retry": retry, "priority": priority, "limit_key": limit_key,
-        }  # fmt: skip
-        return replace(self, options=tuple((dict(self.options) | given(changes)).items()))
+        return self._using(key=key, on_conflict=on_conflict, retry=retry, priority=priority, limit_key=limit_key)
 
     def run_after(self, delay: float | timedelta, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
@@ -170,8 +168,8 @@ class ScheduleJobs:
     def _new(
         self, when: dict[str, Any], function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Call[JobId]:
-        body = {**function_call(function, args, kwargs), **when, **dict(self.options)}
-        return Call(method="POST", path=f"{self.home}/jobs", body=body, key=new_key(), read=_id)
+        body = {**function_call(function, args, kwargs), **when, **self._options}
+        return Call(method="POST", path=f"{self._home}/jobs", body=body, key=new_key(), read=new_id)
 
 
 def _where(where: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,15 +180,3 @@ def _where(where: Mapping[str, Any]) -> dict[str, Any]:
     elif "state" in found:
         found["state"] = [str(each) for each in found["state"]]
     return found
-
-
-def _jobs(found: Any) -> tuple[JobView, ...]:
-    return tuple(map(JobView.model_validate, found))
-
-
-def _attempts(found: Any) -> tuple[AttemptView, ...]:
-    return tuple(AttemptView.model_validate(each) for each in found)
-
-
-def _id(found: Any) -> JobId:
-    return JobId(found["id"])

@@ -1,7 +1,7 @@
 """`client.schedules`, as requests."""
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
@@ -30,7 +30,20 @@ from evertick.app.schedules.queries import Where
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.updates.one import Patch
 from evertick.app.transacting import Page
-from evertick.client.calls import Call, function_call, given, nothing, part, piece, sent, sent_in_pieces, wire
+from evertick.client.calls import (
+    Call,
+    Requests,
+    function_call,
+    given,
+    list_of,
+    nothing,
+    part,
+    piece,
+    sent,
+    sent_in_pieces,
+    tuple_of,
+    wire,
+)
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.rules.schedules.policies import Overlap
@@ -66,12 +79,10 @@ class Change(Patch, total=False):
     dry_run: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleRequests:
+class ScheduleRequests(Requests):
     """What may be done with the schedules below `home`."""
 
-    home: str
-
+    @sent
     def create(
         self,
         schedule_id: str,
@@ -88,37 +99,44 @@ class ScheduleRequests:
         body = {"id": schedule_id, "when": _times(when), **function_call(do), **given(chosen)}
         return Call(
             method="POST",
-            path=f"{self.home}/schedules",
+            path=f"{self._home}/schedules",
             query=query,
             body=body,
             key=request_id,
             read=ScheduleDescription.model_validate,
         )
 
+    @sent
     def get(self, schedule_id: str) -> Call[ScheduleDescription]:
         """All about a schedule. Raises ScheduleNotFound."""
         return Call(method="GET", path=self._of(schedule_id), read=ScheduleDescription.model_validate)
 
+    describe = get
+
+    @sent
     def list(
         self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
     ) -> Call[SchedulePage]:
         """A page of schedules; as `app.schedules.list`."""
         query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
-        return Call(method="GET", path=f"{self.home}/schedules", query=query, read=SchedulePage.model_validate)
+        return Call(method="GET", path=f"{self._home}/schedules", query=query, read=SchedulePage.model_validate)
 
+    @sent
     def list_detailed(
         self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
     ) -> Call[DetailedSchedulePage]:
         """A page of schedules for people; as `app.schedules.list_detailed`."""
         query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
-        path = f"{self.home}/schedule-details"
+        path = f"{self._home}/schedule-details"
         return Call(method="GET", path=path, query=query, read=DetailedSchedulePage.model_validate)
 
+    @sent
     def counts(self, **where: Unpack[Where]) -> Call[ScheduleCountsView]:
         """How many schedules there are; as `app.schedules.counts`."""
-        path = f"{self.home}/schedule-counts"
+        path = f"{self._home}/schedule-counts"
         return Call(method="GET", path=path, query=given({**where}), read=ScheduleCountsView.model_validate)
 
+    @sent
     def update(
         self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Change]
     ) -> Call[ScheduleDescription]:
@@ -135,6 +153,7 @@ class ScheduleRequests:
         body |= {} if do is None else function_call(do)
         return replace(self._changed("PATCH", schedule_id, body, if_version), query=query)
 
+    @sent
     def replace(
         self,
         schedule_id: str,
@@ -150,6 +169,7 @@ class ScheduleRequests:
         body = {"when": _times(when), **function_call(do), **given(chosen)}
         return replace(self._changed("PUT", schedule_id, body, if_version), query=query)
 
+    @sent
     def delete(self, schedule_id: str, *, if_version: int | None = None, force: bool = False) -> Call[None]:
         """Delete a schedule; as `app.schedules.delete`.
 
@@ -158,18 +178,21 @@ class ScheduleRequests:
         query = {"force": True} if force else {}
         return Call(method="DELETE", path=self._of(schedule_id), query=query, if_version=if_version, read=nothing)
 
+    @sent
     def pause(
         self, schedule_id: str, note: str = "", *, until: datetime | None = None, if_version: int | None = None
     ) -> Call[ScheduleSummary]:
         """Pause a schedule. Raises ScheduleNotFound, VersionConflict."""
         return self._act(schedule_id, "pause", given({"note": note, "until": until}), if_version)
 
+    @sent
     def resume(
         self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
     ) -> Call[ScheduleSummary]:
         """Resume a schedule. Raises ScheduleNotFound, VersionConflict."""
         return self._act(schedule_id, "resume", {"note": note, "from_now": from_now}, if_version)
 
+    @sent
     def trigger(
         self,
         schedule_id: str,
@@ -182,27 +205,33 @@ class ScheduleRequests:
         path, body = f"{self._of(schedule_id)}/trigger", given({"overlap": overlap, "args": args})
         return Call(method="POST", path=path, body=body, key=request_id, read=OccurrenceView.model_validate)
 
+    @sent
     def trigger_plan(self, schedule_id: str) -> Call[TriggerPlanView]:
         """What a trigger would do now under each overlap policy. Raises ScheduleNotFound."""
         path = f"{self._of(schedule_id)}/trigger-plan"
         return Call(method="GET", path=path, read=TriggerPlanView.model_validate)
 
+    @sent
     def days(self, schedule_id: str, start: date, end: date) -> Call[ScheduleDaysView]:
         """Days of a schedule in [start, end): how their times ended; as `app.schedules.days`."""
         query = {"start": start.isoformat(), "end": end.isoformat()}
         path = f"{self._of(schedule_id)}/days"
         return Call(method="GET", path=path, query=query, read=ScheduleDaysView.model_validate)
 
+    @sent
     def matching_times(
         self, schedule: str | When, start: datetime, end: datetime, *, limit: int | None = None
     ) -> Call[tuple[TimeView, ...]]:
         """The times of a schedule (by id) or of a spec in [start, end), up to 10,000; with `limit` the first ones."""
         span = given({"start": start, "end": end, "limit": limit})
         if isinstance(schedule, str):
-            return Call(method="GET", path=f"{self._of(schedule)}/times", query=span, read=_all_times)
+            return Call(method="GET", path=f"{self._of(schedule)}/times", query=span, read=tuple_of(TimeView))
         body = {"when": _times(schedule), **span}
-        return Call(method="POST", path=f"{self.home}/schedules/preview", body=body, key="preview", read=_all_times)
+        return Call(
+            method="POST", path=f"{self._home}/schedules/preview", body=body, key="preview", read=tuple_of(TimeView)
+        )
 
+    @sent
     def occurrences(
         self,
         schedule_id: str | None = None,
@@ -217,26 +246,30 @@ class ScheduleRequests:
         """A page of the ledger; as `app.schedules.occurrences`."""
         fates = None if fate is None else [fate] if isinstance(fate, str) else [*fate]
         query = given({"schedule": schedule_id, "fate": fates, "reason": reason, "limit": limit, "cursor": cursor})
-        path = f"{self.home}/occurrences"
+        path = f"{self._home}/occurrences"
         return Call(method="GET", path=path, query=query | given(which), read=OccurrencePage.model_validate)
 
+    @sent
     def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Call[Sequence[HistoryLine]]:
         """What was done to a schedule, the newest first."""
         query = given({"limit": limit, "before": before})
-        return Call(method="GET", path=f"{self._of(schedule_id)}/history", query=query, read=_lines)
+        return Call(method="GET", path=f"{self._of(schedule_id)}/history", query=query, read=list_of(HistoryLine))
 
+    @sent
     def explain(self, schedule_id: str, at: datetime) -> Call[Explanation]:
         """Why a schedule ran at a time, or why it did not."""
         path = f"{self._of(schedule_id)}/explain"
         return Call(method="GET", path=path, query={"at": wire(at)}, read=Explanation.model_validate)
 
+    @sent
     def audit(
         self, start: datetime, end: datetime, *, schedule_id: str | None = None, late_after: float = 60.0
     ) -> Call[AuditReport]:
         """What was late, missed or skipped in [start, end)."""
         query = given({"start": start, "end": end, "schedule": schedule_id, "late_after": late_after})
-        return Call(method="GET", path=f"{self.home}/audit", query=query, read=AuditReport.model_validate)
+        return Call(method="GET", path=f"{self._home}/audit", query=query, read=AuditReport.model_validate)
 
+    @sent
     def backfill_plan(
         self, schedule_id: str, start: datetime, end: datetime, **options: Unpack[BackfillOptions]
     ) -> Call[BackfillPlanView]:
@@ -244,13 +277,15 @@ class ScheduleRequests:
         path, body = f"{self._of(schedule_id)}/backfill-plan", given({"start": start, "end": end, **options})
         return Call(method="POST", path=path, body=body, key="plan", read=BackfillPlanView.model_validate)
 
+    @sent
     def backfill_plans(self, start: datetime, end: datetime, **asked: Unpack[PlansAsked]) -> Call[PlannedBackfillPage]:
         """What backfills of many schedules would do in [start, end]: a page of plans. Nothing is changed."""
         choice = {name: asked.pop(name) for name in Where.__annotations__ if name in asked}  # type: ignore[misc]
         body = given({"start": start, "end": end, "choice": given(choice), **asked})
-        path = f"{self.home}/backfill-plans"
+        path = f"{self._home}/backfill-plans"
         return Call(method="POST", path=path, body=body, key="plan", read=PlannedBackfillPage.model_validate)
 
+    @sent
     def backfill(
         self,
         schedule_id: str,
@@ -265,26 +300,31 @@ class ScheduleRequests:
         body = given({"start": start, "end": end, "token": token, **options})
         return Call(method="POST", path=path, body=body, read=BackfillView.model_validate)
 
+    @sent
     def backfill_status(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """How far a backfill has come."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}"
         return Call(method="GET", path=path, read=BackfillView.model_validate)
 
+    @sent
     def backfill_times(self, schedule_id: str, backfill_id: str, **asked: Unpack[TimesAsked]) -> Call[OccurrencePage]:
         """What became of the times of a backfill, the newest first."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
         return Call(method="GET", path=path, query=given(asked), read=OccurrencePage.model_validate)
 
+    @sent
     def backfills(self, schedule_id: str, *, limit: int = 100) -> Call[tuple[BackfillView, ...]]:
         """The last backfills of a schedule, the newest first, and how far each has come; at most `limit`."""
         path = f"{self._of(schedule_id)}/backfills"
-        return Call(method="GET", path=path, query={"limit": limit}, read=_backfills)
+        return Call(method="GET", path=path, query={"limit": limit}, read=tuple_of(BackfillView))
 
+    @sent
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
         return Call(method="POST", path=path, body={}, read=BackfillView.model_validate)
 
+    @sent_in_pieces
     def update_all(
         self,
         after: str,
@@ -300,14 +340,17 @@ class ScheduleRequests:
         name = do.name if isinstance(do, Function) else do
         return self._all("update", {**where, "do": name, "rename": rename}, after)
 
+    @sent_in_pieces
     def pause_all(self, after: str, note: str = "", **where: Unpack[Where]) -> Call[Page]:
         """Pause all schedules that are chosen; returns how many. Each request works for about a second."""
         return self._all("pause", {"note": note, **where}, after)
 
+    @sent_in_pieces
     def resume_all(self, after: str, note: str = "", **where: Unpack[Where]) -> Call[Page]:
         """Resume all schedules that are chosen; returns how many. Each request works for about a second."""
         return self._all("resume", {"note": note, **where}, after)
 
+    @sent_in_pieces
     def delete_all(self, after: str, *, force: bool = False, **where: Unpack[Where]) -> Call[Page]:
         """Delete all schedules that are chosen, crons of code only with `force`; returns how many.
 
@@ -316,7 +359,7 @@ class ScheduleRequests:
         return self._all("delete", {**where, "force": force}, after)
 
     def _of(self, schedule_id: str) -> str:
-        return f"{self.home}/schedules/{part(schedule_id)}"
+        return f"{self._home}/schedules/{part(schedule_id)}"
 
     def _changed(
         self, method: str, schedule_id: str, body: Mapping[str, Any], if_version: int | None
@@ -334,45 +377,7 @@ class ScheduleRequests:
         return Call(method="POST", path=path, body=body, if_version=if_version, read=ScheduleSummary.model_validate)
 
     def _all(self, action: str, body: Mapping[str, Any], after: str) -> Call[Page]:
-        return piece(f"{self.home}/schedules/{action}-all", given(body), after)
-
-
-class ScheduleOperations:
-    """The operations of a surface."""
-
-    create = sent(ScheduleRequests.create)
-    get = describe = sent(ScheduleRequests.get)
-    update = sent(ScheduleRequests.update)
-    replace = sent(ScheduleRequests.replace)
-    delete = sent(ScheduleRequests.delete)
-    pause = sent(ScheduleRequests.pause)
-    resume = sent(ScheduleRequests.resume)
-    trigger = sent(ScheduleRequests.trigger)
-    matching_times = sent(ScheduleRequests.matching_times)
-    occurrences = sent(ScheduleRequests.occurrences)
-    history = sent(ScheduleRequests.history)
-    explain = sent(ScheduleRequests.explain)
-    audit = sent(ScheduleRequests.audit)
-    backfill_plan = sent(ScheduleRequests.backfill_plan)
-    backfill_plans = sent(ScheduleRequests.backfill_plans)
-    backfill = sent(ScheduleRequests.backfill)
-    backfill_status = sent(ScheduleRequests.backfill_status)
-    backfill_times = sent(ScheduleRequests.backfill_times)
-    backfills = sent(ScheduleRequests.backfills)
-    backfill_cancel = sent(ScheduleRequests.backfill_cancel)
-    update_all = sent_in_pieces(ScheduleRequests.update_all)
-    pause_all = sent_in_pieces(ScheduleRequests.pause_all)
-    resume_all = sent_in_pieces(ScheduleRequests.resume_all)
-    delete_all = sent_in_pieces(ScheduleRequests.delete_all)
-    list_detailed = sent(ScheduleRequests.list_detailed)
-    counts = sent(ScheduleRequests.counts)
-    days = sent(ScheduleRequests.days)
-    trigger_plan = sent(ScheduleRequests.trigger_plan)
-    list = sent(ScheduleRequests.list)
-
-
-def _backfills(found: Any) -> tuple[BackfillView, ...]:
-    return tuple(BackfillView.model_validate(each) for each in found)
+        return piece(f"{self._home}/schedules/{action}-all", given(body), after)
 
 
 def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:
@@ -383,11 +388,3 @@ def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:
 def _times(when: When) -> Any:
     """Times in their wire form. A sentence is read here: what it means does not depend on the server's release."""
     return spec_to_wire(union(when))
-
-
-def _all_times(found: Any) -> tuple[TimeView, ...]:
-    return tuple(TimeView.model_validate(each) for each in found)
-
-
-def _lines(found: Any) -> Sequence[HistoryLine]:
-    return [HistoryLine.model_validate(each) for each in found]

@@ -12,20 +12,16 @@ from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, new_key
 from evertick.client.fleet import (
-    AuditOperations,
     AuditRequests,
-    PoolOperations,
     PoolRequests,
-    TenantOperations,
     TenantRequests,
-    TokenOperations,
     TokenRequests,
 )
-from evertick.client.insight import InsightOperations, InsightRequests
-from evertick.client.jobs import JobOperations, JobRequests, ScheduleJobs
-from evertick.client.schedules import ScheduleOperations, ScheduleRequests
-from evertick.client.views import ViewOperations, ViewRequests
-from evertick.client.workflows import TypeOperations, TypeRequests, WorkflowOperations, WorkflowRequests
+from evertick.client.insight import InsightRequests
+from evertick.client.jobs import JobRequests, ScheduleJobs
+from evertick.client.schedules import ScheduleRequests
+from evertick.client.views import ViewRequests
+from evertick.client.workflows import RunRequests, TypeRequests, WorkflowRequests
 
 P = ParamSpec("P")
 
@@ -33,67 +29,67 @@ WAIT_S: Final = 30.0
 """How long one request waits for the end of a run."""
 
 
-class Jobs(Blocking[JobRequests], JobOperations):
+class Jobs(Blocking[JobRequests], JobRequests):
     """`client.jobs`."""
 
 
-class AsyncJobs(Awaited[JobRequests], JobOperations):
+class AsyncJobs(Awaited[JobRequests], JobRequests):
     """`client.jobs`, awaited."""
 
 
-class Insight(Blocking[InsightRequests], InsightOperations):
+class Insight(Blocking[InsightRequests], InsightRequests):
     """`client.insight`."""
 
 
-class AsyncInsight(Awaited[InsightRequests], InsightOperations):
+class AsyncInsight(Awaited[InsightRequests], InsightRequests):
     """`client.insight`, awaited."""
 
 
-class Views(Blocking[ViewRequests], ViewOperations):
+class Views(Blocking[ViewRequests], ViewRequests):
     """`client.views`."""
 
 
-class AsyncViews(Awaited[ViewRequests], ViewOperations):
+class AsyncViews(Awaited[ViewRequests], ViewRequests):
     """`client.views`, awaited."""
 
 
-class Schedules(Blocking[ScheduleRequests], ScheduleOperations):
+class Schedules(Blocking[ScheduleRequests], ScheduleRequests):
     """`client.schedules`."""
 
 
-class AsyncSchedules(Awaited[ScheduleRequests], ScheduleOperations):
+class AsyncSchedules(Awaited[ScheduleRequests], ScheduleRequests):
     """`client.schedules`, awaited."""
 
 
-class Pools(Blocking[PoolRequests], PoolOperations):
+class Pools(Blocking[PoolRequests], PoolRequests):
     """`client.pools`."""
 
 
-class AsyncPools(Awaited[PoolRequests], PoolOperations):
+class AsyncPools(Awaited[PoolRequests], PoolRequests):
     """`client.pools`, awaited."""
 
 
-class Tenants(Blocking[TenantRequests], TenantOperations):
+class Tenants(Blocking[TenantRequests], TenantRequests):
     """`client.tenants`."""
 
 
-class AsyncTenants(Awaited[TenantRequests], TenantOperations):
+class AsyncTenants(Awaited[TenantRequests], TenantRequests):
     """`client.tenants`, awaited."""
 
 
-class Tokens(Blocking[TokenRequests], TokenOperations):
+class Tokens(Blocking[TokenRequests], TokenRequests):
     """`client.tokens`."""
 
 
-class AsyncTokens(Awaited[TokenRequests], TokenOperations):
+class AsyncTokens(Awaited[TokenRequests], TokenRequests):
     """`client.tokens`, awaited."""
 
 
-class AuditLog(Blocking[AuditRequests], AuditOperations):
+class AuditLog(Blocking[AuditRequests], AuditRequests):
     """`client.audit_log`."""
 
 
-class AsyncAuditLog(Awaited[AuditRequests], AuditOperations):
+class AsyncAuditLog(Awaited[AuditRequests], AuditRequests):
     """`client.audit_log`, awaited."""
 
 
@@ -168,15 +164,15 @@ class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
         return cast("JobId", await self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
 
-class WorkflowTypes(Blocking[TypeRequests], TypeOperations):
+class WorkflowTypes(Blocking[TypeRequests], TypeRequests):
     """`client.workflows.types`."""
 
 
-class AsyncWorkflowTypes(Awaited[TypeRequests], TypeOperations):
+class AsyncWorkflowTypes(Awaited[TypeRequests], TypeRequests):
     """`client.workflows.types`, awaited."""
 
 
-class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
+class Workflows(_Sending, Blocking[WorkflowRequests], RunRequests):
     """`client.workflows`."""
 
     def using(self, **options: Any) -> Self:
@@ -212,7 +208,7 @@ class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
             _check_time(run, ends_at)
 
 
-class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], WorkflowOperations):
+class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], RunRequests):
     """`client.workflows`, awaited."""
 
     def using(self, **options: Any) -> Self:

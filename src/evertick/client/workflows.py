@@ -1,7 +1,6 @@
 """`client.workflows`, as requests."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
@@ -12,44 +11,32 @@ from evertick.app.transacting import Page
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
 from evertick.base.records.attributes import Value, word_of
-from evertick.client.calls import Call, function_call, given, json_value, nothing, part, piece, sent, sent_in_pieces
-from evertick.client.fleet import ROOT
+from evertick.client.calls import (
+    Call,
+    Requests,
+    RequestsWithOptions,
+    function_call,
+    given,
+    json_value,
+    new_id,
+    nothing,
+    part,
+    piece,
+    sent,
+    sent_in_pieces,
+    tuple_of,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowRequests:
-    """What may be done with the runs below `home`, with options for those that are started."""
+class RunRequests(Requests):
+    """What may be done with the runs below `home`."""
 
-    home: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-    def using(
-        self,
-        *,
-        key: str | None = None,
-        on_conflict: OnConflict | str | None = None,
-        priority: int | None = None,
-        attributes: Mapping[str, Value] | None = None,
-    ) -> "WorkflowRequests":
-        """The same with options; those of `app.workflows.using`."""
-        changes = given({"key": key, "on_conflict": on_conflict, "priority": priority, "attributes": attributes})
-        return replace(self, options=tuple((dict(self.options) | changes).items()))
-
-    def start(self, workflow: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], once: str) -> Call[JobId]:
-        """Start a run; `once` is the key of the request."""
-        named = function_call(workflow, args, kwargs)
-        body = {"workflow": named["function"], "args": named["args"], **dict(self.options)}
-        return Call(method="POST", path=f"{self.home}/workflows", body=body, key=once, read=_id)
-
+    @sent
     def get(self, run_id: JobId | str) -> Call[RunDetails]:
         """A run, by its id or its key; what it waits for, and the events that it has not taken. Raises JobNotFound."""
         return Call(method="GET", path=self._of(run_id), read=RunDetails.model_validate)
 
-    def wait(self, run_id: JobId | str, wait_s: float) -> Call[RunView]:
-        """A run when it has ended, or as it is after `wait_s`."""
-        path = f"{self._of(run_id)}/result"
-        return Call(method="GET", path=path, query={"wait": wait_s}, wait_s=wait_s, read=RunView.model_validate)
-
+    @sent
     def list(
         self,
         workflow: Function[..., Any] | str | None = None,
@@ -60,30 +47,35 @@ class WorkflowRequests:
     ) -> Call[RunPage]:
         """A page of runs, the newest first; as `app.workflows.list`."""
         query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
-        return Call(method="GET", path=f"{self.home}/workflows", query=query, read=RunPage.model_validate)
+        return Call(method="GET", path=f"{self._home}/workflows", query=query, read=RunPage.model_validate)
 
+    @sent
     def list_detailed(
         self, workflow: Function[..., Any] | str | None = None, *, limit: int = 100, cursor: str | None = None,
         **where: Unpack[RunsWhere],
     ) -> Call[DetailedRunPage]:  # fmt: skip
         """A page of runs for people; as `app.workflows.list_detailed`."""
         query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
-        path = f"{self.home}/workflow-details"
+        path = f"{self._home}/workflow-details"
         return Call(method="GET", path=path, query=query, read=DetailedRunPage.model_validate)
 
+    @sent
     def timeline(self, run_id: JobId | str, *, limit: int = 200, before: int | None = None) -> Call[RunTimeline]:
         """A run with its newest steps, or those before one. Raises JobNotFound."""
         query = given({"limit": limit, "before": before})
         return Call(method="GET", path=f"{self._of(run_id)}/timeline", query=query, read=RunTimeline.model_validate)
 
+    @sent
     def children(self, run_id: JobId | str) -> Call[tuple[RunView, ...]]:
         """The runs that a run has called. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(run_id)}/children", read=_runs)
+        return Call(method="GET", path=f"{self._of(run_id)}/children", read=tuple_of(RunView))
 
+    @sent
     def history(self, run_id: JobId | str) -> Call[RunHistory]:
         """What a run has done, event by event. Raises JobNotFound."""
         return Call(method="GET", path=f"{self._of(run_id)}/history", read=RunHistory.model_validate)
 
+    @sent
     def signal(self, run_id: JobId | str, event: str, value: Any = None, *, key: str | None = None) -> Call[None]:
         """Send an event to a run; with a `key` the run sees it once. As `app.workflows.signal`.
 
@@ -92,30 +84,36 @@ class WorkflowRequests:
         body = {"event": event, "value": json_value(value, f"the value of the event {event!r}"), "key": key}
         return Call(method="POST", path=f"{self._of(run_id)}/signal", body=body, key=key, read=nothing)
 
+    @sent
     def cancel(self, run_id: JobId | str) -> Call[bool]:
         """Ask a run to end; returns whether it had not ended. Raises JobNotFound."""
         return self._act(run_id, "cancel")
 
+    @sent
     def terminate(self, run_id: JobId | str) -> Call[bool]:
         """End a run at once; returns whether it had not ended. Raises JobNotFound."""
         return self._act(run_id, "terminate")
 
+    @sent
     def pause(self, run_id: JobId | str) -> Call[bool]:
         """Let a run take no further step; returns whether it had not ended. Raises JobNotFound."""
         return self._act(run_id, "pause")
 
+    @sent
     def resume(self, run_id: JobId | str) -> Call[bool]:
         """Let a paused run go on; returns whether it was paused. Raises JobNotFound."""
         return self._act(run_id, "resume")
 
+    @sent
     def restart(self, run_id: JobId | str, *, step: int | str | None = None, from_failed: bool = False) -> Call[JobId]:
         """Run a workflow again from one of its steps; returns the id of the new run. As `app.workflows.restart`."""
         body = {
             "step": step,
             **given({"from_failed": from_failed or None}),
         }  # unsaid where it is not meant: an earlier release knows no such word
-        return Call(method="POST", path=f"{self._of(run_id)}/restart", body=body, read=_id)
+        return Call(method="POST", path=f"{self._of(run_id)}/restart", body=body, read=new_id)
 
+    @sent_in_pieces
     def restart_all(
         self,
         after: str,
@@ -130,31 +128,39 @@ class WorkflowRequests:
         As `app.workflows.restart_all`.
         """
         body = {**_chosen(workflow=workflow, **where), **given({"step": step, "from_failed": from_failed or None})}
-        return piece(f"{self.home}/workflows/restart-all", body, after)
+        return piece(f"{self._home}/workflows/restart-all", body, after)
 
     def _of(self, run_id: str) -> str:
-        return f"{self.home}/workflows/{part(run_id)}"
+        return f"{self._home}/workflows/{part(run_id)}"
 
     def _act(self, run_id: str, action: str) -> Call[bool]:
         return Call(method="POST", path=f"{self._of(run_id)}/{action}", body={}, read=_changed)
 
 
-class WorkflowOperations:
-    """The operations of a surface."""
+class WorkflowRequests(RunRequests, RequestsWithOptions):
+    """The same, and starting runs, with options."""
 
-    get = sent(WorkflowRequests.get)
-    list = sent(WorkflowRequests.list)
-    list_detailed = sent(WorkflowRequests.list_detailed)
-    timeline = sent(WorkflowRequests.timeline)
-    children = sent(WorkflowRequests.children)
-    history = sent(WorkflowRequests.history)
-    signal = sent(WorkflowRequests.signal)
-    cancel = sent(WorkflowRequests.cancel)
-    terminate = sent(WorkflowRequests.terminate)
-    pause = sent(WorkflowRequests.pause)
-    resume = sent(WorkflowRequests.resume)
-    restart = sent(WorkflowRequests.restart)
-    restart_all = sent_in_pieces(WorkflowRequests.restart_all)
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        on_conflict: OnConflict | str | None = None,
+        priority: int | None = None,
+        attributes: Mapping[str, Value] | None = None,
+    ) -> "WorkflowRequests":
+        """The same with options; those of `app.workflows.using`."""
+        return self._using(key=key, on_conflict=on_conflict, priority=priority, attributes=attributes)
+
+    def start(self, workflow: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], once: str) -> Call[JobId]:
+        """Start a run; `once` is the key of the request."""
+        named = function_call(workflow, args, kwargs)
+        body = {"workflow": named["function"], "args": named["args"], **self._options}
+        return Call(method="POST", path=f"{self._home}/workflows", body=body, key=once, read=new_id)
+
+    def wait(self, run_id: JobId | str, wait_s: float) -> Call[RunView]:
+        """A run when it has ended, or as it is after `wait_s`."""
+        path = f"{self._of(run_id)}/result"
+        return Call(method="GET", path=path, query={"wait": wait_s}, wait_s=wait_s, read=RunView.model_validate)
 
 
 def _chosen(**asked: Any) -> dict[str, Any]:
@@ -167,31 +173,36 @@ def _chosen(**asked: Any) -> dict[str, Any]:
     return query
 
 
-@dataclass(frozen=True, slots=True)
-class TypeRequests:
+class TypeRequests(Requests):
     """What may be done with workflows, which belong to no tenant."""
 
+    @sent
     def get(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """A workflow, and whether runs of it start. Raises FunctionNotFound, Misuse for what is none."""
         return Call(method="GET", path=self._of(workflow), read=WorkflowTypeView.model_validate)
 
+    @sent
     def list(self, *, deleted: bool = False) -> Call[Sequence[WorkflowTypeView]]:
         """The workflows by name; deleted ones are left out unless `deleted` is set."""
         query = {"deleted": deleted}
-        return Call(method="GET", path=f"{ROOT}/workflow-types", query=query, read=_types)
+        return Call(method="GET", path=f"{self._home}/workflow-types", query=query, read=tuple_of(WorkflowTypeView))
 
+    @sent
     def pause(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """Let no run of a workflow start; as `app.workflows.types.pause`."""
         return self._changed(workflow, "pause")
 
+    @sent
     def resume(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """Let runs of a workflow start again."""
         return self._changed(workflow, "resume")
 
+    @sent
     def deprecate(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """As `pause`, for a workflow that is to start no more."""
         return self._changed(workflow, "deprecate")
 
+    @sent
     def delete(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """As `deprecate`; the workflow is not listed, and its schedules are removed at their next time."""
         return self._changed(workflow, "delete")
@@ -202,30 +213,7 @@ class TypeRequests:
 
     def _of(self, workflow: Function[..., Any] | str) -> str:
         name = workflow.name if isinstance(workflow, Function) else workflow
-        return f"{ROOT}/workflow-types/{part(name)}"
-
-
-class TypeOperations:
-    """The operations of a surface."""
-
-    get = sent(TypeRequests.get)
-    pause = sent(TypeRequests.pause)
-    resume = sent(TypeRequests.resume)
-    deprecate = sent(TypeRequests.deprecate)
-    delete = sent(TypeRequests.delete)
-    list = sent(TypeRequests.list)
-
-
-def _id(found: Any) -> JobId:
-    return JobId(found["id"])
-
-
-def _runs(found: Any) -> tuple[RunView, ...]:
-    return tuple(RunView.model_validate(each) for each in found)
-
-
-def _types(found: Any) -> tuple[WorkflowTypeView, ...]:
-    return tuple(WorkflowTypeView.model_validate(each) for each in found)
+        return f"{self._home}/workflow-types/{part(name)}"
 
 
 def _changed(found: Any) -> bool:

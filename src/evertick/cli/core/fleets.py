@@ -98,10 +98,10 @@ class RemoteFleet:
     @property
     def tokens(self) -> "surfaces.Tokens":
         """The tokens of the tenant; of all if none was named."""
-        from evertick.client.fleet import ROOT, TokenRequests
+        from evertick.client.fleet import TokenRequests
 
         tokens = self.client.tokens
-        return tokens if self.tenant is not None else tokens.with_operations(TokenRequests(ROOT))
+        return tokens if self.tenant is not None else tokens.with_operations(TokenRequests())
 
     def status(self, tenant: TenantId | None) -> StatusView:
         """See `Fleet.status`; workers are shown of all tenants alone."""
