@@ -68,7 +68,7 @@ python:
 	  echo "make: there is no '$(PYTHON)' on this machine; name a Python 3.11 or newer: make ... PYTHON=python3.12"; \
 	  exit 1; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "make: Evertick needs Python 3.11 or newer; '$(PYTHON)' answers: $$('$(PYTHON)' -V 2>&1 | head -n 1)"; \
+	  echo "make: Evertick needs Python 3.11 or newer; '$(PYTHON)' is: $$('$(PYTHON)' -V 2>&1 | head -n 1)"; \
 	  echo "make: name a newer one: make ... PYTHON=python3.12"; \
 	  exit 1; } 2>/dev/null
 

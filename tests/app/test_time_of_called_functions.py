@@ -49,9 +49,9 @@ def test_a_timeout_error_of_the_called_action_is_its_own(open_app: OpenApp) -> N
 
     @app.action
     async def give_up(ctx: ActionCtx) -> None:
-        raise TimeoutError("the bank does not answer")
+        raise TimeoutError("the bank does not respond")
 
-    with pytest.raises(TimeoutError, match="the bank does not answer"):
+    with pytest.raises(TimeoutError, match="the bank does not respond"):
         app.call(give_up)
 
 

@@ -85,7 +85,7 @@ def test_a_backfill_is_started_followed_and_ends(site: Site) -> None:
 
 
 def test_the_last_backfills_of_a_schedule_are_listed(site: Site) -> None:
-    assert "No backfill of it is known" in text_of(site.page("schedules/report/backfills"))
+    assert "This schedule has no backfills" in text_of(site.page("schedules/report/backfills"))
     [link] = site.page("schedules/report").find_all("a", href="/t/default/schedules/report/backfills")
     for _ in range(7):
         path = site.send("schedules/report/backfill", **started(site.page(f"{MAY}&rerun=on"))).headers["location"]

@@ -169,7 +169,8 @@ def test_a_failed_job_shows_each_attempt_and_where_it_failed(site: Site) -> None
     assert "failed after 2 attempts" in shown
     assert "ConnectionError: no route to ann" in shown
     frame = text_of(page.select_one(".frame"))  # type: ignore[arg-type]
-    assert "test_jobs.py" in frame and 'raise ConnectionError(f"no route to {to}")' in frame
+    assert frame.startswith("…/tests/dashboard/test_jobs.py:") and __file__ in str(page.select_one(".frame .fn"))
+    assert 'raise ConnectionError(f"no route to {to}")' in frame
     assert len(page.select("section[aria-labelledby=atts] tbody tr:not(.note)")) == 2
     assert [text_of(each) for each in page.select(".log tbody td:nth-of-type(2)")] == ["#1", "#2"]
 

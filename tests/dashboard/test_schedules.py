@@ -360,7 +360,7 @@ def test_policies_that_would_do_the_same_are_folded(site: Site) -> None:
     schedule(site, "s")
     soup = site.page("schedules/s/trigger")
     assert text_of(soup).count("Starts at once") == 1
-    assert "Starts at once, whichever overlap policy; another one" in text_of(soup.select_one("form details summary"))
+    assert "Starts at once under every overlap policy. Choose one" in text_of(soup.select_one("form details summary"))
     assert not soup.select("details[open] .radio") and len(soup.select("details .radio label")) == 6
     [own] = [each["value"] for each in soup.select("[name=overlap][checked]")]
     assert own == "" and not soup.select("form [autofocus]"), "what is folded cannot be focused"

@@ -56,6 +56,17 @@ SKIPPED: Final = frozenset(
     {"stream_hints", "send_file", "missing", "show_login", "home", "show_clock", *REACHED_BY_BUTTONS}
 )
 """Routes that are no pages with links to them."""
+UNSTUCK: Final = """() => {
+    const sheet = new CSSStyleSheet()
+    sheet.replaceSync(".savebar, .bulk, thead th, .rail > div { position: static !important }")
+    document.adoptedStyleSheets = [sheet]
+}"""
+"""A picture of a whole page shows at its end what sticks to the window's edge, as paper would."""
+SHOWN: Final = {
+    "show_job": ("functions?state=failed&fn=shop.render_report", "a[href*='/jobs/job_']"),
+    "show_run": ("workflows?workflow=shop.fulfil", ".c-run-id a"),
+}
+"""Of these the first that is found says little: the list and the link of a better one."""
 
 
 @contextlib.contextmanager
@@ -122,6 +133,14 @@ class Tour:
                         known.add(plain)
                         left.append(plain)
 
+        self._choose()
+
+    def _choose(self) -> None:
+        with self._window() as window:
+            for name, (path, link) in SHOWN.items():
+                page = window.go(path)
+                self.seen[name] = page.locator(f"main {link}").first.get_attribute("href") or ""
+
     def look(self, *, dark: bool, width: int, zone: str, forced: bool = False) -> None:
         """Look at every page that was found; narrow ones at a zoom of 200 %, `forced` ones in forced colours."""
         how = "forced" if forced else f"{'dark' if dark else 'light'}{'' if width > 1_000 else width}"
@@ -164,6 +183,7 @@ class Tour:
         if beyond > 0:
             self.faults.append(f"{name} ({how}) {path}: scrolls {beyond} px sideways")
         if self._pictures is not None:
+            window.page.evaluate(UNSTUCK)
             window.page.screenshot(path=self._pictures / f"{name.removeprefix('show_')}-{how}.png", full_page=full_page)
 
     @contextlib.contextmanager

@@ -98,7 +98,7 @@ async def call_out(ctx: ActionCtx, tag: str) -> None:
 
 
 def run_worker(url: str, folder: Path) -> None:
-    """A worker process, until it is killed or the database does not answer at its start."""
+    """A worker process, until it is killed or the database does not respond at its start."""
     _prepare(url, folder)
     with contextlib.suppress(Unavailable):
         asyncio.run(app.worker().run())

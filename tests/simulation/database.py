@@ -3,7 +3,7 @@
 Every write passes labelled points, `mutations.run.before_commit` and the like, at which the process may die. And it may
 meet what PostgreSQL does to its clients:
 
-    unavailable   the database does not answer; nothing was written
+    unavailable   the database does not respond; nothing was written
     conflict      the transaction could not be serialized; nothing was written
     forgotten     the commit was applied without reaching the disk, and the database crashed (RELAXED writes only)
     lost          the connection broke during COMMIT, which was not applied

@@ -317,7 +317,7 @@ class Unavailable(EvertickError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """The database does not answer."""
+    """The database does not respond."""
 
     code = "database_unavailable"
 

@@ -52,7 +52,7 @@ async def charge(ctx: ActionCtx, order_id: str) -> str:
     draw = chance("charge", order_id, ctx.attempt)
     await asyncio.sleep(draw.uniform(0.4, 3.0))
     if draw.random() < 0.12:
-        ctx.log.warning("the bank does not answer")
+        ctx.log.warning("the bank does not respond")
         raise TimeoutError("the bank did not answer within 3 s")
     ctx.log.info("charged")
     return f"receipt {draw.randrange(10_000, 99_999)}"

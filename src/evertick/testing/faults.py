@@ -48,7 +48,7 @@ class Faults:
         if process is not None and not process.alive:
             raise ProcessKilled
         if self.database_is_away:
-            raise DatabaseUnavailable("the database does not answer: the test took it away")
+            raise DatabaseUnavailable("the database does not respond: the test took it away")
         self._conflicting = None
 
     def before_commit(self) -> None:

@@ -1,7 +1,7 @@
 """Exit codes: what a script can tell from how a command ended. They never change.
 
 0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict (exists, changed, finished) · 6 partly done
-7 the database is unavailable: it does not answer, another engine holds it, or its schema is of another version
+7 the database is unavailable: it does not respond, another engine holds it, or its schema is of another version
 8 checked and not fulfilled · 130 interrupted
 
 A process ends by `end`: Python waits at its end for every thread, and a worker that has a deadline must not wait for a

@@ -1,6 +1,7 @@
 """Tracebacks as people read them: where the user's own code failed first, the frames of libraries folded away."""
 
 import re
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
 _FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>.*)$')
@@ -8,6 +9,8 @@ _CARETS: Final = re.compile(r"[ ~^]*\^[ ~^]*")
 LIBRARIES: Final = ("site-packages/", "dist-packages/", "lib/python", "/evertick/", "<frozen ")
 """Parts of the paths of code that is not the user's."""
 FRAMES_MAX: Final = 200
+PARTS_SHOWN: Final = 3
+"""Parts of a path above a frame; the whole path is its title."""
 
 
 class Frame(NamedTuple):
@@ -23,6 +26,12 @@ class Frame(NamedTuple):
     def is_own(self) -> bool:
         """Whether it is of the user's code."""
         return not any(part in self.file for part in LIBRARIES)
+
+    @property
+    def place(self) -> str:
+        """The end of the file's path, with the line: what comes before is of the machine."""
+        parts = PurePath(self.file).parts
+        return f"{'…/' * (len(parts) > PARTS_SHOWN)}{'/'.join(parts[-PARTS_SHOWN:])}:{self.line}"
 
 
 class Trace(NamedTuple):
