@@ -28,10 +28,11 @@ from evertick.base.records.journal import CallKind, RowKind
 from evertick.base.records.run_states import RunState
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.workflows.step import Step, StepOptions
+from evertick.rules.workflows.step_log import StepLog
 
 __all__ = [
     "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "DetailedRun", "DetailedRunPage", "JobId",
     "RowKind", "RunDetails", "RunEvent", "RunHistory", "RunOccurrence", "RunPage", "RunState", "RunStep", "RunTimeline",
-    "RunView", "RunWait", "RunsWhere", "Step", "StepOptions", "TimedStep", "WaitingEvent", "Workflow",
+    "RunView", "RunWait", "RunsWhere", "Step", "StepLog", "StepOptions", "TimedStep", "WaitingEvent", "Workflow",
     "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
 ]  # fmt: skip

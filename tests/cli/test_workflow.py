@@ -35,6 +35,7 @@ async def charge(ctx: ActionCtx, fails: bool) -> str:
 
 @app.workflow
 async def onboard(step: Step, user: str, fails: bool = False) -> str:
+    step.log.info("hello, %s", user)
     await step.run(reserve, user)
     word = await step.wait_for("verified")
     step.progress({"verified": word})
@@ -323,6 +324,11 @@ def test_a_history_is_drawn_and_written_as_data_that_replays(shop: Path, command
     whole = RunHistory.model_validate(command("workflow", "history", run_id, "-o", "json").json)
     with pytest.raises(Exception, match="card refused"):
         replay(the_app().functions.resolve("app.onboard"), whole)  # type: ignore[arg-type]
+    logged = command("workflow", "history", run_id, "--log").out.splitlines()
+    assert (logged[3], len(logged), "  info     hello, " in logged[4]) == ("", 5, True)
+    assert command("job", "logs", run_id).out.splitlines() == logged[4:]
+    assert "  hello, " in command("logs").out.splitlines()[0]
+    assert "--log is for people" in command("workflow", "history", run_id, "--log", "-o", "json").err
     lines = command("workflow", "history", run_id, "-o", "jsonl").out.splitlines()
     assert [json.loads(line)["position"] for line in lines] == list(range(len(whole.events)))
 

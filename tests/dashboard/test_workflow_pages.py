@@ -42,6 +42,7 @@ def site(open_app: OpenApp) -> Iterator[Site]:
     @app.workflow(name="shop.onboard")
     async def onboard(step: Step, user: str) -> str:
         step.set_attributes(plan="pro", seats=3, paid=True)
+        step.log.warning("<i>%s</i> is new", user)
         await step.run(note, user)
         await step.using(retry=Retry(3, first=timedelta(milliseconds=1), jitter=0.0)).run(mail, to=user)
         return str(await step.wait_for("verified", timeout=timedelta(days=3)))
@@ -194,7 +195,12 @@ def test_a_run_shows_its_steps_and_what_it_waits_for(site: Site) -> None:
     assert page.find(style=True) is None
     assert len(page.select("table.tl svg")) == 4
     assert "No such view" not in words
-    for view, expected in (("events", "call job"), ("io", '"user": "ada"'), ("json", '"waits_for"')):
+    for view, expected in (
+        ("events", "call job"),
+        ("log", "warning <i>ada</i> is new"),
+        ("io", '"user": "ada"'),
+        ("json", '"waits_for"'),
+    ):
         assert expected in text_of(site.page(f"workflows/{run_id}?view={view}")), view
     assert "no run 'gone'" in text_of(site.page("workflows/gone", status=404))
 

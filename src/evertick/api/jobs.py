@@ -18,7 +18,8 @@ class JobView(Schema):
     `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
     `due_at` is when it may run, `requested_at` the time that was requested first. `started_at` is when its last attempt
     began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
-    has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`. `held` says
+    has the keys `type`, `message` and `traceback`. `attempt` counts how often it was tried: a run of a workflow that
+    goes on is not tried again. `schedule` has started it, for its time `occurrence`. `held` says
     what it waits for although it is due, such as "waits: pool 'mail' is paused"; it is None if nothing holds it back.
     `retried_as` is the job as which it runs again, once it has ended and was retried. `unreadable` says of each column
     of its row that this release cannot read why; such arguments are shown as {}.
@@ -74,7 +75,7 @@ class JobView(Schema):
             completed_at=to_datetime_or_none(job.completed_at),
             late_ms=None if started_at is None else max(started_at - job.due_at, 0),
             duration_ms=_lasted(started_at, job.completed_at),
-            attempt=job.attempt,
+            attempt=job.tries,
             failures=job.failures,
             args=reading.object("args", job.args),
             result=reading.any("result", job.result),
@@ -137,7 +138,10 @@ def _lasted(began: Instant | None, ended: Instant | None) -> int | None:
 
 
 class JobLogLine(Schema):
-    """A line that a function wrote with `ctx.log` in one of its attempts."""
+    """A line that a function wrote with `ctx.log` in one of its attempts, or the code of a workflow with `step.log`.
+
+    Of a run of a workflow `attempt` counts how often it has gone on.
+    """
 
     time: Moment
     level: str

@@ -24,7 +24,9 @@ _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "
 
 
 class JobFilter(logging.Filter):
-    """Adds `job_id`, `function`, `attempt` and `tenant` to every record, and lets all of them pass.
+    """Adds `job_id`, `function`, `attempt` and `tenant` to every record.
+
+    All of them pass but those that the code of a workflow has written before: a run that goes on is replayed first.
 
     They are those of the function that runs in this thread or task: a query, mutation or action, `def` or `async def`,
     or a workflow's code. Threads that a function starts itself are outside, unless they run in a copy of its context
@@ -33,8 +35,10 @@ class JobFilter(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Complete the record; returns True."""
+        """Complete the record; returns whether it is to be written."""
         run = current_run()
+        if run is not None and run.repeats is not None and run.repeats():
+            return False
         where: Mapping[str, object] = {} if run is None else run.where
         for name in FIELDS:
             if name not in record.__dict__:

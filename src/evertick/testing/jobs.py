@@ -40,7 +40,7 @@ class JobView:
     """What an ApplicationError carried."""
     traceback: str | None
     logs: list[str]
-    """`level: text`, line by line, of the last attempt."""
+    """`level: text`, line by line, of the last attempt; of a run of a workflow all."""
     logs_truncated: bool
     key: str | None
     parent_id: JobId | None
@@ -51,7 +51,7 @@ class JobView:
 def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
     """What a test sees of `job`, whose attempts logged `lines`."""
     error = None if job.error is None else job.error.value
-    logs = JobLogs.of(lines, job.attempt)
+    logs = JobLogs.of(lines, job.lines_of)
     return JobView(
         id=job.id,
         name=job.name,
@@ -62,7 +62,7 @@ def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
         due=to_datetime(job.due_at),
         created=to_datetime(job.created_at),
         completed=None if job.completed_at is None else to_datetime(Instant(job.completed_at)),
-        attempts=job.attempt,
+        attempts=job.tries,
         failures=job.failures,
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),

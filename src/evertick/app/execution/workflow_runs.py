@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from evertick.app.environment import Environment
 from evertick.app.functions.function import Function
+from evertick.app.run.logs import CodeLog
 from evertick.app.run.run import Run as FunctionRun
 from evertick.app.run.run import as_current
 from evertick.app.workflows.code import run_code
@@ -34,11 +35,13 @@ class WorkflowRuns:
         async def body(run: Run) -> str:
             now, attempt = self._e.clock.now(), claim.failures + 1
             logged_as = FunctionRun(
-                clock=self._e.clock, name=claim.name, tenant=claim.tenant, now=now, job_id=claim.id, attempt=attempt
-            )
+                clock=self._e.clock, name=claim.name, tenant=claim.tenant, now=now, job_id=claim.id, attempt=attempt,
+                repeats=lambda: run.repeats,
+            )  # fmt: skip
             with as_current(logged_as):
                 ref = None if claim.schedule is None else claim.schedule.value
-                return await run_code(function, run, arguments, ref)
+                log = CodeLog(logged_as.where, self._e.clock, run)
+                return await run_code(function, run, arguments, ref, log)
 
         return body
 

@@ -162,12 +162,17 @@ class JobOperations:
 
         def work(transaction: Transaction) -> tuple[AttemptView, ...]:
             job = repair.job_found(transaction, job_id, self.tenant)
-            return tuple(AttemptView.of(each) for each in transaction.list_attempts([job.id]).get(job.id, ()))
+            attempts = transaction.list_attempts([job.id]).get(job.id, ())
+            if job.kind is FunctionKind.WORKFLOW:  # which goes on many times: those that have ended are counted
+                attempts = [each._replace(attempt=number) for number, each in enumerate(attempts, 1)]
+            return tuple(map(AttemptView.of, attempts))
 
         return work
 
     def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Work[JobLogs]:
         """What the function of a job wrote with `ctx.log` in its last attempt, or in all; an action's while it runs.
+
+        Of a run of a workflow all lines, of its code (`step.log`) and its steps: those up to where it waits.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -175,7 +180,7 @@ class JobOperations:
 
         def work(transaction: Transaction) -> JobLogs:
             job = repair.job_found(transaction, job_id, self.tenant)
-            return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else job.attempt)
+            return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else job.lines_of)
 
         return work
 

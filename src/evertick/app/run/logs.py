@@ -1,12 +1,13 @@
 """Logs: the lines a function writes while it runs, kept with its job and passed on to `logging`."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from evertick.base.clock import Clock
-from evertick.base.records.logs import AttemptLog
+from evertick.base.instants import Instant
 from evertick.base.records.stored import storable
+from evertick.rules.workflows.run import Run
 
 _logger: Final = logging.getLogger("evertick.functions")
 
@@ -14,13 +15,14 @@ _logger: Final = logging.getLogger("evertick.functions")
 class RunLog:
     """`ctx.log`: debug, info, warning and error, with %-style arguments as in `logging`."""
 
-    __slots__ = ("_clock", "_log", "where")
+    __slots__ = ("_clock", "_keep", "where")
 
-    def __init__(self, where: Mapping[str, object], clock: Clock, log: AttemptLog) -> None:
+    def __init__(self, where: Mapping[str, object], clock: Clock, keep: Callable[[Instant, str, str], object]) -> None:
+        """`keep` is called with the time, the level and the text of each line."""
         self.where = where
         """What the records of `logging` carry: `function`, `tenant`, and `job_id` and `attempt` where a job runs."""
         self._clock = clock
-        self._log = log
+        self._keep = keep
 
     def debug(self, message: str, *args: object) -> None:
         """Write a line that only helps to find a fault."""
@@ -41,7 +43,22 @@ class RunLog:
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
         text = _line(message, args)
         _logger.log(level, "%s", text, extra=self.where)
-        self._log.write(self._clock.now(), logging.getLevelName(level).lower(), storable(text))
+        self._keep(self._clock.now(), logging.getLevelName(level).lower(), storable(text))
+
+
+class CodeLog(RunLog):
+    """`step.log`: what the code of a workflow logs. Nothing is written again when it is replayed."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, where: Mapping[str, object], clock: Clock, run: Run) -> None:
+        super().__init__(where, clock, run.write_line)
+        self._run = run
+
+    def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
+        self._run.check_inside("step.log")
+        if not self._run.repeats:
+            super()._write(level, message, args)
 
 
 def _line(message: object, args: tuple[object, ...]) -> str:

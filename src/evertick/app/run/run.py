@@ -1,6 +1,6 @@
 """Runs: what belongs to one run of a function, and to everything it calls inside the same transaction."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -43,6 +43,8 @@ class Run:
     """Bounds the calls that its action makes at a time."""
     lines: AttemptLog | None = None
     """What the log has written, kept with the job."""
+    repeats: "Callable[[], bool] | None" = None
+    """Whether code of a workflow, which this is the run of, says again what it said before."""
     _log: "RunLog | None" = None
 
     @property
@@ -52,7 +54,7 @@ class Run:
             from evertick.app.run.logs import RunLog  # loads `logging`, which programs that only register do not need
 
             self.lines = self.lines or AttemptLog()
-            self._log = RunLog(self.where, self.clock, self.lines)
+            self._log = RunLog(self.where, self.clock, self.lines.write)
         return self._log
 
     @property

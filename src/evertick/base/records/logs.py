@@ -26,6 +26,11 @@ class LogLine(NamedTuple):
     is_cut: bool = False
 
 
+def line_of(number: int, at: Instant, level: str, text: str) -> LogLine:
+    """A line, of a long text its beginning."""
+    return LogLine(number, at, level, text[:LINE_CHARS_MAX], len(text) > LINE_CHARS_MAX)
+
+
 class AttemptLog:
     """The lines of one attempt. One thread writes, another may take what is not stored yet."""
 
@@ -41,7 +46,7 @@ class AttemptLog:
         """Keep a line: the beginning of a long one, and at most LINES_MAX."""
         number = len(self._lines)
         if number < LINES_MAX:
-            self._lines.append(LogLine(number, at, level, text[:LINE_CHARS_MAX], len(text) > LINE_CHARS_MAX))
+            self._lines.append(line_of(number, at, level, text))
         elif number == LINES_MAX:
             self._lines.append(LogLine(number, at, level, "", is_cut=True))
         else:

@@ -6,7 +6,7 @@ import click
 
 from evertick.base.durations import length
 from evertick.base.escaping import printable
-from evertick.base.records.jobs import UNFINISHED
+from evertick.base.records.jobs import UNFINISHED, FunctionKind
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
@@ -53,7 +53,10 @@ def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
 @data_options
 @output_option
 def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
-    """Show the lines a job wrote with ctx.log in its last attempt; those of a running action come within a second."""
+    """Show the lines a job wrote with ctx.log in its last attempt; those of a running action come within a second.
+
+    Of a run of a workflow those of its code (step.log) and of its steps, up to where it waits.
+    """
     if follow and out.output == "json":
         raise click.UsageError("-f writes line by line; take -o jsonl")
     with open_jobs(db) as session:
@@ -65,7 +68,7 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
         out.write_json([line.to_json() for line in kept.lines])
     else:
         for line in kept.lines:
-            _write(line, out)
+            write_line(line, out)
     if not kept.lines and out.tells_of_nothing:
         click.echo("no lines" if found.state not in UNFINISHED else "no lines yet", err=True)
     if kept.is_truncated and not out.is_none:
@@ -98,7 +101,8 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
 
 def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
     """Write the lines of a job from its last attempt on, as they are stored, until it has ended or Ctrl-C."""
-    shown, is_cut, told = (job.attempt, -1), False, False
+    is_run = job.kind is FunctionKind.WORKFLOW  # whose lines are all shown
+    shown, is_cut, told = (0 if is_run else job.attempt, -1), False, False
     with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:
@@ -106,7 +110,7 @@ def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
                 for place, line in seen.lines:
                     if place > shown:
                         shown = place
-                        _write(line, out)
+                        write_line(line, out)
                 is_cut = is_cut or seen.is_truncated
                 if seen.job.state not in UNFINISHED:
                     break
@@ -123,7 +127,8 @@ def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
     return Exit.OK
 
 
-def _write(line: "JobLogLine", out: OutputOptions) -> None:
+def write_line(line: "JobLogLine", out: OutputOptions) -> None:
+    """Write a line of a log."""
     row = line.to_json()
     if out.is_data:
         out.write_json(row)

@@ -22,7 +22,7 @@ from evertick.app.transacting import Page, Work, in_pages
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.jobs import Job, JobFilter, JobState, Stop
+from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.cli.pool import note_unknown_pool
@@ -94,12 +94,11 @@ class JobSession:
 
     def attempts(self, job_id: JobId) -> tuple[AttemptView, ...]:
         """The attempts at a job."""
-        found = self.store.view(lambda transaction: transaction.list_attempts([job_id]))
-        return tuple(map(AttemptView.of, found.get(job_id, ())))
+        return self.store.view(self._operations.attempts(job_id))
 
     def logs(self, job: JobView) -> JobLogs:
-        """What the last attempt at a job has logged."""
-        return JobLogs.of(self.store.view(lambda transaction: transaction.list_logs(job.id)), job.attempt)
+        """What the last attempt at a job has logged, or a run of a workflow in all."""
+        return JobLogs.of(self.store.view(lambda transaction: transaction.list_logs(job.id)), _lines_of(job))
 
     def logged(self, job_id: JobId) -> Logged:
         """A job, and all that its attempts have logged."""
@@ -114,7 +113,7 @@ class JobSession:
                 for line in JobLogs.of([each], each.attempt).lines
             ]
             is_alone = not transaction.workers_alive(now)
-            is_cut = any(each.line.is_cut for each in kept if each.attempt == job.attempt)
+            is_cut = any(each.line.is_cut for each in kept if _lines_of(job) in (None, each.attempt))
             return Logged(job, lines, is_cut, is_alone)
 
         return self.store.view(work)
@@ -183,6 +182,11 @@ class JobSession:
 
     def _seen(self, transaction: Transaction, jobs: Sequence[Job], cursor: str | None, now: Instant) -> FoundJobs:
         return FoundJobs(job_views(transaction, jobs, now), cursor)
+
+
+def _lines_of(job: JobView) -> int | None:
+    """As `JobSummary.lines_of`."""
+    return None if job.kind is FunctionKind.WORKFLOW else job.attempt
 
 
 def _require_known(store: Store, where: JobFilter) -> None:

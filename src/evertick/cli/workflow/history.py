@@ -15,6 +15,7 @@ from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.job.history import write_line
 from evertick.cli.workflow.runs import words_of_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 from evertick.cli.workflow.waits import note_of_events
@@ -36,19 +37,22 @@ WAITING: Final = frozenset({CallKind.SLEEP, CallKind.TIMER, CallKind.EVENT})
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT_DEFAULT, show_default=True, help="So many last steps.")
+@click.option("--log", "with_log", is_flag=True, help="Below them, what its code and steps have logged.")
 @watch_option
 @data_options
 @output_option
-def history(run_id: str, limit: int, db: str | None, out: OutputOptions) -> int:
+def history(run_id: str, limit: int, with_log: bool, db: str | None, out: OutputOptions) -> int:
     """Draw what a run has done: a line and a bar for each step. Long idle times are folded, drawn as dots.
 
     -o json writes the whole history, which evertick.testing.replay takes; -o jsonl its events, one a line.
     """
+    if with_log and out.is_data:
+        raise click.UsageError("--log is for people; `evertick job logs ID -o json` has the lines as data")
     with open_runs(db) as session:
-        return refreshed(session.store, out, lambda: _write(session, run_id, limit, out))
+        return refreshed(session.store, out, lambda: _write(session, run_id, limit, with_log, out))
 
 
-def _write(session: AnyRunSession, run_id: str, limit: int, out: OutputOptions) -> None:
+def _write(session: AnyRunSession, run_id: str, limit: int, with_log: bool, out: OutputOptions) -> None:
     run, found = session.runs.get(run_id), session.runs.history(run_id)
     if out.output == "json":
         out.write_json(found.to_json())
@@ -57,6 +61,8 @@ def _write(session: AnyRunSession, run_id: str, limit: int, out: OutputOptions) 
             out.write_json(event.to_json())
     elif not out.is_none:
         _draw(run, found, limit, out, session)
+        if with_log:
+            _write_log(session, run, out)
 
 
 def _draw(run: "RunDetails", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
@@ -81,6 +87,15 @@ def _draw(run: "RunDetails", found: "RunHistory", limit: int, out: OutputOptions
         click.echo(printable(note_of_events(run, out.moments(now))), err=True)
     if not steps:
         click.echo("no steps" if run.has_ended else "no steps yet", err=True)
+
+
+def _write_log(session: AnyRunSession, run: "RunView", out: OutputOptions) -> None:
+    kept = session.logs(run.id)
+    click.echo()
+    for line in kept.lines:
+        write_line(line, out)
+    if not kept.lines:
+        click.echo("no lines" if run.has_ended else "no lines yet", err=True)
 
 
 def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") -> Mapping[JobId, str]:

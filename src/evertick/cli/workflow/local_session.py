@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from evertick.api.jobs import JobLogs
 from evertick.app.functions_by_name import NamedFunctions, require_seen
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.simulation import clock_of
 from evertick.app.workflows.api import Workflows
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.types import TypeOperations, WorkflowTypes
-from evertick.base.ids import Entropy, IdMaker, system_entropy
+from evertick.base.ids import Entropy, IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import chosen_tenant
 from evertick.engine.runtime.executors import retry_conflicts
@@ -50,6 +51,10 @@ class RunSession:
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Change the database, again if that meets a conflict."""
         return retry_conflicts(lambda: self.store.write(work), self.entropy)
+
+    def logs(self, run_id: JobId) -> JobLogs:
+        """What the code and the steps of a run have logged."""
+        return JobLogs.of(self.read(lambda transaction: transaction.list_logs(run_id)), None)
 
     def require_known(self, workflow: str) -> None:
         """Raise FunctionNotFound if nothing has such a workflow."""

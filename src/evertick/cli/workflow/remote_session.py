@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 from evertick.app.functions_by_name import unknown_function
 from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound
+from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 
 if TYPE_CHECKING:
+    from evertick.api.jobs import JobLogs
     from evertick.client import surfaces
     from evertick.client.clients import Client
 
@@ -36,6 +38,10 @@ class RemoteRunSession:
     def now(self) -> Instant:
         """The present by this machine's clock."""
         return SystemClock().now()
+
+    def logs(self, run_id: JobId) -> "JobLogs":
+        """See `RunSession.logs`."""
+        return self.client.jobs.logs(run_id)
 
     def require_known(self, workflow: str) -> None:
         """See `RunSession.require_known`."""

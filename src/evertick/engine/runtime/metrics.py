@@ -112,7 +112,7 @@ class JobLog:
             "job_id": event.claim.id,
             "function": event.claim.name,
             "state": state.value,
-            "attempt": event.claim.attempt,
+            "attempt": event.claim.tries,
         }
         if event.end.error is not None:
             extra["error"] = event.end.error.value.text

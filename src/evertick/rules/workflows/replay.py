@@ -39,17 +39,21 @@ def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], N
 
     Raises ReplayMismatch if the code does not make the calls that the journal has.
     """
+    run.is_replayed = True
     for index, row in enumerate(rows):
         if row.position != run.position:
             _mismatch(run, row, f"row {run.position} is missing")
         if row.kind in DELIVERED:
             _compare_delivered(run, row)
+            # What the code does behind the last row that a restart has kept, it does for the first time.
+            run.is_replayed = row.due_at is None or index + 1 < len(rows)
             within_limit(partial(run.deliver, row, recorded_patches=_patches_after(rows, index)))
         elif row.kind is RowKind.PATCH and not _asks_for(run, row):
             run.pass_over_patch(row)
         else:
             _compare_request(run, row)
             run.confirm(row)
+    run.is_replayed = False
 
 
 def stretches(rows: Sequence[Row]) -> list[int]:

@@ -62,6 +62,10 @@ class Run(DeterministicLoop):
         self.patches_passed_over: list[str] = []
         """Patches of the journal that the code did not ask for."""
         self.random = random.Random(seed)
+        self.is_replayed = False
+        """Whether the code goes through what it has done before."""
+        self.on_line: Callable[[Instant, str, str], object] | None = None
+        """Called with each line that the code logs: its time, its level and its text."""
         self._body = body
         self._keeps_steps_of_another = seed.partition("/")[0] != run_id
         """Whether it was restarted from a step: it has the seed of the run that made the steps before."""
@@ -298,6 +302,21 @@ class Run(DeterministicLoop):
         """Keep the JSON text of what others are to read."""
         self._check_inside("progress")
         self.progress = value
+
+    @property
+    def repeats(self) -> bool:
+        """Whether what the code says now was said before, or will be: it is replayed, or leaves memory."""
+        return self.is_replayed or self.is_evicted
+
+    def check_inside(self, what: str) -> None:
+        """Raise StepOutsideWorkflow unless code of the run calls, or what is left of it as it leaves memory."""
+        if not self.is_evicted:
+            self._check_inside(what)
+
+    def write_line(self, at: Instant, level: str, text: str) -> None:
+        """Take a line that the code logs."""
+        if self.on_line is not None:
+            self.on_line(at, level, text)
 
     def set_attributes(self, changes: Mapping[str, Any]) -> None:
         """Change attributes, which are checked; None removes one. Raises LimitExceeded."""

@@ -32,6 +32,7 @@ from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
 from evertick.rules.workflows.endings import ContinueAsNew
 from evertick.rules.workflows.run import Run
+from evertick.rules.workflows.step_log import SILENT, StepLog
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -119,7 +120,7 @@ class StepOptions(TypedDict, total=False):
 class Step:
     """The steps of one run."""
 
-    __slots__ = ("_options", "_run", "_schedule", "_workflow")
+    __slots__ = ("_log", "_options", "_run", "_schedule", "_workflow")
 
     def __init__(
         self,
@@ -127,11 +128,13 @@ class Step:
         workflow: WorkflowFunction[..., Any],
         options: CallOptions = PLAIN,
         schedule: ScheduledRun | None = None,
+        log: StepLog = SILENT,
     ) -> None:
         self._run = run
         self._workflow = workflow
         self._options = options
         self._schedule = schedule
+        self._log = log
 
     @property
     def id(self) -> str:
@@ -144,6 +147,11 @@ class Step:
         """The occurrence this run is, if a schedule or cron started it: its nominal time, and what earlier runs had
         left behind. None for a child workflow and for a run that was started otherwise."""
         return self._schedule
+
+    @property
+    def log(self) -> StepLog:
+        """Writes lines that are kept with the run, each once: `step.log.info("%d parcels", parcels)`."""
+        return self._log
 
     def using(self, **options: Unpack[StepOptions]) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
@@ -162,7 +170,7 @@ class Step:
 
         Raises Misuse for an option that is not known or cannot be meant, LimitExceeded, ValueTooLarge for attributes.
         """
-        return Step(self._run, self._workflow, replace(self._options, **_checked(options)), self._schedule)
+        return Step(self._run, self._workflow, replace(self._options, **_checked(options)), self._schedule, self._log)
 
     async def run(self, function: Runnable[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a query, a mutation or an action, and return what it returned.

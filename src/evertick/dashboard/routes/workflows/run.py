@@ -23,12 +23,14 @@ EVENTS: Final = 200
 """Events on a page."""
 LINES: Final = 30
 """Lines of a step's log on its panel."""
+OWN_LINES: Final = 500
+"""Lines of a run's log on a page."""
 
 
 class Asked(Body):
     """A view of a run."""
 
-    view: Literal["timeline", "events", "io", "json"] = "timeline"
+    view: Literal["timeline", "events", "log", "io", "json"] = "timeline"
     step: int | None = None
     before: int | None = None
     fold: bool = True
@@ -50,6 +52,9 @@ async def show_run(page: Shown, run_id: Named, asked: Annotated[Asked, Query()])
         history = await page.access.workflows.history(found.run.id)
         events = [each for each in history.events if asked.before is None or each.position < asked.before]
         values |= {"events": events[-EVENTS:], "earlier": len(events) > EVENTS}
+    elif asked.view == "log":
+        logs = await page.access.jobs.logs(found.run.id)
+        values |= {"logs": logs, "lines": logs.lines[-OWN_LINES:]}
     elif asked.view == "json":
         values["text"] = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
     return page.render(f"workflows/{asked.view}.html", **values)

@@ -21,7 +21,7 @@ from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.attributes import from_text, to_text
 from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion, JobEnd, JobError, JobState, NewJob
 from evertick.base.records.journal import Row
-from evertick.base.records.logs import LogLine, append
+from evertick.base.records.logs import LogLine, append, line_of
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
@@ -131,6 +131,7 @@ class OpenRuns:
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
         run = self._memory.take(self._loan, claim) or self._new_run(claim, journal, record)
+        run.on_line = around.write_line
         waits_until: Instant | None = None
         try:
             progress = advance(run, journal, self._messages.get(claim.id, []), around)
@@ -144,8 +145,9 @@ class OpenRuns:
             self._unit.undo_to(depth)
             waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
             self._given_up += [(job_id, claim) for job_id in waited_for if job_id is not None]
-            return self._ended(claim, outcome), False
+            return self._ended(claim, outcome)._replace(logs=around.logs), False
         finally:
+            run.on_line = None
             if waits_until is None:
                 self._memory.evict(run, claim)
             else:
@@ -266,6 +268,10 @@ class _Around:
         self.now = deps.clock.now
         self.logs: list[LogLine] = []
         self._one_step = one_step
+
+    def write_line(self, at: Instant, level: str, text: str) -> None:
+        """Keep a line that the run's code logs, behind those of the steps so far."""
+        append(self.logs, [line_of(0, at, level, text)])
 
     def make_job_id(self) -> JobId:
         return JobId(self._deps.ids.make(JOB_PREFIX, self._deps.clock.now()))
