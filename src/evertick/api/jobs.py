@@ -10,6 +10,7 @@ from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import JobAttempt, JobLine, LinePlace, StoredLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
 from evertick.base.records.logs import LINES_MAX
+from evertick.base.records.tries import tries_of
 
 
 class JobView(Schema):
@@ -75,7 +76,7 @@ class JobView(Schema):
             completed_at=to_datetime_or_none(job.completed_at),
             late_ms=None if started_at is None else max(started_at - job.due_at, 0),
             duration_ms=_lasted(started_at, job.completed_at),
-            attempt=job.tries,
+            attempt=tries_of(job),
             failures=job.failures,
             args=reading.object("args", job.args),
             result=reading.any("result", job.result),

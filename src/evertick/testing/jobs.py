@@ -11,6 +11,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
+from evertick.base.records.tries import lines_of, tries_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class JobView:
 def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
     """What a test sees of `job`, whose attempts logged `lines`."""
     error = None if job.error is None else job.error.value
-    logs = JobLogs.of(lines, job.lines_of)
+    logs = JobLogs.of(lines, lines_of(job))
     return JobView(
         id=job.id,
         name=job.name,
@@ -62,7 +63,7 @@ def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
         due=to_datetime(job.due_at),
         created=to_datetime(job.created_at),
         completed=None if job.completed_at is None else to_datetime(Instant(job.completed_at)),
-        attempts=job.tries,
+        attempts=tries_of(job),
         failures=job.failures,
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),

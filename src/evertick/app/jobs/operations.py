@@ -35,6 +35,7 @@ from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop
 from evertick.base.records.stored import check_depth
+from evertick.base.records.tries import lines_of
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.engine.runtime.tracing import Tracing
@@ -180,7 +181,7 @@ class JobOperations:
 
         def work(transaction: Transaction) -> JobLogs:
             job = repair.job_found(transaction, job_id, self.tenant)
-            return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else job.lines_of)
+            return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else lines_of(job))
 
         return work
 

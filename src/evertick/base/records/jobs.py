@@ -216,18 +216,6 @@ class JobSummary:
         return self.attempt > (self.state is JobState.IN_PROGRESS)
 
     @property
-    def tries(self) -> int:
-        """How often it was tried. A run of a workflow goes on many times, which are no tries."""
-        if self.kind is not FunctionKind.WORKFLOW:
-            return self.attempt
-        return 0 if not self.attempt else max(1, self.failures + (self.state is not JobState.FAILED))
-
-    @property
-    def lines_of(self) -> int | None:
-        """The attempt whose lines its log shows: the last one; None is all, of the run of a workflow."""
-        return None if self.kind is FunctionKind.WORKFLOW else self.attempt
-
-    @property
     def is_canceled(self) -> bool:
         """Whether it was canceled, although its function may still run."""
         return self.state is JobState.CANCELED or self.stop is not Stop.NONE
@@ -275,11 +263,6 @@ class Claim(NamedTuple):
     queue: QueueId = QueueId(0)
     rank: int = 0
     trace: str | None = None
-
-    @property
-    def tries(self) -> int:
-        """Which try of the job this is. A run of a workflow goes on many times, which are no tries."""
-        return self.failures + 1 if self.kind is FunctionKind.WORKFLOW else self.attempt
 
 
 class JobEnd(NamedTuple):

@@ -185,7 +185,7 @@ class JobSession:
 
 
 def _lines_of(job: JobView) -> int | None:
-    """As `JobSummary.lines_of`."""
+    """As `base.records.tries.lines_of`."""
     return None if job.kind is FunctionKind.WORKFLOW else job.attempt
 
 

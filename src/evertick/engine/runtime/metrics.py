@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
 from evertick.base.records.schedules import OccurrenceRow
+from evertick.base.records.tries import try_of
 
 if TYPE_CHECKING:
     import logging
@@ -112,7 +113,7 @@ class JobLog:
             "job_id": event.claim.id,
             "function": event.claim.name,
             "state": state.value,
-            "attempt": event.claim.tries,
+            "attempt": try_of(event.claim),
         }
         if event.end.error is not None:
             extra["error"] = event.end.error.value.text
