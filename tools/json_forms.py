@@ -26,6 +26,7 @@ from evertick.api.commands import (
     VersionReport,
 )
 from evertick.api.deploys import DoctorReport
+from evertick.api.documents import DocumentView, TableView
 from evertick.api.fleet import FleetReport
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
 from evertick.api.pools import PoolView
@@ -129,6 +130,9 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
+    "data tables": (_many(TableView),),
+    "data list": (_many(DocumentView),),
+    "data get": (_one(DocumentView),),
     "tenant list": (_many(TenantView),),
     "tenant get": (_one(TenantView),),
     "tenant set": (_one(TenantView),),

@@ -37,7 +37,7 @@ READS: Final = {
     "logs", "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
     "schedule history", "schedule preview", "cron list", "cron get", "backfill list", "backfill get",
-    "workflow type get", "backfill watch",
+    "workflow type get", "backfill watch", "data tables", "data list", "data get",
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {

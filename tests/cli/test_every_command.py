@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 
@@ -108,6 +109,9 @@ ROWS = {
     "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow type delete": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow history": Row("ENDED", "none", 3, "no run 'none'", ("id", "events")),
+    "data tables": Row("", "--fields nope", 2, "nope", ("table", "documents")),
+    "data list": Row("bills --where card=ada", "bills --where n=7", 2, "no index of table 'bills'", ("id", "fields")),
+    "data get": Row("BILL", "bills_7", 2, "not an id of a document", ("id", "fields")),
     "tenant list": Row("", "--fields nope", 2, "nope", ("tenant",)),
     "tenant get": Row("acme", "", 2, "Missing argument", ("tenant",)),
     "tenant set": Row("acme --jobs 5", "acme --jobs many", 2, "many", ("tenant",)),
@@ -153,6 +157,7 @@ LEAVES = dict(leaves(root, "", click.Context(root)))
 def shop(app: App | None = None) -> App:
     """An app whose functions the commands call."""
     app = app or App("shop")
+    app.table("bills", indexes={"by_card": ["card"]})
 
     @app.mutation(name="shop.bill")
     def bill(ctx: MutationCtx, fails: bool = False) -> None:
@@ -181,6 +186,7 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     app.schedules.create("s", when=every(hours=1), do=bill)
     app.schedules.trigger("s")
     done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)
+    bill_id = app.db.insert("bills", {"card": "ada", "amount": Decimal("12.30")})
     app.tenants.set("acme", jobs=10)
     app.pools.set("calls", running=1)
     ended = app.workflows.start(flow)
@@ -198,6 +204,7 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     return path, {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused} | {
         "BACKFILL": backfill.id,
         "TOKEN": token.id,
+        "BILL": bill_id,
     }
 
 

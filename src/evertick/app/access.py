@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evertick.app.access_control.audit_log import AsyncAuditLog
     from evertick.app.access_control.saved_views import AsyncSavedViews, SavedViewOperations, SavedViews
     from evertick.app.access_control.tokens import AsyncTokens
+    from evertick.app.documents.looking import AsyncData, Data
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
     from evertick.app.insight.api import AsyncInsight, Insight
@@ -156,6 +157,14 @@ class Access(ABC):
         return Documents(DocumentOperations(e, self.tenant_id), e.store.read, self._execution.transact)
 
     @property
+    def data(self) -> "Data":
+        """Shows which tables there are and what lies in them, also without their declarations. It only reads."""
+        from evertick.app.documents.looking import Data, DataOperations
+
+        e = self.environment
+        return Data(DataOperations(self.tenant_id), e.store.view, self._execution.transact)
+
+    @property
     def _execution(self) -> "Execution":
         e = self.environment
         if e.tracing is not None:
@@ -242,6 +251,14 @@ class AsyncAccess:
         access, e = self._access, self._access.environment
         operations = DocumentOperations(e, access.tenant_id)
         return AsyncDocuments(operations, e.executors.read, access._execution.transact_async)
+
+    @property
+    def data(self) -> "AsyncData":
+        """Like `App.data`, and every call is awaited."""
+        from evertick.app.documents.looking import AsyncData, DataOperations
+
+        access, e = self._access, self._access.environment
+        return AsyncData(DataOperations(access.tenant_id), e.executors.view, access._execution.transact_async)
 
 
 class AsyncApp(AsyncAccess):

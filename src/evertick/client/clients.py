@@ -21,6 +21,7 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.client import sending
 from evertick.client.calls import ROOT, Call, function_call, new_key, part
+from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -37,6 +38,7 @@ from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.surfaces import (
     AsyncAuditLog,
+    AsyncData,
     AsyncInsight,
     AsyncJobs,
     AsyncPools,
@@ -47,6 +49,7 @@ from evertick.client.surfaces import (
     AsyncViews,
     AsyncWorkflows,
     AuditLog,
+    Data,
     Insight,
     Jobs,
     Pools,
@@ -219,6 +222,11 @@ class Client(_Client):
         return Insight(InsightRequests(self._home), self._send, self._send)
 
     @property
+    def data(self) -> Data:
+        """Tables and documents, to look at; as `app.data`."""
+        return Data(DataRequests(self._home), self._send, self._send)
+
+    @property
     def views(self) -> Views:
         """Lists as people want to see them again; as `app.views`."""
         return Views(ViewRequests(self._home), self._send, self._send)
@@ -341,6 +349,11 @@ class AsyncClient(_Client):
     def insight(self) -> AsyncInsight:
         """As `Client.insight`."""
         return AsyncInsight(InsightRequests(self._home), self._send, self._send)
+
+    @property
+    def data(self) -> AsyncData:
+        """As `Client.data`."""
+        return AsyncData(DataRequests(self._home), self._send, self._send)
 
     @property
     def views(self) -> AsyncViews:

@@ -11,6 +11,7 @@ from evertick.app.workflows.api import result_of
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, new_key
+from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -43,6 +44,14 @@ class Insight(Blocking[InsightRequests], InsightRequests):
 
 class AsyncInsight(Awaited[InsightRequests], InsightRequests):
     """`client.insight`, awaited."""
+
+
+class Data(Blocking[DataRequests], DataRequests):
+    """`client.data`."""
+
+
+class AsyncData(Awaited[DataRequests], DataRequests):
+    """`client.data`, awaited."""
 
 
 class Views(Blocking[ViewRequests], ViewRequests):

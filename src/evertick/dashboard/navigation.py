@@ -21,6 +21,7 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Functions", "functions", "f"),
         Place("Logs", "logs", "l"),
         Place("Workflows", "workflows", "w"),
+        Place("Data", "data", "d"),
     ),
     (Place("Pools", "pools"), Place("Workers", "workers")),
     (Place("Audit", "audit"), Place("Settings", "settings")),

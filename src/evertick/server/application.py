@@ -23,6 +23,7 @@ from evertick.server.problems import add_handlers, of_http
 from evertick.server.routes import (
     access,
     backfills,
+    data,
     events,
     fleet,
     functions,
@@ -47,6 +48,7 @@ ROUTES: Final = (
     views.routes,
     workflows.routes,
     workflows.types,
+    data.routes,
     fleet.of_tenant,
     fleet.routes,
     access.of_tenant,

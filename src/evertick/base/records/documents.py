@@ -14,6 +14,14 @@ class StoredDocument:
     body: str
 
 
+class TableCount(NamedTuple):
+    """How many documents a table has; `more` if there are more, and the id of the newest."""
+
+    number: int
+    more: bool
+    newest: str | None
+
+
 IndexPosition = tuple[bytes, str]
 """A place in an index: the key, and the id of the document."""
 

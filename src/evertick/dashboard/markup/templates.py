@@ -19,6 +19,7 @@ from evertick.base.records.attributes import word_of, words_of
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
+from evertick.dashboard.markup.documents import first_fields, linked
 from evertick.dashboard.markup.functions import kind_words
 from evertick.dashboard.markup.jobs import has_begun, job_note, job_state, unread
 from evertick.dashboard.markup.reasons import last_why, why_of
@@ -51,6 +52,7 @@ def environment() -> jinja2.Environment:
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
         last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, has_begun=has_begun,
         unread=unread, word_of=word_of, words_of=words_of, spark=spark,
+        linked=linked, first_fields=first_fields, visible=visible,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import TenantId
-from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 
 
 class Documents(Protocol):
@@ -26,6 +26,14 @@ class Documents(Protocol):
         self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
     ) -> list[StoredDocument]:
         """Documents with `low < id < high`, by id, which is by creation time."""
+        ...
+
+    def document_tables(self, tenant: TenantId, *, steps: int) -> tuple[list[str], bool]:
+        """The tables in which a tenant has documents, by name, and whether these are all: `steps` bounds the look."""
+        ...
+
+    def count_documents(self, tenant: TenantId, tables: Sequence[str], *, limit: int) -> dict[str, TableCount]:
+        """How many documents each of these tables has, up to `limit`, and its newest one."""
         ...
 
     def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:

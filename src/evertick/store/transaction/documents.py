@@ -1,12 +1,17 @@
 """Documents over SQL, and what called mutations returned."""
 
+import json
 from collections.abc import Sequence
+from typing import Final
 
-from evertick.base.ids import TenantId
+from evertick.base.ids import TenantId, table_of
 from evertick.base.instants import Instant
 from evertick.base.records.calls import Call
-from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 from evertick.store.transaction.driver import Driver
+
+NEWEST_LOOK: Final = 20
+"""The last ids of a table among which its newest one is looked for: others, whose name begins alike, may lie there."""
 
 
 class SqlDocuments(Driver):
@@ -31,6 +36,18 @@ class SqlDocuments(Driver):
         name = "scan_documents_desc" if descending else "scan_documents_asc"
         rows = self._fetch(name, {"tenant": tenant, "low": low, "high": high, "limit": limit})
         return [StoredDocument(*row) for row in rows]
+
+    def document_tables(self, tenant: TenantId, *, steps: int) -> tuple[list[str], bool]:
+        rows = self._fetch("document_tables", {"tenant": tenant, "steps": steps})
+        return sorted({found for row in rows if (found := table_of(row[0]))}), len(rows) < steps
+
+    def count_documents(self, tenant: TenantId, tables: Sequence[str], *, limit: int) -> dict[str, TableCount]:
+        params = {"tenant": tenant, "tables": json.dumps(list(tables)), "limit": limit + 1, "newest": NEWEST_LOOK}
+        found = {}
+        for table, counted, newest in self._fetch("count_documents", params) if tables else ():
+            looked_at, count = json.loads(counted) if isinstance(counted, str) else counted
+            found[table] = TableCount(min(count, limit), looked_at > limit, newest)
+        return found
 
     def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
         self._change_index_entries("put_index_entries", tenant, entries)

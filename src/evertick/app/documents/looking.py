@@ -1,0 +1,269 @@
+"""`app.data`: which tables a tenant has, and what lies in them, page by page, as people look at it.
+
+    app.data.tables()
+    app.data.list("orders", where={"customer": "ada"})
+
+Nothing needs to be declared: the database says which indexes are built. Nothing is written, and each look is bounded:
+tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_MAX characters.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evertick.api.documents import DocumentPage, DocumentView, TableView
+from evertick.api.schema import COUNT_MAX
+from evertick.app.documents.indexing import EVERY_TENANT
+from evertick.app.documents.tables import Index, check_name, table_named_in
+from evertick.app.documents.values import decode_document, encode_document
+from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads
+from evertick.app.transacting import Work
+from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
+from evertick.base.escaping import json_text
+from evertick.base.ids import JOB_PREFIX, TenantId
+from evertick.base.json_errors import begins_as_json
+from evertick.base.paging import PAGE_MAX, check_limit
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
+from evertick.store.contract.store import Transaction
+from evertick.store.transaction.index_keys import after_prefix, encode_key
+from evertick.store.transaction.unit_of_work import UnitOfWork
+
+SHARE_MIN: Final = 100
+"""Documents up to which each table of a list is counted, however many tables there are."""
+STEPS_MAX: Final = 5_000
+"""Steps of an index in which tables are looked for; a table takes a few for each two years."""
+NONE: Final = TableCount(0, more=False, newest=None)
+Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""The built indexes of each table, with their fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataOperations:
+    """What may be looked at of a tenant's documents, as work for a transaction."""
+
+    tenant: TenantId
+
+    def tables(self) -> Work[tuple[TableView, ...]]:
+        """The tables in which the tenant has documents, and those with a built index, by name.
+
+        10,000 documents are counted in all, the same number of each table, but at least 100: a table with more says so.
+        """
+
+        def work(transaction: Transaction) -> tuple[TableView, ...]:
+            indexes = built_indexes(transaction)
+            found, _ = transaction.document_tables(self.tenant, steps=STEPS_MAX)
+            names = sorted({*found, *indexes})
+            share = max(SHARE_MIN, COUNT_MAX // max(len(names), 1))
+            counts = transaction.count_documents(self.tenant, names, limit=share)
+            return tuple(TableView.of(name, counts.get(name, NONE), indexes.get(name, {})) for name in names)
+
+        return work
+
+    def get_table(self, table: str) -> Work[TableView]:
+        """A table, with its documents counted up to 10,000. One without any may be one that was never used.
+
+        Raises Misuse for what cannot be the name of a table.
+        """
+        check_name(table)
+
+        def work(transaction: Transaction) -> TableView:
+            counts = transaction.count_documents(self.tenant, [table], limit=COUNT_MAX)
+            return TableView.of(table, counts.get(table, NONE), built_indexes(transaction).get(table, {}))
+
+        return work
+
+    def get(self, document_id: str) -> Work[DocumentView]:
+        """A document. Raises DocumentNotFound; InvalidArguments for what is no id of a document."""
+        check_document_id(document_id)
+
+        def work(transaction: Transaction) -> DocumentView:
+            body = transaction.get_document(document_id, tenant=self.tenant)
+            if body is None:
+                raise DocumentNotFound(f"no document {document_id} in the tenant {self.tenant!r}")
+            return DocumentView.of(StoredDocument(document_id, body))
+
+        return work
+
+    def list(
+        self,
+        table: str,
+        *,
+        where: Mapping[str, Any] | None = None,
+        newest_first: bool = True,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Work[DocumentPage]:
+        """A page of a table's documents, the newest first; with `where` those whose fields have these values.
+
+        They are found by an index that begins with these fields, and come in its order. A page ends early when its
+        documents have 16 million characters.
+
+        Raises Misuse for what cannot be the name of a table, and for fields that no index begins with;
+        InvalidArguments for a cursor of another list, LimitExceeded for a limit above 1,000.
+        """
+        check_name(table)
+        check_limit(limit, PAGE_MAX)
+        values = dict(where or {})
+
+        def work(transaction: Transaction) -> DocumentPage:
+            unit = UnitOfWork(transaction)
+            index = index_for(table, built_indexes(transaction).get(table, {}), values)
+            if index is None:
+                start = None if cursor is None else _id_in(cursor, table)
+                found: Iterable[tuple[bytes, StoredDocument]] = (
+                    (b"", each)
+                    for each in unit.scan_table(
+                        self.tenant,
+                        f"{table}_",
+                        after=start or (f"{table}_\x7f" if newest_first else f"{table}_"),
+                        descending=newest_first,
+                        page=min(limit, AT_ONCE) + 1,
+                    )
+                )
+            else:
+                low = encode_key([values[name] for name in index.fields[: len(values)]])
+                part = IndexPart(self.tenant, index.name, low, after_prefix(low), newest_first)
+                place = None if cursor is None else _place_in(cursor, table, part)
+                found = unit.scan_index(part, after=place, page=min(limit, AT_ONCE) + 1)
+            return _page(iter(found), limit)
+
+        return work
+
+
+class _DataSurface(Surface[DataOperations]):
+    """A tenant's tables and documents, to look at."""
+
+    tables = reads(DataOperations.tables)
+    get_table = reads(DataOperations.get_table)
+    list = reads(DataOperations.list)
+    get = reads(DataOperations.get)
+
+
+class Data(Blocking[DataOperations], _DataSurface):
+    """`app.data`: tables and documents as people look at them."""
+
+
+class AsyncData(Awaited[DataOperations], _DataSurface):
+    """`app.aio.data`: as `Data`, and every call is awaited."""
+
+
+def built_indexes(transaction: Transaction) -> Indexes:
+    """The indexes that are built, of each table."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for name, fields in sorted(transaction.document_indexes(EVERY_TENANT).items()):
+        table, _, index = name.partition(".")
+        if fields.startswith("["):  # another one is being built
+            found.setdefault(table, {})[index] = tuple(json.loads(fields))
+    return found
+
+
+def check_document_id(document_id: str) -> None:
+    """Raise InvalidArguments for what is no id of a document."""
+    table = table_named_in(document_id)
+    if table is None:
+        raise InvalidArguments(f"{document_id!r} is not an id of a document: one is its table, _ and 28 of 0-9 and a-f")
+    if table == JOB_PREFIX:
+        raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get` shows it")
+
+
+def conditions(words: Sequence[str]) -> dict[str, Any]:
+    """The fields of the words `field=value`, with their values as `value_of` reads them. Raises Misuse."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise Misuse(f"a condition is field=value, such as customer=ada, not {word[:100]!r}")
+        if name in found:
+            raise Misuse(f"the field {name[:100]!r} is there twice, and a document has one value of it")
+        found[name] = value_of(text)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """The value of a word: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else a text.
+
+    A text that reads as JSON stands in double quotes: "7". Raises Misuse for JSON with a mistake.
+    """
+    try:
+        return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
+    except (ValueError, ArithmeticError, TypeError, AttributeError) as error:
+        raise Misuse(f"{text[:100]!r} is a value of no type that documents have: {error}") from None
+
+
+def words_of(where: Mapping[str, Any]) -> list[str]:
+    """The words from which `conditions` reads the same fields and values. Raises InvalidArguments."""
+    return [f"{name}={word_of(value)}" for name, value in where.items()]
+
+
+def word_of(value: Any) -> str:
+    """The word of a value: a text as it is, unless `value_of` would read something else. Raises InvalidArguments."""
+    if isinstance(value, str) and not begins_as_json(value) and not _is_json(value):
+        return value
+    return json_text(json.loads(encode_document({"value": value}))["value"])
+
+
+def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> Index | None:
+    """The index that begins with these fields, the one with the fewest others; None without fields.
+
+    Raises Misuse if there is none.
+    """
+    if not values:
+        return None
+    fitting = [
+        (len(fields), name)
+        for name, fields in indexes.items()
+        if len(fields) >= len(values) and set(fields[: len(values)]) == set(values)
+    ]
+    if not fitting:
+        known = "; ".join(f"{name} ({', '.join(fields)})" for name, fields in indexes.items()) or "none is built"
+        raise Misuse(f"no index of table {table!r} begins with {', '.join(values)}; its indexes: {known}"[:1_000])
+    name = min(fitting)[1]
+    return Index(f"{table}.{name}", indexes[name])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        if begins_as_json(text):
+            raise Misuse(
+                f"{text[:100]!r} begins as JSON and is none; a text that begins so is written as JSON"
+            ) from None
+        return False
+    return True
+
+
+def _no_number(text: str) -> Any:
+    """NaN and Infinity are no JSON, though Python reads them."""
+    raise ValueError(text)
+
+
+def _page(found: Iterator[tuple[bytes, StoredDocument]], limit: int) -> DocumentPage:
+    """The next `limit` documents, fewer if they are long."""
+    documents: list[DocumentView] = []
+    chars, cursor = 0, None
+    for key, stored in found:
+        if len(documents) == limit or chars > PAGE_CHARS_MAX:
+            return DocumentPage(documents=tuple(documents), cursor=cursor)
+        documents.append(DocumentView.of(stored))
+        chars += len(stored.body)
+        cursor = f"{key.hex()}.{stored.id}" if key else stored.id
+    return DocumentPage(documents=tuple(documents), cursor=None)
+
+
+def _id_in(cursor: str, table: str) -> str:
+    if table_named_in(cursor) != table:
+        raise InvalidArguments(
+            f"{cursor[:200]!r} is not a cursor of this list: one is the id of a document in {table!r}"
+        )
+    return cursor
+
+
+def _place_in(cursor: str, table: str, part: IndexPart) -> IndexPosition:
+    key, _, document_id = cursor.partition(".")
+    with_digits = len(key) % 2 == 0 and set(key) <= set("0123456789abcdef")
+    if with_digits and table_named_in(document_id) == table and part.low <= (place := bytes.fromhex(key)) < part.high:
+        return place, document_id
+    raise InvalidArguments(f"{cursor[:200]!r} is not a cursor of this list, with these conditions")

@@ -1,0 +1,1 @@
+"""`evertick data ...`: tables and documents."""

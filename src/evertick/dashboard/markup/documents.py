@@ -1,0 +1,28 @@
+"""Documents as JSON in which ids lead to what they name, and as one line in a list."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from evertick.base.ids import JOB_PREFIX, table_of
+
+_ID: Final = re.compile("&#34;([A-Za-z][A-Za-z0-9_]{0,63}_[0-9a-f]{28})&#34;")
+SHOWN_FIELDS: Final = 8
+"""Fields of a document that a row of a list shows."""
+
+
+def linked(text: str, url: Callable[..., str]) -> Markup:
+    """JSON as HTML; texts that are ids of jobs and documents are links. Whether these are still kept, their pages say."""
+
+    def link(found: re.Match[str]) -> str:
+        place = "jobs" if table_of(found[1]) == JOB_PREFIX else "documents"
+        return f'&#34;<a href="{escape(url(place, found[1]))}">{found[1]}</a>&#34;'
+
+    return Markup(_ID.sub(link, str(escape(text))))  # noqa: S704
+
+
+def first_fields(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The fields that a row has room for."""
+    return list(fields.items())[:SHOWN_FIELDS]
