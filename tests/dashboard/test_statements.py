@@ -64,6 +64,10 @@ PAGES: Final = (
     "audit?actor=root",
     "workflow-types",
     "search?q=hour",
+    "data",
+    "data/orders",
+    "data/orders?where=item%3Dbread",
+    "data/none",
 )
 
 
@@ -84,6 +88,7 @@ def shop(open_app: OpenApp, pools: int) -> Site:
     async def fulfil(step: Step, order_id: str) -> str:
         return str(await step.wait_for("paid"))
 
+    app.table("orders", indexes={"by_item": ["item"]})
     app.migrate()
     app.open()
     with Engine(app) as engine:
@@ -117,6 +122,9 @@ def fill(app: App, pools: int) -> None:
     app.scheduler.run_after(0, "shop.tally", n=1)
     app.scheduler.using(key="key").run_after(timedelta(hours=1), "shop.tally", n=1)
     app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("shop.tally").args(n=1))
+    for n in range(60):
+        app.db.insert("orders", {"item": "bread"})
+        app.db.insert(f"table{n % pools}", {})
     for n in range(pools):
         app.tenants.set(f"customer{n}", jobs=10)
     app.views.create("jobs", "mine", {"state": "failed"})

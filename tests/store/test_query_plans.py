@@ -94,6 +94,11 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "get_document": ({"tenant": "default", "id": "t_1"}, {"documents_pkey"}),
     "scan_documents_asc": ({"tenant": "default", "low": "t_", "high": "t_x", "limit": 10}, {"documents_pkey"}),
     "scan_documents_desc": ({"tenant": "default", "low": "t_", "high": "t_x", "limit": 10}, {"documents_pkey"}),
+    "document_tables": ({"tenant": "default", "steps": 100}, {"documents_pkey"}),
+    "count_documents": (
+        {"tenant": "default", "tables": json.dumps(["t", "u"]), "until": "_019", "limit": 10, "newest": 5},
+        {"documents_pkey"},
+    ),
     "scan_index_asc": (
         {"tenant": "default", "index_name": "t.by", "key": b"a", "document_id": "t_5", "high": b"b", "limit": 10},
         {"index_entries_pkey", "documents_pkey"},
@@ -622,6 +627,7 @@ def is_harmless(line: str) -> bool:
         line
         in (
             "SCAN family",
+            "SCAN first",
             "SCAN found",
             "SCAN head",
             "SCAN held",
@@ -629,6 +635,8 @@ def is_harmless(line: str) -> bool:
             "SCAN holders",
             "SCAN names",
             "SCAN counted",
+            "SCAN walk",
+            "SCAN last",
             "SCAN CONSTANT ROW",
         )
         or line.startswith("SCAN json_each")

@@ -162,7 +162,7 @@ class Access(ABC):
         from evertick.app.documents.looking import Data, DataOperations
 
         e = self.environment
-        return Data(DataOperations(self.tenant_id), e.store.view, self._execution.transact)
+        return Data(DataOperations(self.tenant_id, e.clock.now), e.store.view, self._execution.transact)
 
     @property
     def _execution(self) -> "Execution":
@@ -258,7 +258,9 @@ class AsyncAccess:
         from evertick.app.documents.looking import AsyncData, DataOperations
 
         access, e = self._access, self._access.environment
-        return AsyncData(DataOperations(access.tenant_id), e.executors.view, access._execution.transact_async)
+        return AsyncData(
+            DataOperations(access.tenant_id, e.clock.now), e.executors.view, access._execution.transact_async
+        )
 
 
 class AsyncApp(AsyncAccess):

@@ -12,6 +12,7 @@ from typing import Any
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, Retry, Step, calendar, cron, every, monthly, rrule
 
 app = App("evertick-demo")
+app.table("orders", indexes={"by_customer": ["customer"]})
 mail = app.pool("mail", running=4, starts_per_minute=120)
 BERLIN = "Europe/Berlin"
 GOODS = ("kettle", "teapot", "lamp", "chair", "blanket", "mug")

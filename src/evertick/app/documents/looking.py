@@ -8,7 +8,7 @@ tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_M
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.ids import JOB_PREFIX, TenantId
+from evertick.base.instants import DAY_MS, Instant
 from evertick.base.json_errors import begins_as_json
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
@@ -44,6 +45,7 @@ class DataOperations:
     """What may be looked at of a tenant's documents, as work for a transaction."""
 
     tenant: TenantId
+    now: Callable[[], Instant]
 
     def tables(self) -> Work[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with a built index, by name.
@@ -56,7 +58,7 @@ class DataOperations:
             found, _ = transaction.document_tables(self.tenant, steps=STEPS_MAX)
             names = sorted({*found, *indexes})
             share = max(SHARE_MIN, COUNT_MAX // max(len(names), 1))
-            counts = transaction.count_documents(self.tenant, names, limit=share)
+            counts = transaction.count_documents(self.tenant, names, until=self._until, limit=share)
             return tuple(TableView.of(name, counts.get(name, NONE), indexes.get(name, {})) for name in names)
 
         return work
@@ -69,7 +71,7 @@ class DataOperations:
         check_name(table)
 
         def work(transaction: Transaction) -> TableView:
-            counts = transaction.count_documents(self.tenant, [table], limit=COUNT_MAX)
+            counts = transaction.count_documents(self.tenant, [table], until=self._until, limit=COUNT_MAX)
             return TableView.of(table, counts.get(table, NONE), built_indexes(transaction).get(table, {}))
 
         return work
@@ -130,6 +132,11 @@ class DataOperations:
             return _page(iter(found), limit)
 
         return work
+
+    @property
+    def _until(self) -> Instant:
+        """Until when documents are counted: clocks of others may be ahead."""
+        return Instant(self.now() + DAY_MS)
 
 
 class _DataSurface(Surface[DataOperations]):

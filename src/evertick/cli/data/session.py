@@ -34,7 +34,8 @@ def open_data(db: str | None) -> Iterator[DataSession]:
         from evertick.app.documents.looking import Data, DataOperations
 
         with open_database(db) as store:
-            yield DataSession(Data(DataOperations(chosen_tenant()), store.view, store.write), now_of(store), store)
+            operations = DataOperations(chosen_tenant(), lambda: now_of(store))
+            yield DataSession(Data(operations, store.view, store.write), now_of(store), store)
     else:
         from evertick.base.clock import SystemClock
 

@@ -14,7 +14,7 @@ SHOWN_FIELDS: Final = 8
 
 
 def linked(text: str, url: Callable[..., str]) -> Markup:
-    """JSON as HTML; texts that are ids of jobs and documents are links. Whether these are still kept, their pages say."""
+    """JSON as HTML; ids of jobs and documents are links, whose pages say whether these are still kept."""
 
     def link(found: re.Match[str]) -> str:
         place = "jobs" if table_of(found[1]) == JOB_PREFIX else "documents"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import TenantId
+from evertick.base.instants import Instant
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 
 
@@ -32,8 +33,10 @@ class Documents(Protocol):
         """The tables in which a tenant has documents, by name, and whether these are all: `steps` bounds the look."""
         ...
 
-    def count_documents(self, tenant: TenantId, tables: Sequence[str], *, limit: int) -> dict[str, TableCount]:
-        """How many documents each of these tables has, up to `limit`, and its newest one."""
+    def count_documents(
+        self, tenant: TenantId, tables: Sequence[str], *, until: Instant, limit: int
+    ) -> dict[str, TableCount]:
+        """How many documents made before `until` each of these tables has, up to `limit`, and its newest one."""
         ...
 
     def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:

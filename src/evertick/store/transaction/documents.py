@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from evertick.base.ids import TenantId, table_of
+from evertick.base.ids import TenantId, first_id_from, table_of
 from evertick.base.instants import Instant
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
@@ -41,8 +41,11 @@ class SqlDocuments(Driver):
         rows = self._fetch("document_tables", {"tenant": tenant, "steps": steps})
         return sorted({found for row in rows if (found := table_of(row[0]))}), len(rows) < steps
 
-    def count_documents(self, tenant: TenantId, tables: Sequence[str], *, limit: int) -> dict[str, TableCount]:
+    def count_documents(
+        self, tenant: TenantId, tables: Sequence[str], *, until: Instant, limit: int
+    ) -> dict[str, TableCount]:
         params = {"tenant": tenant, "tables": json.dumps(list(tables)), "limit": limit + 1, "newest": NEWEST_LOOK}
+        params["until"] = first_id_from("", until)
         found = {}
         for table, counted, newest in self._fetch("count_documents", params) if tables else ():
             looked_at, count = json.loads(counted) if isinstance(counted, str) else counted
