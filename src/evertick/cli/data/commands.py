@@ -1,11 +1,13 @@
 """`evertick data ...`: which tables there are, and the documents in them. Imports no app, and changes nothing."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from evertick.base.escaping import json_text
 from evertick.cli.core.databases import data_options
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.data.session import open_data
@@ -43,27 +45,32 @@ def list_tables(db: str | None, out: OutputOptions) -> None:
             say_nothing_found("documents", session.store)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which documents of a table are meant."""
+
+    where: tuple[str, ...] = flag(
+        "--where", metavar="FIELD=VALUE", default=(),
+        help="Only documents with this value, of a field that an index begins with; JSON or else text. Repeatable.",
+    )  # fmt: skip
+    limit: int = flag("--limit", type=click.IntRange(1, 1_000), default=LIMIT_DEFAULT, show_default=True)
+    cursor: str | None = flag("--cursor", metavar="PLACE", help="Go on where a page has ended.")
+
+
 @data.command("list")
 @click.argument("table")
-@click.option(
-    "--where", "words", multiple=True, metavar="FIELD=VALUE",
-    help="Only documents with this value, which an index begins with. JSON or else text; repeatable.",
-)  # fmt: skip
-@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT_DEFAULT, show_default=True)
-@click.option("--cursor", metavar="PLACE", help="Go on where a page has ended.")
+@flags(Asked, "asked")
 @data_options
 @row_options
-def list_documents(
-    table: str, words: tuple[str, ...], limit: int, cursor: str | None, db: str | None, out: OutputOptions
-) -> None:
+def list_documents(table: str, asked: Asked, db: str | None, out: OutputOptions) -> None:
     """List the documents of a table, the newest first."""
     from evertick.api.documents import DocumentView
     from evertick.app.documents.looking import conditions
 
     chosen = out.columns(DocumentView.names(), LIST_FIELDS)
-    where = conditions(words)
+    where = conditions(asked.where)
     with open_data(db) as session:
-        page = session.data.list(table, where=where, limit=limit, cursor=cursor)
+        page = session.data.list(table, where=where, limit=asked.limit, cursor=asked.cursor)
         moment, rows = out.moments(session.now), page.documents
         shown = [_words(view, moment, json_text(view.fields)) for view in rows]
         if out.is_table:
