@@ -13,8 +13,11 @@ from typing import Any, Final
 from evertick.api.access import NewToken, TokenView
 from evertick.api.commands import (
     BackupReport,
+    CanceledJob,
+    ChangedCount,
     CopyReport,
     CreatedSchedule,
+    DeletedSchedule,
     FunctionCounts,
     MigrationReport,
     MovedJob,
@@ -22,6 +25,7 @@ from evertick.api.commands import (
     RestartedRuns,
     RetriedJob,
     ScheduledCall,
+    SentEvent,
     UpdatedSchedule,
     VersionReport,
 )
@@ -77,11 +81,15 @@ def _many(schema: Any, when: str = "") -> Form:
 
 _TRIGGERED: Final = (_one(OccurrenceView),)
 _BACKFILL: Final = (_one(BackfillView),)
+_SUMMARY: Final = (_one(ScheduleSummary),)
 _DESCRIBED: Final = (_one(ScheduleDescription),)
 FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "run": (_one(ScheduledCall, "with `--after` or `--at`"),),
     "job list": (_many(JobView),),
     "job get": (_one(JobView), _many(JobView, "of several ids")),
+    "job cancel": (_many(CanceledJob),),
+    "job stop": (_many(CanceledJob),),
+    "job cancel-all": (_one(ChangedCount),),
     "job retry": (_many(RetriedJob),),
     "job run-now": (_many(MovedJob),),
     "job reschedule": (_many(MovedJob),),
@@ -93,6 +101,11 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "schedule describe": _DESCRIBED,
     "schedule get": _DESCRIBED,
     "schedule update": (_one(UpdatedSchedule),),
+    "schedule edit": (_one(UpdatedSchedule),),
+    "schedule toggle": _SUMMARY,
+    "schedule pause": (*_SUMMARY, _one(ChangedCount, "with `--query`")),
+    "schedule resume": (*_SUMMARY, _one(ChangedCount, "with `--query`")),
+    "schedule delete": (_one(DeletedSchedule), _one(ChangedCount, "with `--query`")),
     "schedule trigger": _TRIGGERED,
     "schedule backfill": (
         *_BACKFILL,
@@ -112,12 +125,19 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "cron list": (_many(ScheduleSummary),),
     "cron get": _DESCRIBED,
     "cron trigger": _TRIGGERED,
+    "cron pause": _SUMMARY,
+    "cron resume": _SUMMARY,
     "logs": (_many(LogLineView),),
     "workflow list": (_many(DetailedRun),),
     "workflow start": (_one(RunDetails),),
     "workflow get": (_one(RunDetails),),
     "workflow children": (_many(RunView),),
     "workflow wait": (_one(RunDetails),),
+    "workflow signal": (_one(SentEvent),),
+    "workflow cancel": (_many(RunDetails),),
+    "workflow terminate": (_many(RunDetails),),
+    "workflow pause": (_many(RunDetails),),
+    "workflow resume": (_many(RunDetails),),
     "workflow restart": (
         _one(RunDetails),
         _many(RunView, "of several ids"),

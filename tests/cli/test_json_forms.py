@@ -1,6 +1,7 @@
 """What every command prints with `-o json` is what docs/reference/json.md says, on a database and against a server."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,10 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
         f"{ROWS['schedule backfill'].words} --dry-run",
         "--query id:s --start-time now-3h --end-time now --dry-run",
     ),
+    "schedule pause": ("s --reason rest", "--query id:s --reason rest --yes"),
+    "schedule resume": ("s", "--query id:s --yes"),
+    "schedule delete": ("s", "--query id:s --yes"),
+    "schedule edit": ("s --yes",),
     "schedule apply": ("schedules.json --yes",),
     "schedule preview": ("--cron @hourly --jitter 5s", "--cron @hourly --jitter 5s"),
     "workflow start": ("shop.flow",),
@@ -45,6 +50,19 @@ EMPTY: Final = {"workflow children"}
 """A list without elements in the database of these tests; its form is that of `workflow list`."""
 CODE: Final = "from tests.cli.test_every_command import shop\n\napp = shop()\n"
 CASES: Final = [(name, number) for name, forms in FORMS.items() for number in range(len(forms))]
+
+
+@pytest.fixture(autouse=True)
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor that changes what it is given."""
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import pathlib, sys\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "file.write_text(file.read_text().replace('function: shop.bill', 'function: shop.bill\\n  jitter: 5s'))\n"
+    )
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
 
 
 def has_json(name: str) -> bool:

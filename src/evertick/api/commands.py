@@ -5,7 +5,7 @@ from typing import Any, Self
 from evertick.api.jobs import JobView
 from evertick.api.schedules import ScheduleDescription, TimeView
 from evertick.api.schema import Moment, Schema, named
-from evertick.base.ids import JobId
+from evertick.base.ids import JobId, ScheduleId
 
 
 class CreatedSchedule(ScheduleDescription):
@@ -60,6 +60,33 @@ class RetriedJob(Schema):
 
     job_id: JobId
     retried_as: JobId
+
+
+class CanceledJob(Schema):
+    """A job that was canceled; one that `still_runs` ends as canceled when its function has ended."""
+
+    job_id: JobId
+    still_runs: bool
+
+
+class ChangedCount(Schema):
+    """How many were changed of those that filters have chosen."""
+
+    count: int
+
+
+class DeletedSchedule(Schema):
+    """A schedule that was deleted."""
+
+    id: ScheduleId
+
+
+class SentEvent(Schema):
+    """An event that was sent to a run; `awaited` if its code waited for it then, else it is kept."""
+
+    run: str
+    event: str
+    awaited: bool
 
 
 class RestartedRuns(Schema):

@@ -12,7 +12,7 @@ import click
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import LazyGroup
-from evertick.cli.core.output import OutputOptions, time_row_options
+from evertick.cli.core.output import OutputOptions, output_option, time_row_options
 from evertick.cli.schedule.list import ListFlags, write_description, write_list
 from evertick.cli.schedule.pause import PauseFlags, ResumeFlags, pause_one, resume_one
 from evertick.cli.schedule.session import open_session
@@ -59,15 +59,15 @@ def trigger(name: str, how: TriggerFlags, db: str | None, out: OutputOptions) ->
         return trigger_one(session, name, how, out, kind=KIND)
 
 
-@_on_one("pause", flags(PauseFlags, "how"))
-def pause(name: str, how: PauseFlags, db: str | None) -> None:
+@_on_one("pause", flags(PauseFlags, "how"), output_option)
+def pause(name: str, how: PauseFlags, db: str | None, out: OutputOptions) -> None:
     """Pause a cron. Starting the app again does not resume it."""
     with open_session(db) as session:
-        pause_one(session, name, how, kind=KIND)
+        out.write_view(pause_one(session, name, how, kind=KIND))
 
 
-@_on_one("resume", flags(ResumeFlags, "how"))
-def resume(name: str, how: ResumeFlags, db: str | None) -> None:
+@_on_one("resume", flags(ResumeFlags, "how"), output_option)
+def resume(name: str, how: ResumeFlags, db: str | None, out: OutputOptions) -> None:
     """Let a cron go on, from now."""
     with open_session(db) as session:
-        resume_one(session, name, how, kind=KIND)
+        out.write_view(resume_one(session, name, how, kind=KIND))

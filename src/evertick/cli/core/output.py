@@ -91,6 +91,19 @@ class OutputOptions:
         """Write one JSON value, indented for `json`."""
         click.echo(json_text(value, indent=2 if self.output == "json" else None))
 
+    def write_view(self, view: "Schema") -> None:
+        """Write what a change has led to, for programs; people are told in words."""
+        if self.is_data:
+            self.write_json(view.to_json())
+
+    def write_views(self, views: "Sequence[Schema]") -> None:
+        """As `write_view`, of several."""
+        if self.output == "json":
+            self.write_json([view.to_json() for view in views])
+        elif self.output == "jsonl":
+            for view in views:
+                self.write_json(view.to_json())
+
     def write_rows(self, rows: Sequence[Row], shown: Sequence[Mapping[str, str]], fields: Sequence[str]) -> None:
         """Write rows: `rows` for programs, `shown` (the same cells as text) for people."""
         if self.is_none:

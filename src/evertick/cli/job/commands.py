@@ -17,7 +17,7 @@ from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
-from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
+from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.elsewhere import looking_elsewhere, say_nothing_found
@@ -171,21 +171,25 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
 @job.command("cancel")
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @data_options
-def cancel_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
+@output_option
+def cancel_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Cancel jobs. A pending one never starts; a running action is asked to stop; an ended one is refused."""
-    return _cancel_each(job_ids, db, Stop.CANCEL)
+    return _cancel_each(job_ids, db, Stop.CANCEL, out)
 
 
 @job.command("stop")
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @data_options
-def stop_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
+@output_option
+def stop_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Cancel jobs, and interrupt those that run until they have ended; an ended one is refused."""
-    return _cancel_each(job_ids, db, Stop.FORCE)
+    return _cancel_each(job_ids, db, Stop.FORCE, out)
 
 
-def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
-    codes = []
+def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: OutputOptions) -> int:
+    from evertick.api.commands import CanceledJob
+
+    codes, canceled = list[int](), list[CanceledJob]()
     with open_jobs(db) as session:
         for job_id in job_ids:
             try:
@@ -199,6 +203,8 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
                 ends = ", which still runs: it ends as canceled when its function has ended" if still_runs else ""
                 click.echo(f"canceled {printable(job_id)}{ends}", err=True)
                 codes.append(Exit.OK)
+                canceled.append(CanceledJob(job_id=JobId(job_id), still_runs=still_runs))
+    out.write_views(canceled)
     failures = [code for code in codes if code]
     if failures and len(failures) < len(codes):
         return Exit.PARTLY
@@ -210,8 +216,11 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
 @click.option("--state", type=click.Choice(("pending", "in_progress")), default="pending", show_default=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_options
-def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> None:
+@output_option
+def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: OutputOptions) -> None:
     """Cancel every pending job, or every pending one that filters choose; with --state, those that run."""
+    from evertick.api.commands import ChangedCount
+
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
     with open_jobs(db) as session:
@@ -223,6 +232,7 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> No
         with counting("jobs are canceled", session.store) as progress:
             canceled = session.cancel_all(where, progress)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
+    out.write_view(ChangedCount(count=canceled))
 
 
 # -- helpers

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -198,7 +198,7 @@ def _each(
 
     Ctrl-C ends it after the job that is being changed, and the rows of those that were are still written.
     """
-    codes, rows, left = list[int](), list[Any](), 0
+    codes, rows, left = list[int](), list["Schema"](), 0
     try:
         for text in job_ids:
             try:
@@ -210,16 +210,12 @@ def _each(
                 codes.append(fail(str(error), exit_code_of(error)))
             else:
                 codes.append(int(Exit.OK))
-                rows.append(row.to_json())
+                rows.append(row)
                 click.echo(printable(said), err=True)
     except KeyboardInterrupt:
         click.echo(f"interrupted: {len(rows):,} of {len(job_ids):,} jobs are done", err=True)
         codes.append(Exit.INTERRUPTED)
-    if out.output == "json":
-        out.write_json(rows)
-    elif out.output == "jsonl":
-        for row in rows:
-            out.write_json(row)
+    out.write_views(rows)
     if left:
         click.echo(f"{left:,} {'was' if left == 1 else 'were'} retried already", err=True)
     if not job_ids:

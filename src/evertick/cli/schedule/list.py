@@ -6,9 +6,10 @@ from typing import Final
 import click
 
 from evertick.base.escaping import printable
+from evertick.base.ids import ScheduleId
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.output import OutputOptions, time_row_options, words_of
+from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.progress import counting
 from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.schedule.selection import (
@@ -104,18 +105,23 @@ def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str
 @selection_options("delete", "'state:completed'")
 @click.option("--force", is_flag=True, help="Also a cron that is declared in the code of an app that is gone.")
 @data_options
-def delete(chosen: Selection, force: bool, db: str | None) -> None:
+@output_option
+def delete(chosen: Selection, force: bool, db: str | None, out: OutputOptions) -> None:
     """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
+    from evertick.api.commands import ChangedCount, DeletedSchedule
+
     with open_session(db) as session:
         if chosen.query is None:
             schedule_id = named(chosen.sid)
             session.schedules.delete(schedule_id, if_version=chosen.if_version, force=force)
             click.echo(f"deleted {printable(schedule_id)}; runs that were started go on", err=True)
+            out.write_view(DeletedSchedule(id=ScheduleId(schedule_id)))
             return
         where = chosen.where(session, "delete")
         with counting("schedules are deleted", session.store) as progress:
             count = session.schedules.with_progress(progress).delete_all(force=force, **where)
         left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
     click.echo(f"deleted {counted(count)}", err=True)
+    out.write_view(ChangedCount(count=count))
     if left:
         click.echo(f"left {counted(left)} declared in code: remove them there, or pause them", err=True)

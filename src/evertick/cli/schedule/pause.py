@@ -1,6 +1,7 @@
 """`evertick schedule pause`, `resume` and `toggle`: pause a schedule, and let it go on."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,10 +9,14 @@ from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import counting
 from evertick.cli.core.reasons import asked_for, reason_option
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
 from evertick.cli.schedule.session import Session, open_session
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Direction:
 
     pause: bool = flag("--pause", default=False, help="Take no scheduled runs.")
     unpause: bool = flag("--unpause", default=False, help="Go on from now; nothing is made up.")
+    if_version: int | None = shared(if_version_option)
 
     @property
     def pausing(self) -> bool:
@@ -53,29 +59,33 @@ class Direction:
 @sid_option
 @flags(Direction, "direction")
 @flags(PauseFlags, "how")
-@if_version_option
 @data_options
-def toggle(sid: str, direction: Direction, how: PauseFlags, if_version: int | None, db: str | None) -> None:
+@output_option
+def toggle(sid: str, direction: Direction, how: PauseFlags, db: str | None, out: OutputOptions) -> None:
     """Pause or unpause a schedule, and say why."""
-    pausing = direction.pausing
+    pausing, if_version = direction.pausing, direction.if_version
     if how.until is not None and not pausing:
         raise click.UsageError("--until ends a pause; it goes with --pause")
     with open_session(db) as session:
         if pausing:
-            pause_one(session, sid, how, if_version=if_version)
+            found = pause_one(session, sid, how, if_version=if_version)
         else:
-            resume_one(session, sid, ResumeFlags(how.reason), if_version=if_version)
+            found = resume_one(session, sid, ResumeFlags(how.reason), if_version=if_version)
+    out.write_view(found)
 
 
 @click.command()
 @selection_options("pause", "'function:app.mail'")
 @flags(PauseFlags, "how")
 @data_options
-def pause(chosen: Selection, how: PauseFlags, db: str | None) -> None:
+@output_option
+def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions) -> None:
     """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
+    from evertick.api.commands import ChangedCount
+
     with open_session(db) as session:
         if chosen.query is None:
-            pause_one(session, named(chosen.sid), how, if_version=chosen.if_version)
+            out.write_view(pause_one(session, named(chosen.sid), how, if_version=chosen.if_version))
             return
         if how.until is not None:
             raise click.UsageError("--until is for one schedule")
@@ -84,17 +94,21 @@ def pause(chosen: Selection, how: PauseFlags, db: str | None) -> None:
         with counting("schedules are paused", session.store) as progress:
             count = session.schedules.with_progress(progress).pause_all(note, **where)
     click.echo(f"paused {counted(count)}", err=True)
+    out.write_view(ChangedCount(count=count))
 
 
 @click.command()
 @selection_options("resume", "paused ones of 'function:app.mail'")
 @flags(ResumeFlags, "how")
 @data_options
-def resume(chosen: Selection, how: ResumeFlags, db: str | None) -> None:
+@output_option
+def resume(chosen: Selection, how: ResumeFlags, db: str | None, out: OutputOptions) -> None:
     """Let a schedule go on, from now: what passed during the pause is not made up."""
+    from evertick.api.commands import ChangedCount
+
     with open_session(db) as session:
         if chosen.query is None:
-            resume_one(session, named(chosen.sid), how, if_version=chosen.if_version)
+            out.write_view(resume_one(session, named(chosen.sid), how, if_version=chosen.if_version))
             return
         if how.from_now:
             raise click.UsageError("--from-now is for one schedule")
@@ -102,12 +116,13 @@ def resume(chosen: Selection, how: ResumeFlags, db: str | None) -> None:
         with counting("schedules are resumed", session.store) as progress:
             count = session.schedules.with_progress(progress).resume_all(how.reason or "", **where)
     click.echo(f"resumed {counted(count)}", err=True)
+    out.write_view(ChangedCount(count=count))
 
 
 def pause_one(
     session: Session, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
-) -> None:
-    """Pause a schedule, and say so. Raises ScheduleNotFound, also if it is of another kind."""
+) -> "ScheduleSummary":
+    """Pause a schedule, and say so; returns it. Raises ScheduleNotFound, also if it is of another kind."""
     was = session.status(sid, kind=kind)
     end = None if how.until is None else session.moment(how.until, "--until", sid)
     note = asked_for(how.reason)
@@ -115,14 +130,16 @@ def pause_one(
     words = f"{sid} was paused already" if was == "paused" else f"paused {sid}"
     words += "" if end is None else f" until {to_iso(from_datetime(end))}"
     click.echo(printable(f"{words}: {found.note}" if found.note else words), err=True)
+    return found
 
 
 def resume_one(
     session: Session, sid: str, how: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
-) -> None:
-    """Resume a schedule, and say when it runs next. Raises ScheduleNotFound, also if it is of another kind."""
+) -> "ScheduleSummary":
+    """Resume a schedule, and say when it runs next; returns it. Raises ScheduleNotFound, also for a wrong kind."""
     was = session.status(sid, kind=kind)
     found = session.schedules.resume(sid, how.reason or "", from_now=how.from_now, if_version=if_version)
     words = f"resumed {sid}" if was == "paused" else f"{sid} was not paused"
     following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
     click.echo(printable(f"{words}; {following}"), err=True)
+    return found

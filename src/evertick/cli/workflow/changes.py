@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,11 +14,15 @@ from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
 from evertick.cli.workflow.session import AnyRunSession, open_runs
+
+if TYPE_CHECKING:
+    from evertick.api.run_details import RunDetails
 
 
 class RunEnded(Conflict):
@@ -54,11 +58,14 @@ class SignalFlags:
 @click.argument("event")
 @flags(SignalFlags, "what")
 @data_options
-def signal(run_id: str, event: str, what: SignalFlags, db: str | None) -> None:
+@output_option
+def signal(run_id: str, event: str, what: SignalFlags, db: str | None, out: OutputOptions) -> None:
     """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text.
 
     What begins as JSON, with {, [ or ", and is none is refused.
     """
+    from evertick.api.commands import SentEvent
+
     value = what.value()
     if chosen_server(db) is not None:
         refuse_app(what.app_file)
@@ -69,6 +76,7 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None) -> None:
         session.runs.signal(run_id, event, value, key=what.key)
     kept = "" if waits else "; its code does not wait for that now, the event is kept"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
+    out.write_view(SentEvent(run=run_id, event=event, awaited=waits))
 
 
 def _of_each_run(operation: str, says: str, words: str) -> click.Command:
@@ -77,9 +85,10 @@ def _of_each_run(operation: str, says: str, words: str) -> click.Command:
     @click.command(operation, help=words)
     @click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
     @data_options
-    def command(run_ids: tuple[str, ...], db: str | None) -> int:
+    @output_option
+    def command(run_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
         with open_runs(db) as session:
-            return each_run(session, run_ids, getattr(session.runs, operation), says)
+            return each_run(session, run_ids, getattr(session.runs, operation), says, out)
 
     return command
 
@@ -108,10 +117,11 @@ resume = _of_each_run("resume", "resumed {}", "Let paused runs go on. One that i
 # -- helpers
 
 
-def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[[str], bool], says: str) -> int:
+def each_run(
+    session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[[str], bool], says: str, out: OutputOptions
+) -> int:
     """Change run by run; returns the exit code."""
-
-    codes = []
+    codes, changed = list[int](), list["RunDetails"]()
     for run_id in run_ids:
         try:
             with looking_elsewhere(session.store):
@@ -125,6 +135,9 @@ def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[
         else:
             codes.append(int(Exit.OK))
             click.echo(says.format(printable(run_id)), err=True)
+            if out.is_data:
+                changed.append(session.runs.get(run_id))
+    out.write_views(changed)
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
 

@@ -14,7 +14,7 @@ from evertick.base.errors import Misuse, VersionConflict
 from evertick.base.escaping import one_line, printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import is_terminal
+from evertick.cli.core.output import OutputOptions, is_terminal, output_option
 from evertick.cli.schedule.files.apply import write_step
 from evertick.cli.schedule.files.export import yaml_writer
 from evertick.cli.schedule.files.parsed import SCHEDULES
@@ -104,7 +104,8 @@ class Draft:
 @click.command()
 @sid_option
 @flags(EditFlags, "how")
-def edit(sid: str, how: EditFlags) -> None:
+@output_option
+def edit(sid: str, how: EditFlags, out: OutputOptions) -> None:
     """Change a schedule in an editor, as `schedule export` writes it.
 
     The editor is VISUAL, else EDITOR. What cannot be applied comes back to the editor with the reason above it. Then
@@ -114,6 +115,7 @@ def edit(sid: str, how: EditFlags) -> None:
     if not how.yes and not is_terminal(sys.stdin):
         raise click.UsageError("what differs must be confirmed; give --yes where no terminal can confirm it")
     to_yaml = yaml_writer()
+    from evertick.api.commands import UpdatedSchedule
     from evertick.app.schedules.written import written
 
     with open_session(how.db, how.app_file) as session:
@@ -124,11 +126,15 @@ def edit(sid: str, how: EditFlags) -> None:
         try:
             step = _edited(session, before, draft, force=how.force)
             if step is not None:
-                write_step(step)
+                if not (out.is_data or out.is_none):
+                    write_step(step)
                 say_if_unseen(step.function)
                 if not how.yes:
                     click.confirm(f"Apply this to {printable(sid)}?", abort=True, err=True)
                 step.do()
+            if out.is_data:
+                changes = {} if step is None else step.changes
+                out.write_view(UpdatedSchedule.after(session.schedules.get(sid), changes, dry_run=False))
         except BaseException:
             if draft.body == first:
                 draft.remove()
