@@ -19,7 +19,7 @@ from evertick.engine.schedules.outcome import Evaluated
 from evertick.engine.schedules.persistence import write
 from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
-from evertick.rules.schedules.state import Backfill
+from evertick.rules.schedules.state import Backfill, Pause
 from evertick.store.contract.claims import Share
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
@@ -378,3 +378,23 @@ def test_a_run_starts_no_earlier_than_the_end_that_another_process_saw_a_few_mil
 
     second = next(row for row in site.ledger() if row.fate == "started" and row.job_id != first.job_id)
     assert second.started_at == started_at
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"spec": every(60, jitter="1h")},
+        {"spec": every(1, end="2020-01-01T00:00:00Z")},
+        {"spec": {}},
+        {"remaining": 0},
+        {"pause": Pause(at=NOON, by="ann", note="later")},
+        {"kind": FunctionKind.WORKFLOW},
+    ],
+)
+def test_a_schedule_is_created_as_an_evaluation_would_leave_it(site: Site, options: dict[str, Any]) -> None:
+    site.create(**options)
+    created = site.row()
+    site.look(NOON)
+
+    assert site.row() == created._replace(revision=created.revision + 1)

@@ -169,8 +169,8 @@ class ScheduleOperations(ScheduleQueries):
             for backfill in asked:
                 row, event = begun(row, planned(transaction, row, backfill, {}), now, self.make_id)
                 events.append(event)
-            item = requests.create(transaction, row, events, self.by(now), detail=sentence(definition.spec))
-            return self.described(transaction, item.row)
+            row = requests.create(transaction, row, events, self.by(now), detail=sentence(definition.spec))
+            return self.described(transaction, row)
 
         return work
 

@@ -17,15 +17,16 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
-from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
-from evertick.engine.schedules.persistence import add_history, not_found, write
+from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.events import Deleted, Event, Updated
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
@@ -90,10 +91,11 @@ class Update(Change):
 
 def create(
     transaction: Transaction, row: Schedule, requests: Sequence[Event], by: Requester, *, detail: str = ""
-) -> Evaluated:
+) -> Schedule:
     """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
 
-    Its version goes on from that of a deleted one with its id: who has read that one shall not change this one.
+    Most have none: such a schedule is written as it waits for its first time, without an evaluation. Its version goes
+    on from that of a deleted one with its id: who has read that one shall not change this one.
 
     Raises AlreadyExists if the id is taken.
     """
@@ -101,8 +103,28 @@ def create(
         raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
     row = row._replace(version=transaction.last_version(row.id, tenant=row.tenant) + 1)
     row = _in_trace(_beyond_ledger(transaction, row), by)
+    created = Change(action="created", detail=detail, events=requests)
+    first = None if requests or _may_be_blocked(row, by) else _first_time(row, by.now)
+    if first is None:
+        transaction.insert_schedule(row)
+        return _write(transaction, row, created, by).row
+    row = row._replace(wake_at=first.actual_at, next_at=first.actual_at)
     transaction.insert_schedule(row)
-    return _write(transaction, row, Change(action="created", detail=detail, events=requests), by)
+    _add_line(transaction, row, created, by)
+    return row
+
+
+def _may_be_blocked(row: Schedule, by: Requester) -> bool:
+    """Whether someone must be asked if the target may run: workflows may be paused, and an app may have other rules."""
+    return row.target.kind is FunctionKind.WORKFLOW or by.targets not in (None, WORKFLOWS)
+
+
+def _first_time(row: Schedule, now: Instant) -> FireTime | None:
+    """The time that a new schedule waits for; None if it does not just wait, or something is due already."""
+    if row.state.paused or row.state.ending is not None:
+        return None
+    first = times_of(row).after(row.seen_until)
+    return first if first is not None and first.actual_at > now else None
 
 
 def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by: Requester) -> Evaluated:
@@ -154,7 +176,7 @@ def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, 
         _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
     except (SchemaMismatch, InvalidSpec):
         _drop_waiting(transaction, row, by.now)
-        add_history(transaction, row, (by.actor, "deleted", "this release could not read it"), by.evaluation)
+        _add_line(transaction, row, Change(action="deleted", detail="this release could not read it"), by)
     transaction.delete_schedule(schedule_id, tenant=by.tenant)
 
 
@@ -193,8 +215,14 @@ def _write(
     """Let the events of a change happen, write what follows, and add a line to the history."""
     item = _evaluated(transaction, row, change.events, by, spec_since=spec_since)
     write(transaction, [item], by.evaluation)
-    add_history(transaction, row, (by.actor, change.action, change.detail), by.evaluation)
+    _add_line(transaction, row, change, by)
     return item
+
+
+def _add_line(transaction: Transaction, row: Schedule, change: Change, by: Requester) -> None:
+    """Add a line about a change to the schedule's history."""
+    line_id = by.make_id(HISTORY_PREFIX, by.now)
+    transaction.add_history(row.line(line_id, by.now, by.actor, change.action, change.detail))
 
 
 def _evaluated(

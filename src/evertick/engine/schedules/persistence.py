@@ -12,7 +12,7 @@ from evertick.base.errors import ScheduleNotFound, WriteConflict
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import NewJob, Stop
-from evertick.base.records.schedules import HistoryRow, ScheduleFilter
+from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
@@ -57,7 +57,8 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
         if item.retired or item.gone:
             transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
             why = "its target is gone" if item.gone else "it had ended, and its retention is over"
-            add_history(transaction, item.row, (EVALUATOR, "deleted", why), evaluation)
+            line_id = evaluation.make_id(HISTORY_PREFIX, evaluation.now)
+            transaction.add_history(item.row.line(line_id, evaluation.now, EVALUATOR, "deleted", why))
     rows = [_health(transaction, item, evaluation.now) for item in items if not (item.retired or item.gone)]
     if transaction.save_schedules(rows) != len(rows):
         raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
@@ -93,25 +94,6 @@ def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Ne
             taken.add((job.tenant, job.key))
         found.append(job)
     return found
-
-
-def add_history(
-    transaction: Transaction, schedule: Schedule, line: tuple[str, str, str], evaluation: Evaluation
-) -> None:
-    """Add a line to a schedule's history: who did it, what was done, and the detail."""
-    actor, action, detail = line
-    transaction.add_history(
-        HistoryRow(
-            id=evaluation.make_id(HISTORY_PREFIX, evaluation.now),
-            tenant=schedule.tenant,
-            schedule_id=schedule.id,
-            at=evaluation.now,
-            actor=actor,
-            action=action,
-            detail=detail,
-            version=schedule.version,
-        )
-    )
 
 
 def _stop(transaction: Transaction, schedule: Schedule, key: OccurrenceKey, stop: Stop, evaluation: Evaluation) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from evertick.base.errors import InvalidSpec
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.schedules import HistoryRow
 from evertick.base.records.stored import ByText, Codec, Stored
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted
@@ -249,6 +250,19 @@ class Schedule(NamedTuple):
     def with_metadata(self, metadata: ScheduleMetadata) -> Self:
         """The schedule with other metadata."""
         return self._replace(stored_metadata=METADATA.value(metadata))
+
+    def line(self, line_id: str, at: Instant, actor: str, action: str, detail: str) -> HistoryRow:
+        """A line of its history: who did it, what was done, and the detail."""
+        return HistoryRow(
+            id=line_id,
+            tenant=self.tenant,
+            schedule_id=self.id,
+            at=at,
+            actor=actor,
+            action=action,
+            detail=detail,
+            version=self.version,
+        )
 
 
 def _key(each: Open) -> OccurrenceKey:
