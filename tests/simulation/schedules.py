@@ -32,7 +32,7 @@ from evertick.engine.jobs import cancellation
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation, evaluator
 from evertick.rules.schedules.events import Event, Paused
-from evertick.store.transaction import open_occurrences
+from evertick.store.transaction import schedules as sql_schedules
 from tests.simulation.faults import Fault, Plan, plan_text
 from tests.simulation.functions import Stage
 from tests.simulation.loop import SimulationFailure, SimulationLoop
@@ -133,7 +133,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
     with (
         patch.multiple(evaluator, PAGE=profile.page, REPORTS_MAX=profile.reports, OCCURRENCES_MAX=2 * profile.due),
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
-        patch.object(open_occurrences, "FEW", 1),
+        patch.object(sql_schedules, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
         patch.object(cancellation, "LOOKS_PER_POLL", 10),
     ):

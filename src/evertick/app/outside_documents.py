@@ -18,8 +18,7 @@ from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId
 from evertick.store.contract.store import Transaction
-from evertick.store.transaction.function_unit import FunctionUnit
-from evertick.store.transaction.unit_of_work import UnitOfWork
+from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 P = ParamSpec("P")
 T = TypeVar("T")

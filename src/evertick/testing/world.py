@@ -43,8 +43,7 @@ from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.store import Transaction
-from evertick.store.transaction.function_unit import FunctionUnit
-from evertick.store.transaction.unit_of_work import UnitOfWork
+from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 from evertick.testing.connections import OwnConnections
 from evertick.testing.engine import SimulatedEngine
 from evertick.testing.jobs import JobView, view

@@ -35,8 +35,7 @@ from evertick.engine.runtime.executors import in_context, retry_conflicts, retry
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.rules.workflows.calls import Call
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.transaction.function_unit import FunctionUnit
-from evertick.store.transaction.unit_of_work import UnitOfWork
+from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules, Schedules

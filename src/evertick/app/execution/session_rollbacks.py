@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from evertick.base.errors import Misuse
-from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import FunctionUnit
 
 _HALF: Final = (
     "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used too, and half of what the "

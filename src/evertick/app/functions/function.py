@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, Par
 
 from evertick.app.functions.events import EventTypes
 from evertick.app.functions.explaining import problems_of
-from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
+from evertick.base.errors import ArgumentsTooLarge, InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.escaping import Verbatim
 from evertick.base.ids import DEFAULT_POOL
 from evertick.base.records.jobs import FunctionKind, ServedFunction
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
+ARGS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of arguments of one job."""
 RESULT_BYTES_MAX: Final = 1024 * 1024
 SIGNATURE_CHARS_MAX: Final = 1_000
 """A longer signature is cut where a worker tells it."""
@@ -328,6 +330,12 @@ def default_name(handler: Callable[..., Any]) -> str:
     if not hasattr(handler, "__name__"):
         raise RegistrationError(f"{handler!r} has no name of its own; give it one with name=...")
     return f"{module}.{handler.__name__}"
+
+
+def check_args_size(size: int) -> None:
+    """Raise ArgumentsTooLarge if one job's arguments are too large."""
+    if size > ARGS_BYTES_MAX:
+        raise ArgumentsTooLarge(f"arguments of {size} bytes; the limit for one job is {ARGS_BYTES_MAX} bytes")
 
 
 def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Parameter]:

@@ -9,8 +9,7 @@ from typing import Any, Final, Unpack
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.api.schema import Count
 from evertick.app.documents.tables import require_job_id
-from evertick.app.functions.function import Function
-from evertick.app.functions.limits import check_args_size
+from evertick.app.functions.function import Function, check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
 from evertick.app.jobs.upcoming import upcoming

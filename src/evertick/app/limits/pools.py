@@ -26,7 +26,7 @@ from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS, NO_SETTINGS
 from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
-from evertick.rules.schedules.lifecycle import cut
+from evertick.rules.schedules.state import cut
 from evertick.store.contract.store import Transaction
 
 LIMITED_MAX: Final = 1_000

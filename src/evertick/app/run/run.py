@@ -1,4 +1,7 @@
-"""Runs: what belongs to one run of a function, and to everything it calls inside the same transaction."""
+"""Runs: what belongs to one run of a function, and to everything it calls inside the same transaction.
+
+Its budget says what it may read, write and schedule. Every limit has a name and an error.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,19 +9,98 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from evertick.app.functions.limits import Budget
+from evertick.app.functions.function import ARGS_BYTES_MAX, check_args_size
 from evertick.base.clock import Clock
+from evertick.base.errors import ArgumentsTooLarge, LimitExceeded, TooManyJobs
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.scheduled_run import ScheduledRun
-from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import FunctionUnit
 
 if TYPE_CHECKING:
     import asyncio
 
     from evertick.app.run.logs import RunLog
     from evertick.engine.runtime.runner import RunningAction
+
+JOBS_MAX: Final = 1_000
+"""Jobs that one function call may schedule."""
+JOB_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Bytes of arguments of all jobs that one function call schedules."""
+READS_MAX: Final = 32_000
+"""Documents that one function call may read, including those a filter drops."""
+WRITES_MAX: Final = 16_000
+"""Documents that one function call may write."""
+WARN_FROM: Final = 0.8
+"""Above this part of a limit a call is warned in its log."""
+
+
+class Budget:
+    """What one call has used so far.
+
+    An inner call that failed gives its writes back, because they are undone. It gives back no reads and no scheduled
+    jobs: that work was done, and a loop of failing inner calls must end.
+    """
+
+    __slots__ = ("_bytes", "_jobs", "_largest", "_reads", "_writes")
+
+    def __init__(self) -> None:
+        self._jobs = 0
+        self._bytes = 0
+        self._largest = 0
+        self._reads = 0
+        self._writes = 0
+
+    def schedule(self, size: int) -> None:
+        """Count one job with `size` bytes of arguments. Raises TooManyJobs or ArgumentsTooLarge."""
+        check_args_size(size)
+        self._jobs += 1
+        self._bytes += size
+        self._largest = max(self._largest, size)
+        if self._jobs > JOBS_MAX:
+            raise TooManyJobs(f"too many functions scheduled by this call (limit: {JOBS_MAX})")
+        if self._bytes > JOB_BYTES_MAX:
+            raise ArgumentsTooLarge(
+                f"too large total size of the arguments of functions scheduled by this call "
+                f"({self._bytes} bytes, limit: {JOB_BYTES_MAX} bytes)"
+            )
+
+    def read(self) -> None:
+        """Count one document that was read. Raises LimitExceeded."""
+        self._reads += 1
+        if self._reads > READS_MAX:
+            raise LimitExceeded(f"too many documents read in one call (limit: {READS_MAX}); use an index or paginate")
+
+    def write(self) -> None:
+        """Count one document that was written. Raises LimitExceeded."""
+        self._writes += 1
+        if self._writes > WRITES_MAX:
+            raise LimitExceeded(f"too many documents written in one call (limit: {WRITES_MAX}); split the work")
+
+    @property
+    def writes(self) -> int:
+        """Documents written so far, for `undo_writes`."""
+        return self._writes
+
+    def undo_writes(self, writes: int) -> None:
+        """Forget what was written since there were `writes`."""
+        self._writes = writes
+
+    def warnings(self) -> list[str]:
+        """A line for every limit of which more than WARN_FROM is used up."""
+        figures = (
+            ("functions scheduled by this call", self._jobs, JOBS_MAX),
+            ("bytes of arguments of functions scheduled by this call", self._bytes, JOB_BYTES_MAX),
+            ("bytes of arguments of one scheduled function", self._largest, ARGS_BYTES_MAX),
+            ("documents read by this call", self._reads, READS_MAX),
+            ("documents written by this call", self._writes, WRITES_MAX),
+        )
+        return [
+            f"many {what} (actual: {actual}, limit: {limit})"
+            for what, actual, limit in figures
+            if actual > WARN_FROM * limit
+        ]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, wri
 from evertick.app.transacting import Transact, Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.instants import Instant
-from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import FunctionUnit
 
 T = TypeVar("T")
 

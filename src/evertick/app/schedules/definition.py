@@ -7,8 +7,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, cast
 
-from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.functions.limits import check_args_size
+from evertick.app.functions.function import Function, FunctionCall, check_args_size
 from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions

@@ -16,8 +16,8 @@ from evertick.base.instants import Instant, duration_ms, to_iso
 from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms
-from evertick.rules.schedules.lifecycle import cut
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.state import cut
 
 E = TypeVar("E", bound=StrEnum)
 

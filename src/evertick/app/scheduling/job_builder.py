@@ -9,10 +9,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.functions.limits import Budget, check_args_size
+from evertick.app.functions.function import Function, FunctionCall, check_args_size
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.scheduling.inactive_workflows import inactive_among, runs_among
 from evertick.app.scheduling.quotas import Quotas
@@ -27,6 +26,9 @@ from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
 from evertick.store.contract.store import Transaction
+
+if TYPE_CHECKING:
+    from evertick.app.run.run import Budget
 
 Target = Function[..., Any] | str
 ENDS: Final = tuple(state.value for state in JobState if state not in UNFINISHED)
@@ -114,7 +116,7 @@ class JobBuilder:
         tenant: TenantId,
         options: Options,
         parent_id: JobId | None,
-        budget: Budget | None = None,
+        budget: "Budget | None" = None,
     ) -> list[NewJob]:
         """Rows for calls that are requested for one time; `budget` counts them for the function that schedules.
 

@@ -7,7 +7,7 @@ from evertick.base.errors import AlreadyExists
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobState, NewJob
-from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import FunctionUnit
 
 
 def place_under_key(

@@ -11,9 +11,8 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
-from evertick.app.run.run import TransactionRun
+from evertick.app.run.run import Budget, TransactionRun
 from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.inactive_workflows import check_active, runs_among
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment

@@ -85,8 +85,10 @@ def finish(
         if (occurrence := _read(claim.schedule, end.id)) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
             reports.append(_report(occurrence, end.id, claim.tenant, end, now, outcome=outcome))
-    transaction.insert_jobs(followers)
-    transaction.report_runs(reports)
+    if followers:
+        transaction.insert_jobs(followers)
+    if reports:
+        transaction.report_runs(reports)
     if messages:
         transaction.send_messages(messages, now=now)
     return written

@@ -37,10 +37,10 @@ from evertick.rules.schedules.events import (
     Updated,
 )
 from evertick.rules.schedules.fates import Origin, Reason
-from evertick.rules.schedules.lifecycle import cut, pause_after, result_and_failure
+from evertick.rules.schedules.lifecycle import pause_after, result_and_failure
 from evertick.rules.schedules.plan import NoteCode, Plan
 from evertick.rules.schedules.policies import Overlap
-from evertick.rules.schedules.state import BACKFILLS_MAX, FireTime, Occurrence, Pause, Recount, ScheduleState
+from evertick.rules.schedules.state import BACKFILLS_MAX, FireTime, Occurrence, Pause, Recount, ScheduleState, cut
 from evertick.rules.schedules.state_builder import StateBuilder
 
 

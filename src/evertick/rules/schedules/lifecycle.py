@@ -12,7 +12,7 @@ from evertick.rules.schedules.backfill import portion
 from evertick.rules.schedules.events import RunEnded
 from evertick.rules.schedules.fates import FAILURES, Origin, Reason, RunOutcome
 from evertick.rules.schedules.policies import Policies
-from evertick.rules.schedules.state import NOTE_BYTES_MAX, Pause, RunEnd, ScheduleState
+from evertick.rules.schedules.state import Pause, RunEnd, ScheduleState, cut
 
 PAUSED_BY_FAILURE: Final = "pause_on_failure"
 """Who paused, when the schedule paused itself."""
@@ -80,14 +80,6 @@ def pause_detail(pause: Pause) -> str:
     by = f" by {pause.by}" if pause.by else ""
     note = f": {pause.note}" if pause.note else ""
     return f"paused{by} since {to_iso(pause.at)}{note}"
-
-
-def cut(text: str) -> str:
-    """`text`, shortened to what a note may hold."""
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= NOTE_BYTES_MAX:
-        return text
-    return encoded[: NOTE_BYTES_MAX - 3].decode("utf-8", "ignore") + "..."
 
 
 def own_wake(state: ScheduleState, now: Instant) -> Instant | None:

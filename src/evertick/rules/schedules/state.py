@@ -242,6 +242,14 @@ class ScheduleState(NamedTuple):
         return self.ending is not None and not busy
 
 
+def cut(text: str) -> str:
+    """`text`, shortened to what a note may hold."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= NOTE_BYTES_MAX:
+        return text
+    return encoded[: NOTE_BYTES_MAX - 3].decode("utf-8", "ignore") + "..."
+
+
 def new_state(
     *,
     now: Instant,

@@ -27,8 +27,8 @@ from evertick.engine.schedules import commands as requests
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.events import LimitSet
-from evertick.rules.schedules.lifecycle import cut
 from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.state import cut
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
 

@@ -97,9 +97,10 @@ class MutationLoop(Loop):
         claimed = await self._run_due(worker_id)
         if claimed.suspect_is_due is None:
             return claimed.next_due_at
-        self._suspect_waits = claimed.suspect_is_due
+        waited, self._suspect_waits = self._suspect_waits, claimed.suspect_is_due
         if not claimed.suspect_is_due:
-            self._actions.resume(self.name)
+            if waited:
+                self._actions.resume(self.name)
             return claimed.next_due_at
         if not self._actions.pause(self.name) or self._aside:
             look_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
