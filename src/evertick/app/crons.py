@@ -27,7 +27,7 @@ from evertick.app.schedules.definition import Definition, define, place_of, sche
 from evertick.app.schedules.options import CronOptions, given, note_of
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.updates.one import difference
-from evertick.app.schedules.views import sentence, summary
+from evertick.app.schedules.views import description, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
@@ -225,7 +225,7 @@ class Crons:
 
         def question(transaction: Transaction) -> ScheduleDescription | None:
             row = transaction.get_schedule(ScheduleId(name), tenant=schedules.operations.tenant)
-            return schedules.operations.described(transaction, row) if row and _is_registered(row) else None
+            return description(transaction, row, schedules.operations.now()) if row and _is_registered(row) else None
 
         return schedules.read(question)
 

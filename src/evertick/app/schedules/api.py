@@ -116,6 +116,7 @@ def operations_of(
         actor=actor,
         targets=environment.targets,
         tracing=environment.tracing,
+        quotas=environment.job_builder.quotas,
     )
 
 

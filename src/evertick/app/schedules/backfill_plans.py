@@ -1,21 +1,19 @@
-"""Backfills: what a request for one means, what it would run, and how far it has come."""
+"""Backfills: what a request for one means, and what it would run."""
 
-from collections import Counter
 from datetime import datetime
 from typing import TypedDict
 
-from evertick.api.schedules import BackfillView
 from evertick.app.paging import all_occurrences
 from evertick.app.schedules.made_up import under_way
 from evertick.app.schedules.options import word
 from evertick.base.errors import Misuse
-from evertick.base.instants import Instant, from_datetime, to_datetime
+from evertick.base.instants import Instant, from_datetime
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill
 from evertick.rules.schedules.events import BackfillAsked
-from evertick.rules.schedules.fates import FAILURES, Fate
+from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
@@ -94,39 +92,3 @@ def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> t
     backfill = plan.backfill._replace(id=make_id(BACKFILL_PREFIX, now))
     known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
     return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillAsked(at=now, backfill=backfill)
-
-
-def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, known: KnownBackfill) -> BackfillView:
-    """How far a backfill has come."""
-    counted = transaction.count_backfill(rows_of(row, backfill_id, known))
-    by_fate: Counter[str] = Counter()
-    for fate, _, count in counted:
-        by_fate[fate] += count
-    handing_over = any(each.id == backfill_id for each in row.state.backfills)
-    return BackfillView(
-        id=backfill_id,
-        schedule=row.id,
-        start=to_datetime(known.start_at),
-        end=to_datetime(known.end_at),
-        overlap=None if known.overlap is None else Overlap(known.overlap),
-        asked=to_datetime(known.asked_at),
-        times=known.times,
-        started=by_fate[Fate.STARTED],
-        ended=sum(count for _, outcome, count in counted if outcome is not None),
-        failed=sum(count for _, outcome, count in counted if outcome in FAILURES),
-        waiting=by_fate[Fate.BUFFERED],
-        skipped=by_fate[Fate.SKIPPED],
-        missed=by_fate[Fate.MISSED],
-        done=not handing_over and not by_fate[Fate.BUFFERED],
-    )
-
-
-def rows_of(row: Schedule, backfill_id: str, known: KnownBackfill) -> OccurrenceFilter:
-    """The rows of the ledger that a backfill has."""
-    return OccurrenceFilter(
-        tenant=row.tenant,
-        schedule_id=row.id,
-        start=Instant(known.start_at - times_of(row).recurrence.spec.jitter_ms),
-        end=Instant(known.end_at + 1),
-        request=backfill_id,
-    )

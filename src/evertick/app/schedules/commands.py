@@ -5,7 +5,7 @@ the schedule is checked inside it. Every operation leaves an entry in the schedu
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -24,9 +24,9 @@ from evertick.app.schedules.definition import (
 from evertick.app.schedules.options import ScheduleOptions, check_until, given, note_of, stored_note, value_of, word
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
-from evertick.app.schedules.views import occurrence_view, sentence, summary
+from evertick.app.schedules.views import description, occurrence_view, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
-from evertick.app.scheduling.quotas import check_schedules
+from evertick.app.scheduling.quotas import Quotas
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import ScheduleId
@@ -76,6 +76,7 @@ class ScheduleOperations(ScheduleQueries):
     actor: str
     targets: Targets = WORKFLOWS
     tracing: Tracing | None = None
+    quotas: Quotas = field(default_factory=Quotas)
 
     # -- making
 
@@ -155,8 +156,8 @@ class ScheduleOperations(ScheduleQueries):
             existing = transaction.get_schedule(name, tenant=self.tenant)
             if existing is not None:
                 return self._same(transaction, existing, digest, request_id)
-            check_schedules(transaction, self.tenant)
             now = self.now()
+            self.quotas.check_schedule(transaction, self.tenant, now=now)
             check_spec(definition.spec, now, self.settings)
             state = initial_state(definition, chosen, now)
             if paused:
@@ -170,7 +171,7 @@ class ScheduleOperations(ScheduleQueries):
                 row, event = begun(row, planned(transaction, row, backfill, {}), now, self.make_id)
                 events.append(event)
             row = requests.create(transaction, row, events, self.by(now), detail=sentence(definition.spec))
-            return self.described(transaction, row)
+            return description(transaction, row, now)
 
         return work
 
@@ -347,7 +348,7 @@ class ScheduleOperations(ScheduleQueries):
     ) -> ScheduleDescription:
         metadata = row.metadata
         if metadata.definition == digest or (request_id is not None and metadata.request_id == request_id):
-            return self.described(transaction, row)
+            return description(transaction, row, self.now())
         raise AlreadyExists(
             f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"
         )

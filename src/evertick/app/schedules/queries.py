@@ -18,10 +18,8 @@ from evertick.api.schedules import (
     SchedulePage,
     TimeView,
 )
-from evertick.app.schedules.backfill_plans import backfill_view
-from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.specs import When, union
-from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
+from evertick.app.schedules.views import description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId
@@ -70,7 +68,7 @@ class ScheduleQueries:
 
         Raises ScheduleNotFound.
         """
-        return lambda transaction: self.described(transaction, self.row(transaction, schedule_id))
+        return lambda transaction: description(transaction, self.row(transaction, schedule_id), self.now())
 
     def list_page(
         self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
@@ -257,20 +255,6 @@ class ScheduleQueries:
             failing=health == "failing",
             late_at=Instant(self.now() - LATE_AFTER_MS) if health == "late" else None,
             missed_since=Instant(self.now() - DAY_MS) if health == "missed" else None,
-        )
-
-    def described(self, transaction: Transaction, row: Schedule) -> ScheduleDescription:
-        """All about a schedule."""
-        where = OccurrenceFilter(tenant=self.tenant, schedule_id=row.id)
-        recent = transaction.list_occurrences(where, limit=RECENT, newest_first=True)
-        known = row.metadata.backfills
-        under_way = {backfill.id for backfill in row.state.backfills}
-        return description(
-            row,
-            recent=tuple(occurrence_view(each) for each in recent),
-            backfills=tuple(backfill_view(transaction, row, name, known[name]) for name in known if name in under_way),
-            blocked=blocked_runs(transaction, row, self.now()) if row.state.running else (),
-            now=self.now(),
         )
 
 

@@ -1,6 +1,7 @@
 """Views: the schemas of `evertick.api.schedules`, made from rows."""
 
 import json
+from collections import Counter
 from collections.abc import Container
 from functools import lru_cache
 from typing import Any, Final
@@ -19,16 +20,19 @@ from evertick.api.schedules import (
     TimeView,
     WaitingView,
 )
+from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.schedules import HistoryRow, OccurrenceRow
+from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow
 from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
-from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
-from evertick.rules.schedules.metadata import RUN_TIME
+from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.metadata import RUN_TIME, KnownBackfill
+from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
+from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
 
 UPCOMING: Final = 10
@@ -83,6 +87,42 @@ def history_line(row: HistoryRow) -> HistoryLine:
     )
 
 
+def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, known: KnownBackfill) -> BackfillView:
+    """How far a backfill has come."""
+    counted = transaction.count_backfill(rows_of(row, backfill_id, known))
+    by_fate: Counter[str] = Counter()
+    for fate, _, count in counted:
+        by_fate[fate] += count
+    handing_over = any(each.id == backfill_id for each in row.state.backfills)
+    return BackfillView(
+        id=backfill_id,
+        schedule=row.id,
+        start=to_datetime(known.start_at),
+        end=to_datetime(known.end_at),
+        overlap=None if known.overlap is None else Overlap(known.overlap),
+        asked=to_datetime(known.asked_at),
+        times=known.times,
+        started=by_fate[Fate.STARTED],
+        ended=sum(count for _, outcome, count in counted if outcome is not None),
+        failed=sum(count for _, outcome, count in counted if outcome in FAILURES),
+        waiting=by_fate[Fate.BUFFERED],
+        skipped=by_fate[Fate.SKIPPED],
+        missed=by_fate[Fate.MISSED],
+        done=not handing_over and not by_fate[Fate.BUFFERED],
+    )
+
+
+def rows_of(row: Schedule, backfill_id: str, known: KnownBackfill) -> OccurrenceFilter:
+    """The rows of the ledger that a backfill has."""
+    return OccurrenceFilter(
+        tenant=row.tenant,
+        schedule_id=row.id,
+        start=Instant(known.start_at - times_of(row).recurrence.spec.jitter_ms),
+        end=Instant(known.end_at + 1),
+        request=backfill_id,
+    )
+
+
 WHY_MAX: Final = 300
 """Characters of what is said about a schedule that cannot be read."""
 
@@ -97,17 +137,13 @@ def summary(row: Schedule) -> ScheduleSummary:
         return ScheduleSummary(**(_columns(row) | known))
 
 
-def description(
-    row: Schedule,
-    *,
-    recent: tuple[OccurrenceView, ...],
-    backfills: tuple[BackfillView, ...],
-    blocked: Container[str],
-    now: Instant,
-) -> ScheduleDescription:
-    """The view of a whole schedule; `blocked` are the names of the runs that are."""
-    state = row.state
-    target = row.target
+def description(transaction: Transaction, row: Schedule, now: Instant) -> ScheduleDescription:
+    """The view of a whole schedule."""
+    state, target, known = row.state, row.target, row.metadata.backfills
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
+    recent = transaction.list_occurrences(where, limit=RECENT, newest_first=True)
+    under_way = {backfill.id for backfill in state.backfills}
+    blocked = blocked_runs(transaction, row, now) if state.running else ()
     return ScheduleDescription(
         **_summary(row),
         spec=row.spec.value,
@@ -134,10 +170,10 @@ def description(
             by_reason=dict(state.counters.by_reason),
         ),
         upcoming=upcoming(row, state, now),
-        recent=recent,
+        recent=tuple(occurrence_view(each) for each in recent),
         running=tuple(_run(run, blocked) for run in state.running),
         waiting=tuple(_waiting(each) for each in state.waiting),
-        backfills=backfills,
+        backfills=tuple(backfill_view(transaction, row, name, known[name]) for name in known if name in under_way),
         last_result=None if row.last_result is None else json.loads(row.last_result),
         last_failure=row.last_failure,
     )

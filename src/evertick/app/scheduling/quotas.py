@@ -1,4 +1,4 @@
-"""Quotas: how many unfinished jobs a tenant may have, and how large their arguments may be together.
+"""Quotas: how many unfinished jobs a tenant may have, how large their arguments may be together, how many schedules.
 
 They concern what a tenant's programs and functions schedule. What schedules start and what follows a job's end counts,
 but is never refused; jobs that run do not count for what jobs schedule. Two transactions at a time may each find room:
@@ -31,16 +31,13 @@ class Quotas:
         self._any = True
 
     def may_refuse(self, now: Instant) -> bool:
-        """Whether `check` must be called: unless it was seen just now that no tenant has limits."""
+        """Whether a check must ask the database: unless it was seen just now that no tenant has limits."""
         return self._any or not 0 <= now - self._asked_at < ASK_EVERY_MS
 
     def check(self, transaction: Transaction, jobs: Sequence[NewJob], *, now: Instant) -> None:
         """Raise QuotaExceeded if a tenant has no room for more jobs, which are all its."""
         jobs = [job for job in jobs if job.state is JobState.PENDING]
-        if not jobs or not self.may_refuse(now):
-            return
-        self._any, self._asked_at = transaction.any_tenant_limits(), now
-        if not self._any:
+        if not jobs or not self._are_any(transaction, now):
             return
         tenant = jobs[0].tenant
         limits = transaction.get_tenant_limits(tenant)
@@ -57,12 +54,19 @@ class Quotas:
                 limits.argument_bytes, size, more, tenant, "bytes of arguments of unfinished jobs", "argument_bytes"
             )
 
+    def check_schedule(self, transaction: Transaction, tenant: TenantId, *, now: Instant) -> None:
+        """Raise QuotaExceeded if a tenant may not have one more schedule."""
+        if not self._are_any(transaction, now):
+            return
+        limit = transaction.get_tenant_limits(tenant).schedules
+        if limit is not None:
+            _refuse_beyond(limit, transaction.count_schedules(tenant, limit=limit), 1, tenant, "schedules", "schedules")
 
-def check_schedules(transaction: Transaction, tenant: TenantId) -> None:
-    """Raise QuotaExceeded if a tenant may not have one more schedule."""
-    limit = transaction.get_tenant_limits(tenant).schedules
-    if limit is not None:
-        _refuse_beyond(limit, transaction.count_schedules(tenant, limit=limit), 1, tenant, "schedules", "schedules")
+    def _are_any(self, transaction: Transaction, now: Instant) -> bool:
+        """Whether a tenant has limits, as far as is known."""
+        if self.may_refuse(now):
+            self._any, self._asked_at = transaction.any_tenant_limits(), now
+        return self._any
 
 
 def _refuse_beyond(limit: int, used: int, more: int, tenant: TenantId, what: str, name: str) -> None:

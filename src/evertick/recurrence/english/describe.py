@@ -16,6 +16,7 @@ from evertick.recurrence.english.meaning import (
     intervals_of,
     is_alone,
     is_pattern,
+    is_step,
     lifted_days,
     patterns_of,
     policy_of,
@@ -40,7 +41,7 @@ from evertick.recurrence.english.phrases.sources import (
     Pattern,
     why_never,
 )
-from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, Times, pattern_mask
+from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, Times
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY, values_of
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval
@@ -194,7 +195,7 @@ def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
         return f"{said}, {weekday}at {say_clock(second)} UTC"
     if offset:
         return f"{said}, offset by {say_offset(offset)}"
-    if not is_pattern(interval, spec, scope) and every < 3_600 and pattern_mask(every) is not None:
+    if is_step(every) and not is_pattern(interval, spec, scope):
         return f"{said}, counted in UTC"
     return said
 

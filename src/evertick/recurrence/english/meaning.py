@@ -110,7 +110,12 @@ def is_pattern(interval: Interval, spec: Spec, scope: Scope) -> bool:
     """Whether an interval is the same as `*/n` of a cron: then both are simply "every n minutes"."""
     every, phase = phase_of(interval, spec.start)
     aligned = QUARTER % every == 0 or scope.utc
-    return phase == 0 and every < 3_600 and pattern_mask(every) is not None and aligned
+    return phase == 0 and is_step(every) and aligned
+
+
+def is_step(every: int) -> bool:
+    """Whether a cron can say it as `*/n` of its seconds or minutes; an hour is none, which needs no `*/n`."""
+    return every < 3_600 and (60 % every == 0 or (every % 60 == 0 and 3_600 % every == 0))
 
 
 def _merged(spec: Spec, scope: Scope, *, classless: bool) -> frozenset[tuple[Days, bool, int]]:

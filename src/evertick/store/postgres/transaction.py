@@ -36,9 +36,8 @@ from evertick.store.postgres.connections import (
 from evertick.store.postgres.deferred import Deferred
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
-from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
-from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, outcome_of
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
@@ -72,7 +71,7 @@ class PostgresTransaction(SqlTransaction):
         `schema` is where the tables are; the first of the search path if it is empty.
         `cursor` runs the statements on a connection that is not psycopg's own; it need not know COPY.
         """
-        super().__init__()
+        self.hints = set()
         self.is_told = False
         """Whether the last insert took the notification of all hints so far along."""
         self._connection: psycopg.Connection[Any] = connection

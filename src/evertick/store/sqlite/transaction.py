@@ -18,9 +18,8 @@ from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import ours, rolled_back
-from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, unstorable
-from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends, outcome_of
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
@@ -30,7 +29,7 @@ class SqliteTransaction(SqlTransaction):
 
     def __init__(self, connection: Any, place: str = "the database", *, prefix: str = "") -> None:
         """`connection` is sqlite3's, or has its methods. `prefix` stands before the names of the tables."""
-        super().__init__()
+        self.hints = set()
         self._connection: sqlite3.Connection = connection
         self._place = place
         self._statements = load_statements("sqlite", prefix)

@@ -11,11 +11,10 @@ from evertick.base.errors import EvertickError
 from evertick.store.contract.claims import OwnJob
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.access import SqlAccess, SqlViews
-from evertick.store.transaction.claims import SqlClaims
 from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.history import SqlHistory
 from evertick.store.transaction.insight import SqlInsight
-from evertick.store.transaction.jobs import SqlJobs
+from evertick.store.transaction.jobs import SqlClaims, SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.limits.pools import SqlLimitKeys, SqlPools
 from evertick.store.transaction.limits.tenants import SqlTenants
@@ -42,13 +41,12 @@ class SqlTransaction(
 ):
     """One transaction on a SQL database."""
 
-    def __init__(self) -> None:
-        self.hints: set[Notification] = set()
-        """What this transaction made worth a look, so that workers should be poked after the commit."""
-        self.own: OwnJob | None = None
-        """The job whose function works in this transaction now."""
-        self.failure: EvertickError | None = None
-        """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
+    hints: set[Notification]
+    """What this transaction made worth a look, so that workers should be poked after the commit."""
+    own: OwnJob | None = None
+    """The job whose function works in this transaction now."""
+    failure: EvertickError | None = None
+    """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
 
     @property
     @abstractmethod

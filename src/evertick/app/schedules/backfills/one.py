@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage
-from evertick.app.schedules.backfill_plans import BackfillOptions, backfill_of, backfill_view, begun, planned, rows_of
+from evertick.app.schedules.backfill_plans import BackfillOptions, backfill_of, begun, planned
 from evertick.app.schedules.options import word
 from evertick.app.schedules.queries import ScheduleQueries
-from evertick.app.schedules.views import time_view
+from evertick.app.schedules.views import backfill_view, rows_of, time_view
 from evertick.app.transacting import Work
 from evertick.base.errors import NotFound, VersionConflict
 from evertick.base.ids import ScheduleId

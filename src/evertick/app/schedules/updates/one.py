@@ -21,7 +21,7 @@ from evertick.app.schedules.definition import (
 )
 from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
 from evertick.app.schedules.specs import When, check_spec, union
-from evertick.app.schedules.views import sentence
+from evertick.app.schedules.views import description, sentence
 from evertick.app.transacting import Work
 from evertick.engine.schedules import commands as requests
 from evertick.recurrence.search.compiler import compile_spec
@@ -64,7 +64,7 @@ def update(
         row = requests.locked(transaction, schedule_id_of(schedule_id), operations.tenant, if_version)
         refuse_code(row)
         if when is None and do is None and not options:
-            return operations.described(transaction, row)
+            return description(transaction, row, operations.now())
         old = definition_of(row)
         if when is not None:
             old = replace(old, spec=union(when))
@@ -152,7 +152,7 @@ def _write(
         detail=difference(row, definition, options),
     )
     item = requests.update(transaction, row.id, change, operations.by(now))
-    return operations.described(transaction, item.row)
+    return description(transaction, item.row, operations.now())
 
 
 def difference(row: Schedule, definition: Definition, options: dict[str, Any]) -> str:

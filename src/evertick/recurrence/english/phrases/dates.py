@@ -6,6 +6,7 @@ as lengths have 24 hours.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
@@ -203,6 +204,7 @@ def scope_of(spec: Spec, zone: str | None = None) -> Scope:
     return scope_named(named or zone, abbreviations=spec.dialect is Dialect.TEMPORAL)
 
 
+@lru_cache(maxsize=1024)
 def scope_named(zone: str | None, *, abbreviations: bool = False) -> Scope:
     """The scope of a zone by name, as `zone_named` reads it; None is UTC. Raises InvalidSpec for unknown names."""
     found = zone_named(zone or "UTC", abbreviations=abbreviations)

@@ -13,8 +13,8 @@ from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, Pool
 from evertick.base.records.tenants import StartLimit
 from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
 from evertick.store.contract.pools import AnyLimits
-from evertick.store.transaction.claims import claims_of
 from evertick.store.transaction.driver import Driver
+from evertick.store.transaction.jobs import claims_of
 
 
 class SqlPools(Driver):
