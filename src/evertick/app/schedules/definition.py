@@ -19,7 +19,7 @@ from evertick.base.records.stored import json_of
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.metadata import CODE, Target
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES, Policies
 from evertick.store.records.schedule import Schedule
 
 ID_CHARS_MAX: Final = 512
@@ -63,7 +63,7 @@ def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, op
     plain = Definition(
         spec=union(when),
         target=target_of(functions, do),
-        policies=Policies(),
+        policies=DEFAULT_POLICIES,
         run_id_template=template_of(RUN_NAME, schedule_id),
         memo={},
     )

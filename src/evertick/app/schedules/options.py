@@ -5,6 +5,7 @@ and a line of `POLICIES`; the command line gives it a flag in `evertick.cli.sche
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypedDict, TypeVar
@@ -16,7 +17,7 @@ from evertick.base.instants import Instant, duration_ms, to_iso
 from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms
-from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES, CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import cut
 
 E = TypeVar("E", bound=StrEnum)
@@ -110,13 +111,12 @@ def word(words: type[E], value: str) -> E:
 
 def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
     """Policies, changed by the options that are given; UNSET goes back to the default. Raises Misuse, LimitExceeded."""
-    default = Policies()
-    values = {name: getattr(policies, name) for name in Policies.__slots__}
+    changed: dict[str, Any] = {}
     for name, (field, read) in POLICIES.items():
         if name in options:
             value = options[name]
-            values[field] = getattr(default, field) if isinstance(value, Unset) else read(value)
-    return Policies(**values)
+            changed[field] = getattr(DEFAULT_POLICIES, field) if isinstance(value, Unset) else read(value)
+    return replace(policies, **changed) if changed else policies
 
 
 def _as_it_is(value: Any) -> Any:

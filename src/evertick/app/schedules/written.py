@@ -22,7 +22,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.named_holidays import completed, shortened
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES
 
 Times = dict[str, Any] | str | Items[dict[str, Any] | str]
 """A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
@@ -148,18 +148,18 @@ def written(schedule: ScheduleDescription) -> dict[str, Any]:
     }
     if target.args:
         found["args"] = target.args
-    default = Policies()
-    if policies.overlap != default.overlap:
+
+    if policies.overlap != DEFAULT_POLICIES.overlap:
         found["overlap"] = policies.overlap.value
-    if policies.concurrency_limit != default.concurrency_limit:
+    if policies.concurrency_limit != DEFAULT_POLICIES.concurrency_limit:
         found["concurrency_limit"] = policies.concurrency_limit
-    if policies.catch_up != default.catch_up:
+    if policies.catch_up != DEFAULT_POLICIES.catch_up:
         found["catch_up"] = policies.catch_up.value
-    if policies.catch_up_window_ms != default.catch_up_window_ms:
+    if policies.catch_up_window_ms != DEFAULT_POLICIES.catch_up_window_ms:
         found["catch_up_window"] = format_milliseconds(policies.catch_up_window_ms)
     if policies.pause_on_failure:
         found["pause_on_failure"] = True
-    if policies.buffer_limit != default.buffer_limit:
+    if policies.buffer_limit != DEFAULT_POLICIES.buffer_limit:
         found["buffer_limit"] = policies.buffer_limit
     if target.retry is not None:
         found["retry"] = _retry(target.retry)

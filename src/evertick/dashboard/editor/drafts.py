@@ -12,11 +12,10 @@ from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES
 
 SOURCES: Final = ("crons", "intervals", "calendars", "rrules", "times")
 OF_SPEC: Final = ("sources", "excepted", "time_zone", "time_zone_data", "start", "end", "jitter", "dst", "dialect")
-_DEFAULT: Final = Policies()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +36,12 @@ class Draft:
     dialect: str | None = None
     function: str = ""
     args: Mapping[str, Any] = field(default_factory=dict)
-    overlap: str = str(_DEFAULT.overlap)
-    concurrency_limit: int = _DEFAULT.concurrency_limit
-    catch_up: str = str(_DEFAULT.catch_up)
-    catch_up_window: str = format_milliseconds(_DEFAULT.catch_up_window_ms)
+    overlap: str = str(DEFAULT_POLICIES.overlap)
+    concurrency_limit: int = DEFAULT_POLICIES.concurrency_limit
+    catch_up: str = str(DEFAULT_POLICIES.catch_up)
+    catch_up_window: str = format_milliseconds(DEFAULT_POLICIES.catch_up_window_ms)
     pause_on_failure: bool = False
-    buffer_limit: int = _DEFAULT.buffer_limit
+    buffer_limit: int = DEFAULT_POLICIES.buffer_limit
     retry: Mapping[str, Any] | None = None
     remaining_actions: int | None = None
     workflow_id: str | None = None

@@ -28,7 +28,7 @@ from evertick.dashboard.markup.times import Times
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES
 from evertick.server.callers import Caller
 
 NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
@@ -262,4 +262,4 @@ def _is_argument(name: str) -> bool:
 def _plain(name: str) -> Definition:
     """A definition with nothing in it that could be wrong."""
     target = Target(name=name, kind=FunctionKind.ACTION, args="{}")
-    return Definition(spec=Spec(), target=target, policies=Policies(), run_id_template=RUN_NAME, memo={})
+    return Definition(spec=Spec(), target=target, policies=DEFAULT_POLICIES, run_id_template=RUN_NAME, memo={})

@@ -66,3 +66,7 @@ class Policies:
             raise Misuse(f"a catch-up window of {self.catch_up_window_ms} ms is below {CATCH_UP_WINDOW_MIN_MS} ms")
         if not 0 <= self.buffer_limit <= BUFFER_MAX:
             raise LimitExceeded(f"buffer limit {self.buffer_limit} is not between 0 and {BUFFER_MAX}")
+
+
+DEFAULT_POLICIES: Final = Policies()
+"""What a schedule is asked that says nothing about it."""

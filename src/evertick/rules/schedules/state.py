@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
-from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES, Overlap, Policies
 
 BACKFILLS_MAX: Final = 100
 """Backfills of one schedule that may be under way at once."""
@@ -265,7 +265,7 @@ def new_state(
     if remaining is not None and remaining < 0:
         raise Misuse(f"remaining actions must not be negative, got {remaining}")
     return ScheduleState(
-        policies=policies or Policies(),
+        policies=policies or DEFAULT_POLICIES,
         run_id_template=run_id_template,
         seen_until=now,
         touched_at=now,
