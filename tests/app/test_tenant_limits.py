@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -309,6 +311,33 @@ def test_a_first_limit_is_heard_of_by_a_program_that_runs(open_app: OpenApp, mon
 
     with pytest.raises(QuotaExceeded):
         app.scheduler.run_after(60, "note")
+
+
+def test_a_creation_asks_for_limits_only_where_there_are_some(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, _ = counting(open_app)
+    asked: list[str] = []
+    for question in ("any_tenant_limits", "get_tenant_limits"):
+        monkeypatch.setattr(SqlTenants, question, _noting(asked, getattr(SqlTenants, question)))
+    monkeypatch.setattr("evertick.app.scheduling.quotas.ASK_EVERY_MS", 3_600_000)
+
+    for name in ("one", "two"):
+        app.schedules.create(name, when=every(days=1), do="note")
+    assert asked == ["any_tenant_limits"]
+
+    app.tenants.set("default", schedules=2)
+    with pytest.raises(QuotaExceeded, match="2 schedules"):
+        app.schedules.create("three", when=every(days=1), do="note")
+
+
+def _noting(asked: list[str], question: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(question)
+    def noted(*args: Any, **options: Any) -> Any:
+        asked.append(question.__name__)
+        return question(*args, **options)
+
+    return noted
 
 
 def test_where_no_tenant_has_limits_a_claim_asks_nothing_more(
