@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from evertick.base.errors import (
-    AlreadyExists,
     InvalidSpec,
     ScheduleNotFound,
     SchemaMismatch,
@@ -94,13 +93,10 @@ def create(
 ) -> Schedule:
     """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
 
-    Most have none: such a schedule is written as it waits for its first time, without an evaluation. Its version goes
-    on from that of a deleted one with its id: who has read that one shall not change this one.
-
-    Raises AlreadyExists if the id is taken.
+    The caller has seen in this transaction that no schedule has its id. Most have no requests: such a schedule is
+    written as it waits for its first time, without an evaluation. Its version goes on from that of a deleted one with
+    its id: who has read that one shall not change this one.
     """
-    if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
-        raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
     row = row._replace(version=transaction.last_version(row.id, tenant=row.tenant) + 1)
     row = _in_trace(_beyond_ledger(transaction, row), by)
     created = Change(action="created", detail=detail, events=requests)
