@@ -31,7 +31,7 @@ IS_DRAINED = SimulatedEngine._is_drained.__code__
 HOUSE = str(Path(evertick.__file__).parent) + "/"
 
 FILES_OF_A_CALL_MAX = 37
-FILES_OF_A_CREATION_MAX = 41
+FILES_OF_A_CREATION_MAX = 40
 """What both passed when they were measured last. They should shrink, towards 22 and 30."""
 
 

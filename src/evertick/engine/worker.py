@@ -23,9 +23,10 @@ from evertick.engine.maintenance.count_sums import CountSums
 from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.loop import BACKOFF_MAX_S, Loop
-from evertick.engine.runtime.registration import Registration, call_in_loop
+from evertick.engine.runtime.registration import Registration
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.store.contract.notifications import EVERYTHING, Notifications

@@ -14,8 +14,8 @@ from evertick.base.records.jobs import Claim
 from evertick.base.records.logs import AttemptLog
 from evertick.engine.jobs.completion import logged_by
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.runtime.registration import call_in_loop
 from evertick.store.contract.store import Isolation
 
 STORE_AFTER_MS: Final = 500

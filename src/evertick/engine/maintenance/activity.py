@@ -17,9 +17,9 @@ from evertick.base.instants import DAY_MS, MINUTE_MS, Instant, span_begin
 from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.base.records.jobs import JobState
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.engine.runtime.registration import call_in_loop
 from evertick.rules.jobs.spread import bucket_of, spread_to_text
 from evertick.store.contract.store import Isolation
 

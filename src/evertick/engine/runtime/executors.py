@@ -275,3 +275,9 @@ class _Conflicts:
         if is_locked or self._failures >= CONFLICTS.attempts_max:
             raise conflict
         return retry_delay_ms(self._failures, CONFLICTS, self._entropy) / 1000
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
+    """Call `function` in the loop's thread, from another. If the loop has been closed meanwhile, nothing happens."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)

@@ -5,7 +5,6 @@ writes under the old one counts.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
@@ -18,6 +17,7 @@ from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, JobFilter, JobSummary, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.recurrence.zones.names import zone_data_source
 from evertick.store.contract.store import Isolation, Transaction
@@ -200,9 +200,3 @@ def _compare_apps(deps: EngineDeps, alive: Sequence[Worker], recent: Sequence[Jo
             SHARING,
             extra={"app": deps.app, "other_app": app},
         )
-
-
-def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
-    """Call `function` in the loop's thread, from another. If the loop has been closed meanwhile, nothing happens."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(function, *args)
