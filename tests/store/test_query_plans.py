@@ -517,7 +517,7 @@ def test_a_list_of_all_that_is_to_be_done_costs_postgresql_a_page_of_each_functi
 
 
 def test_the_queues_of_due_jobs_cost_sqlite_a_step_each(sqlite_store: Store) -> None:
-    steps, found = sqlite_steps(sqlite_store, "due_queues", {"tenant": "default", "now": NOW})
+    steps, found = sqlite_steps(sqlite_store, "due_queues", {"tenant": "default", "now": NOW, "look": 1_000})
 
     assert found == 2 + SUSPECTS
     assert steps < 3_000
@@ -526,7 +526,9 @@ def test_the_queues_of_due_jobs_cost_sqlite_a_step_each(sqlite_store: Store) -> 
 @pytest.mark.postgres
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 def test_the_queues_of_due_jobs_cost_postgresql_a_step_each(postgres_store: Store, mode: str) -> None:
-    plan = postgres_plan(postgres_store, "due_queues", {"tenant": "default", "now": NOW}, mode=mode, run=True)
+    plan = postgres_plan(
+        postgres_store, "due_queues", {"tenant": "default", "now": NOW, "look": 1_000}, mode=mode, run=True
+    )
 
     assert plan["Actual Rows"] == 2 + SUSPECTS
     assert "Seq Scan" not in [node["Node Type"] for node in nodes(plan)]

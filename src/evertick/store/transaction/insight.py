@@ -174,6 +174,6 @@ class SqlInsight(Driver):
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int
     ) -> list[FoundJob]:
         params = {"tenant": tenant, "text": text, "beyond": f"{text}{LAST_CHARACTER}", "limit": limit}
-        looks = {"beside": look - 1, "beside_each": look // max(1, len(unfinished))}
+        looks = {"beside_state": look - 1, "beside_name": look // max(1, len(unfinished))}
         lists = {"names": json.dumps(list(unfinished)), "states": json.dumps([state.value for state in FINISHED])}
         return [FoundJob(*row) for row in self._fetch("found_jobs", params | looks | lists)]

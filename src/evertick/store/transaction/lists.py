@@ -24,6 +24,8 @@ from evertick.store.transaction.workers import SqlWorkers
 
 LOOK_MAX: Final = 2_000
 """Rows of an index that one page looks through for what the index does not narrow."""
+DUE_LOOK: Final = 1_000
+"""Due jobs that are not made ready yet, and suspects, of all tenants, that are looked at for their queues."""
 _HIGHEST_ID: Final = "\x7f"
 _FIRST: Final = Instant(-(2**62))
 _LAST: Final = Instant(2**62)
@@ -148,7 +150,8 @@ class SqlLists(SqlWorkers):
             which = "unfinished_names" if where.runs is None else "unfinished_workflows"
             return [row[0] for row in self._fetch(which, {"tenant": where.tenant})], None
         serves = served(self.workers_alive(where.blocked_at))
-        rows = self._fetch("due_queues", {"tenant": where.tenant, "now": where.blocked_at}) if serves else []
+        params = {"tenant": where.tenant, "now": where.blocked_at, "look": DUE_LOOK}
+        rows = self._fetch("due_queues", params) if serves else []
         found = [
             (name, queue)
             for name, pool, queue in set(rows)

@@ -14,12 +14,16 @@ is the table of jobs, read by what runs.
 
 `together` makes one statement of several lists. Each has its own value of the parameters in `OF_EACH`.
 
-Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members
-of a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text
-has a part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer:
-nothing to lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the function that makes a JSON
-list of its arguments, `{by bytes}` says that a text compares by bytes, as SQLite's all do, `{is root}` asks whether no
-other run has called a run. `tenants_with` stands for one statement for each kind of rows that tenants can have.
+Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
+a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
+part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
+lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the function that makes a JSON list of its
+arguments, `{by bytes}` says that a text compares by bytes, as SQLite's all do, `{is root}` asks whether no other run
+has called a run. `{soonest waiting :now :limit}` are the first jobs of a stage that are due by a moment, of all
+tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and `{kept counts}` are
+the counts of jobs with what has changed since they were summed. Between `{for state in failed, canceled}` and `{then
+union all}` stands a part of a union that is repeated for each of the words. `tenants_with` stands for one statement for
+each kind of rows that tenants can have.
 """
 
 import re
@@ -41,6 +45,7 @@ _OWN: Final = {
         "{id}": "id",
         "{schedule_id}": "schedule_id",
         "{running}": "jobs indexed by jobs_running",
+        "{kept counts}": "job_counts",
         "{says}": "instr(lower(replace(substr(error, instr(error, '{0}') + {3}, instr(error || '{2}', '{2}') - "
         "instr(error, '{0}') - {3}), '{1}', ': ')), :error) > 0".format(*_HEAD, len(_HEAD[0])),
     },
@@ -48,6 +53,8 @@ _OWN: Final = {
         "{id}": "(id || '')",
         "{schedule_id}": "(schedule_id || '')",
         "{running}": "jobs",
+        "{kept counts}": "(select tenant, name, unfinished, success, failed, canceled, retried from job_counts "
+        "union all select tenant, name, unfinished, success, failed, canceled, retried from job_count_changes) as kept",
         "{says}": "position(:error in lower(replace(split_part(split_part(error, '{2}', 1), '{0}', 2), '{1}', ': ') "
         'collate "C")) > 0'.format(*_HEAD),
     },
@@ -79,6 +86,8 @@ _WORDS: Final = {
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
         (re.compile(r"\{json list\}"), "json_array"),
+        (re.compile(r"\{json of (\w+, \w+)\}"), r"json_group_object(\1)"),
+        (re.compile(r"\{pairs of (\w+)\}"), r"json_each(coalesce(\1, '{}'))"),
         (re.compile(r" \{by bytes\}"), ""),
         (re.compile(r"\{is root\}"), _IS_ROOT.format(f"instr(on_complete, '{_KIND}')")),
     ),
@@ -91,11 +100,21 @@ _WORDS: Final = {
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
         (re.compile(r"\{json list\}"), "json_build_array"),
+        (re.compile(r"\{json of (\w+, \w+)\}"), r"json_object_agg(\1)::text"),
+        (re.compile(r"\{pairs of (\w+)\}"), r"json_each_text(coalesce(\1, '{}')::json)"),
         (re.compile(r"\{by bytes\}"), 'collate "C"'),
         (re.compile(r"\{is root\}"), _IS_ROOT.format(f"position('{_KIND}' in on_complete)")),
     ),
 }
 """What any statement may say, and how each database says it."""
+_SOONEST: Final = (
+    re.compile(r"\{soonest (\w+) (:\w+) (:\w+)\}"),
+    r"(select tenant, id, name, kind, pool, queue, error, started_at, created_at, due_at from jobs "
+    r"where state = 'pending' and stage = '\1' and due_at <= \2 order by due_at, id limit \3)",
+)
+"""The first jobs of a stage that are due by a moment, of all tenants."""
+_REPEATED: Final = re.compile(r" *\{for ([\w ]+) in ([\w, ]+)\}\n(.*?)\n *\{then (union|union all)\}", re.DOTALL)
+"""Parts of a union that differ by words."""
 _ROWS: Final = {
     "documents": "documents where",
     "entries": "index_entries where",
@@ -169,12 +188,23 @@ def _texts(dialect: str) -> dict[str, str]:
         for entry in room.iterdir():
             name, _, written_for = entry.name.removesuffix(".sql").partition(".")
             if written_for == dialect or (not written_for and name not in texts):
-                texts[name] = entry.read_text(encoding="utf-8")
+                texts[name] = _REPEATED.sub(_repeated, entry.read_text(encoding="utf-8"))
     shared = {f"{{{name}}}": _COMMENT.sub("", texts.pop(f"_{name}")).rstrip() for name in _SHARED}
     own = shared | _OWN[dialect]
     for part, words in own.items():
         texts = {name: text.replace(part, words) for name, text in texts.items()}
     return {name: text for plain in texts.items() for name, text in _filled_in(*plain)}
+
+
+def _repeated(found: re.Match[str]) -> str:
+    """The parts of a union, one for each of the words that are listed."""
+    names, words, part, joint = found.groups()
+    parts = []
+    for each in words.split(", "):
+        parts.append(part)
+        for name, word in zip(names.split(), each.split(), strict=True):
+            parts[-1] = parts[-1].replace(f"{{{name}}}", word)
+    return f"\n{joint}\n".join(parts)
 
 
 def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
@@ -211,7 +241,7 @@ def _union(texts: Sequence[str]) -> str:
 def _for_driver(text: str, dialect: str) -> str:
     bare = _COMMENT.sub("", text)
     if "{" in bare:
-        for word, said in _WORDS[dialect]:
+        for word, said in (_SOONEST, *_WORDS[dialect]):
             bare = word.sub(said, bare)
     bare = bare.strip()
     if dialect == "postgres":

@@ -6,32 +6,21 @@ with found (id) as (
       where tenant = :tenant and key >= :text and key < :beyond and state in ('pending', 'in_progress')
       limit :limit)
     union all
-    (select h.id
-       from {each :states} as s
-      cross join lateral (select id from history
-                           where tenant = :tenant and state = s.each and (id || '') >= :text and (id || '') < :beyond
-                           order by (id || '') limit :limit) as h)
-    union all
-    (select j.id
-       from {each :names} as n
-      cross join lateral (select id from jobs
-                           where tenant = :tenant and name = n.each and (id || '') >= :text and (id || '') < :beyond
-                           order by (id || '') limit :limit) as j
+    {for rows by in history state, jobs name}
+    (select r.id
+       from {each :{by}s} as e
+      cross join lateral (select id from {rows}
+                           where tenant = :tenant and {by} = e.each and (id || '') >= :text and (id || '') < :beyond
+                           order by (id || '') limit :limit) as r
       limit :limit)
     union all
-    (select h.id
-       from {each :states} as s
-      cross join lateral (select id from history where tenant = :tenant and state = s.each
-                           order by (id || '') desc limit :beside + 1) as h
-      where position(:text in h.id) > 0
+    (select r.id
+       from {each :{by}s} as e
+      cross join lateral (select id from {rows} where tenant = :tenant and {by} = e.each
+                           order by (id || '') desc limit :beside_{by} + 1) as r
+      where position(:text in r.id) > 0
       limit :limit)
-    union all
-    (select j.id
-       from {each :names} as n
-      cross join lateral (select id from jobs where tenant = :tenant and name = n.each
-                           order by (id || '') desc limit :beside_each + 1) as j
-      where position(:text in j.id) > 0
-      limit :limit)
+    {then union all}
 )
 select id, kind, name, state, key from jobs where id = any (array(select id from found))
 union all

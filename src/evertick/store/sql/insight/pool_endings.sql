@@ -2,25 +2,13 @@
 -- which job it runs again. A run of a workflow goes through its pool many times, so it is counted, and has no start here.
 -- Reads the index history_by_state.
 select pool, state, due_at, case when kind = 'workflow' then null else started_at end, completed_at, retried_as
-  from (select *
-          from (select id, kind, pool, state, due_at, started_at, completed_at, retried_as
-                  from history
-                 where tenant = :tenant and state = 'success'
-                 order by {id} desc
-                 limit :limit) as successful
-        union all
+  from ({for state in success, failed, canceled}
         select *
           from (select id, kind, pool, state, due_at, started_at, completed_at, retried_as
                   from history
-                 where tenant = :tenant and state = 'failed'
+                 where tenant = :tenant and state = '{state}'
                  order by {id} desc
-                 limit :limit) as failed
-        union all
-        select *
-          from (select id, kind, pool, state, due_at, started_at, completed_at, retried_as
-                  from history
-                 where tenant = :tenant and state = 'canceled'
-                 order by {id} desc
-                 limit :limit) as canceled) as ended
+                 limit :limit) as {state}
+        {then union all}) as ended
  order by id desc
  limit :limit

@@ -55,11 +55,7 @@ select (select json_array(count(*), count(*) - count(retried_as))
                  limit :looked_at)),
        (select json_group_array(json_array(id, name, error, tried_at))
           from (select id, name, error, coalesce(started_at, created_at) as tried_at
-                  from (select tenant, id, name, kind, error, started_at, created_at, due_at
-                          from jobs
-                         where state = 'pending' and stage = 'waiting' and due_at <= :stuck_until
-                         order by due_at, id
-                         limit :stuck_look) as soon
+                  from {soonest waiting :stuck_until :stuck_look} as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
                  limit :stuck_most)),

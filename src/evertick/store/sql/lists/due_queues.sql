@@ -1,6 +1,6 @@
 -- due_queues: the functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue, and
--- of jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first 1,000 of all
--- tenants.
+-- of jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first :look of
+-- all tenants.
 with recursive {queues}
 select name, pool, queue
   from ready
@@ -19,18 +19,6 @@ select name, pool, queue
                       order by limit_key, rank, id
                       limit 1)
 union all
-select name, pool, queue
-  from (select name, pool, queue, tenant
-          from jobs
-         where state = 'pending' and stage = 'waiting' and due_at <= :now
-         order by due_at, id
-         limit 1000) as waiting
- where tenant = :tenant
+select name, pool, queue from {soonest waiting :now :look} as waiting where tenant = :tenant
 union all
-select name, pool, queue
-  from (select name, pool, queue, tenant
-          from jobs
-         where state = 'pending' and stage = 'suspect' and due_at <= :now
-         order by due_at, id
-         limit 1000) as suspects
- where tenant = :tenant
+select name, pool, queue from {soonest suspect :now :look} as suspects where tenant = :tenant
