@@ -258,9 +258,12 @@ class Routes(APIRouter):
         super().__init__(prefix=prefix, tags=[tag], route_class=route_class, include_in_schema=described)
 
     def at(
-        self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200
+        self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200, **said: str
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add a route. `scope` None is for one without a token."""
+        """Add a route. `scope` None is for one without a token.
+
+        It is called and described as its function is, unless `name` and `description` say otherwise.
+        """
 
         def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
             self.add_api_route(
@@ -269,8 +272,9 @@ class Routes(APIRouter):
                 methods=[method],
                 response_model=returns,
                 status_code=status,
-                name=endpoint.__name__,
-                operation_id=endpoint.__name__,
+                name=said.get("name", endpoint.__name__),
+                operation_id=said.get("name", endpoint.__name__),
+                description=said.get("description"),
                 openapi_extra={SCOPE_KEY: PUBLIC if scope is None else scope.value},
                 include_in_schema=self.include_in_schema,
             )

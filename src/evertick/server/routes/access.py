@@ -49,12 +49,10 @@ class TokenBody(Body):
     expires_after: Duration | None = Field(EXPIRES_AFTER)
 
 
-@routes.at("GET", "/me", Scope.READ, returns=TokenView)
-async def get_own_token_of_all(caller: Called) -> Response:
-    """The token of the request, which is one of all tenants."""
-    return reply(TokenView.of(caller.token))
-
-
+@routes.at(
+    "GET", "/me", Scope.READ, returns=TokenView,
+    name="get_own_token_of_all", description="The token of the request, which is one of all tenants.",
+)  # fmt: skip
 @of_tenant.at("GET", "/me", Scope.READ, returns=TokenView)
 async def get_own_token(caller: Called) -> Response:
     """The token of the request."""
@@ -73,44 +71,38 @@ async def list_tokens(caller: Called, limit: Limit = 100, cursor: Cursor = None)
     return reply(await caller.app.aio.tokens.list(tenant=caller.tenant, limit=limit, cursor=cursor))
 
 
-@routes.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
-async def create_token_of_all(
-    request: Request, caller: Called, new: TokenBody, idempotency_key: Key = None
-) -> Response:
-    """Make a token of all tenants. Its secret is shown this once; with `Idempotency-Key` it is made once."""
-    return await _create(request, caller, new)
-
-
+@routes.at(
+    "POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201, name="create_token_of_all",
+    description="Make a token of all tenants. Its secret is shown this once; with `Idempotency-Key` it is made once.",
+)  # fmt: skip
 @of_tenant.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
 async def create_token(request: Request, caller: Called, new: TokenBody, idempotency_key: Key = None) -> Response:
     """Make a token of a tenant. Its secret is shown this once; with `Idempotency-Key` it is made once."""
-    return await _create(request, caller, new)
+    operations = _operations(caller)
+    work = operations.create(new.name, scope=new.scope, tenant=caller.tenant, expires_after=new.expires_after)
+    return await _made(request, caller, caller.audited(work, "token.create", lambda made: made.id))
 
 
-@routes.at("POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView)
-async def revoke_token_of_all(caller: Called, token_id: Named) -> Response:
-    """End a token at once."""
-    return await _revoke(caller, token_id)
-
-
+@routes.at(
+    "POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView,
+    name="revoke_token_of_all", description="End a token at once.",
+)  # fmt: skip
 @of_tenant.at("POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView)
 async def revoke_token(caller: Called, token_id: Named) -> Response:
     """End a token of the tenant at once."""
-    return await _revoke(caller, token_id)
+    work = _own(caller, token_id, _operations(caller).revoke(token_id))
+    return reply(await caller.change(caller.app.aio.tokens, work, "token.revoke", token_id))
 
 
-@routes.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
-async def rotate_token_of_all(
-    request: Request, caller: Called, token_id: Named, idempotency_key: Key = None
-) -> Response:
-    """Replace a token by a new one like it; the old one ends at once."""
-    return await _rotate(request, caller, token_id)
-
-
+@routes.at(
+    "POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201,
+    name="rotate_token_of_all", description="Replace a token by a new one like it; the old one ends at once.",
+)  # fmt: skip
 @of_tenant.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
 async def rotate_token(request: Request, caller: Called, token_id: Named, idempotency_key: Key = None) -> Response:
     """Replace a token of the tenant by a new one like it; the old one ends at once."""
-    return await _rotate(request, caller, token_id)
+    work = _own(caller, token_id, _operations(caller).rotate(token_id))
+    return await _made(request, caller, caller.audited(work, "token.rotate", token_id))
 
 
 @routes.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
@@ -123,12 +115,6 @@ async def list_changes_of_all(caller: Called, asked: Annotated[ChangesAsked, Que
 async def list_changes(caller: Called, asked: Annotated[ChangesAsked, Query()]) -> Response:
     """Who changed what of a tenant, the newest first."""
     return reply(await caller.app.aio.audit_log.list(tenant=caller.tenant, **asked.model_dump(exclude_none=True)))
-
-
-async def _create(request: Request, caller: Caller, new: TokenBody) -> Response:
-    operations = _operations(caller)
-    work = operations.create(new.name, scope=new.scope, tenant=caller.tenant, expires_after=new.expires_after)
-    return await _made(request, caller, caller.audited(work, "token.create", lambda made: made.id))
 
 
 async def _made(request: Request, caller: Caller, work: Work[NewToken]) -> Response:
@@ -152,16 +138,6 @@ async def _made(request: Request, caller: Caller, work: Work[NewToken]) -> Respo
         return made[-1]
 
     return reply(await caller.app.aio.tokens.write(checked), status=201)
-
-
-async def _revoke(caller: Caller, token_id: str) -> Response:
-    work = _own(caller, token_id, _operations(caller).revoke(token_id))
-    return reply(await caller.change(caller.app.aio.tokens, work, "token.revoke", token_id))
-
-
-async def _rotate(request: Request, caller: Caller, token_id: str) -> Response:
-    work = _own(caller, token_id, _operations(caller).rotate(token_id))
-    return await _made(request, caller, caller.audited(work, "token.rotate", token_id))
 
 
 def _operations(caller: Caller) -> TokenOperations:

@@ -1,6 +1,6 @@
 """Jobs: scheduled, read, canceled, moved and tried again."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import Query, Request
@@ -15,7 +15,6 @@ from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.app.scheduling.job_builder import Options, after, moment
 from evertick.app.scheduling.job_builder import Request as JobRequest
-from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
@@ -180,25 +179,19 @@ async def count_chosen_jobs(caller: Called, chosen: Annotated[Chosen, Query()]) 
     return reply(await caller.access.jobs.count(**chosen.where()))
 
 
-@routes.at("POST", "/jobs/cancel-all", Scope.OPERATE, returns=Changed)
-async def cancel_jobs(caller: Called, chosen: Bulk) -> Response:
-    """Cancel all unfinished jobs that are chosen."""
-    operations = caller.access.jobs.operations
-    return await _change_all(caller, "cancel", chosen, operations.cancel_page)
+def _action_on_all(action: str, name: str, words: str) -> Callable[[Caller, Bulk], Awaitable[Response]]:
+    """A route that does something to all jobs that are chosen."""
+
+    async def change(caller: Called, chosen: Bulk) -> Response:
+        return await _change_all(caller, action, chosen)
+
+    path = f"/jobs/{action.replace('_', '-')}-all"
+    return routes.at("POST", path, Scope.OPERATE, returns=Changed, name=name, description=words)(change)
 
 
-@routes.at("POST", "/jobs/retry-all", Scope.OPERATE, returns=Changed)
-async def retry_jobs(caller: Called, chosen: Bulk) -> Response:
-    """Try all failed jobs again that are chosen."""
-    operations = caller.access.jobs.operations
-    return await _change_all(caller, "retry", chosen, operations.retry_page)
-
-
-@routes.at("POST", "/jobs/run-now-all", Scope.OPERATE, returns=Changed)
-async def run_jobs_now(caller: Called, chosen: Bulk) -> Response:
-    """Let all pending jobs run now that are chosen."""
-    operations = caller.access.jobs.operations
-    return await _change_all(caller, "run_now", chosen, operations.run_now_page)
+cancel_jobs = _action_on_all("cancel", "cancel_jobs", "Cancel all unfinished jobs that are chosen.")
+retry_jobs = _action_on_all("retry", "retry_jobs", "Try all failed jobs again that are chosen.")
+run_jobs_now = _action_on_all("run_now", "run_jobs_now", "Let all pending jobs run now that are chosen.")
 
 
 @routes.at("GET", "/jobs/{job_id}", Scope.READ, returns=JobView)
@@ -235,22 +228,21 @@ async def list_log_lines(caller: Called, asked: Annotated[LinesAsked, Query()]) 
     return reply(page)
 
 
-@routes.at("POST", "/jobs/{job_id}/cancel", Scope.OPERATE, returns=JobView)
-async def cancel_job(caller: Called, job_id: Named) -> Response:
-    """Cancel a job. One that runs goes on, and its result counts, unless it is a retry."""
-    return await _changed(caller, "cancel", job_id)
+def _action(action: str, name: str, words: str) -> Callable[[Caller, str], Awaitable[Response]]:
+    """A route that does something to a job, named as the operation."""
+
+    async def change(caller: Called, job_id: Named) -> Response:
+        return await _changed(caller, action, job_id)
+
+    path = f"/jobs/{{job_id}}/{action.replace('_', '-')}"
+    return routes.at("POST", path, Scope.OPERATE, returns=JobView, name=name, description=words)(change)
 
 
-@routes.at("POST", "/jobs/{job_id}/stop", Scope.OPERATE, returns=JobView)
-async def stop_job(caller: Called, job_id: Named) -> Response:
-    """Cancel a job, and end its function if it runs."""
-    return await _changed(caller, "stop", job_id)
-
-
-@routes.at("POST", "/jobs/{job_id}/run-now", Scope.OPERATE, returns=JobView)
-async def run_job_now(caller: Called, job_id: Named) -> Response:
-    """Let a pending job run now."""
-    return await _changed(caller, "run_now", job_id)
+cancel_job = _action(
+    "cancel", "cancel_job", "Cancel a job. One that runs goes on, and its result counts, unless it is a retry."
+)
+stop_job = _action("stop", "stop_job", "Cancel a job, and end its function if it runs.")
+run_job_now = _action("run_now", "run_job_now", "Let a pending job run now.")
 
 
 @routes.at("POST", "/jobs/{job_id}/reschedule", Scope.OPERATE, returns=JobView)
@@ -280,10 +272,9 @@ async def _changed(caller: Caller, action: str, job_id: str, *args: Any) -> Resp
     return reply(await caller.change(jobs, work, f"job.{action}", job_id, before=jobs.operations.get(job_id)))
 
 
-async def _change_all(
-    caller: Caller, action: str, chosen: Bulk, change: Callable[..., Work[tuple[int, str | None]]]
-) -> Response:
+async def _change_all(caller: Caller, action: str, chosen: Bulk) -> Response:
     jobs, where = caller.access.jobs, chosen.where()
+    change = getattr(jobs.operations, f"{action}_page")
     if chosen.expect is not None and chosen.cursor is None:
         meant: JobsWhere = {"state": USUAL_STATES[action]}
         meant.update(where)

@@ -1,5 +1,6 @@
 """Workflows: runs started, read, waited for, signaled and ended."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words
 from evertick.server.bodies import Changed as ManyChanged
 from evertick.server.bodies import Named, Piece, Scheduled
-from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
+from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
 from evertick.server.reply_time import take_longer
 
 routes = tenant_routes("workflows")
@@ -203,28 +204,24 @@ async def signal_run(
     return Response(status_code=204)
 
 
-@routes.at("POST", "/workflows/{run_id}/cancel", Scope.OPERATE, returns=Changed)
-async def cancel_run(caller: Called, run_id: Named) -> Response:
-    """Ask a run to end; its code can clean up."""
-    return await _ended(caller, "cancel", run_id)
+def _action(action: str, words: str) -> Callable[[Caller, str], Awaitable[Response]]:
+    """A route that does something to a run, named as the operation; it tells whether anything changed."""
+
+    async def change(caller: Called, run_id: Named) -> Response:
+        workflows = caller.access.workflows
+        work = getattr(workflows.operations, action)(run_id)
+        before = workflows.operations.get(run_id)
+        changed = await caller.change(workflows, work, f"workflow.{action}", run_id, before=before)
+        return reply({"changed": changed})
+
+    path, name = f"/workflows/{{run_id}}/{action}", f"{action}_run"
+    return routes.at("POST", path, Scope.OPERATE, returns=Changed, name=name, description=words)(change)
 
 
-@routes.at("POST", "/workflows/{run_id}/terminate", Scope.OPERATE, returns=Changed)
-async def terminate_run(caller: Called, run_id: Named) -> Response:
-    """End a run at once; none of its code runs any more."""
-    return await _ended(caller, "terminate", run_id)
-
-
-@routes.at("POST", "/workflows/{run_id}/pause", Scope.OPERATE, returns=Changed)
-async def pause_run(caller: Called, run_id: Named) -> Response:
-    """Let a run take no further step until it is resumed."""
-    return await _ended(caller, "pause", run_id)
-
-
-@routes.at("POST", "/workflows/{run_id}/resume", Scope.OPERATE, returns=Changed)
-async def resume_run(caller: Called, run_id: Named) -> Response:
-    """Let a paused run go on."""
-    return await _ended(caller, "resume", run_id)
+cancel_run = _action("cancel", "Ask a run to end; its code can clean up.")
+terminate_run = _action("terminate", "End a run at once; none of its code runs any more.")
+pause_run = _action("pause", "Let a run take no further step until it is resumed.")
+resume_run = _action("resume", "Let a paused run go on.")
 
 
 @routes.at("POST", "/workflows/{run_id}/restart", Scope.OPERATE, returns=Scheduled, status=201)
@@ -273,11 +270,3 @@ async def change_workflow_type(caller: Called, name: Named, action: str) -> Resp
     before = kinds.operations.get(name)
     work = getattr(kinds.operations, action)(name)
     return reply(await caller.change(kinds, work, f"workflow_type.{action}", name, before=before))
-
-
-async def _ended(caller: Any, action: str, run_id: str) -> Response:
-    workflows = caller.access.workflows
-    work = getattr(workflows.operations, action)(run_id)
-    before = workflows.operations.get(run_id)
-    changed = await caller.change(workflows, work, f"workflow.{action}", run_id, before=before)
-    return reply({"changed": changed})

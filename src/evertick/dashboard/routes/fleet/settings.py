@@ -112,10 +112,7 @@ async def make_token(page: Shown) -> Response:
         return _new_token(page, form, status=422)
     new = api.TokenBody(name=form["name"], scope=Scope(form["scope"]), expires_after=lasts)
     try:
-        if form["of"] == "all":
-            done = await api.create_token_of_all(page.request, page.fleet, new)
-        else:
-            done = await api.create_token(page.request, page.known, new)
+        done = await api.create_token(page.request, page.fleet if form["of"] == "all" else page.known, new)
     except AlreadyExists as error:
         form.fail("", f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return _new_token(page, form, status=409)
@@ -145,11 +142,11 @@ async def change_token(
     page: Shown, token_id: Named, action: Literal["rotate", "revoke"], of: Literal["", "all"] = ""
 ) -> Response:
     """Replace a token by a new one, or end it."""
+    caller = page.fleet if of else page.known
     if action == "rotate":
-        rotate, caller = (api.rotate_token_of_all, page.fleet) if of else (api.rotate_token, page.known)
-        done = await rotate(page.request, caller, token_id)
+        done = await api.rotate_token(page.request, caller, token_id)
         return _secret(page, bytes(done.body), "Replaced")
-    await (api.revoke_token_of_all(page.fleet, token_id) if of else api.revoke_token(page.known, token_id))
+    await api.revoke_token(caller, token_id)
     return page.done(page.url("settings", of=of), "The token has ended.")
 
 
