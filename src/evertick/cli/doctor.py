@@ -10,9 +10,9 @@ import click
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import named_tenant, open_database, shown_url, source_options, tenants_option
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.fleet import open_fleet
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option, plain
+from evertick.cli.sessions.fleet import open_fleet
 
 if TYPE_CHECKING:
     from evertick.api.deploys import Finding

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from evertick.cli.core.databases import source_options
-from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.reasons import asked_for, reason_option
 from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.sessions.fleet import AnyFleet, open_fleet
 from evertick.cli.tenant import changes_of, limit_options
 
 if TYPE_CHECKING:

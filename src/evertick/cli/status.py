@@ -7,9 +7,9 @@ import click
 
 from evertick.base.durations import length
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
-from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.sessions.fleet import AnyFleet, open_fleet
 
 if TYPE_CHECKING:
     from evertick.api.schema import Schema

@@ -9,9 +9,9 @@ import click
 from evertick.base.paging import TENANTS_MAX
 from evertick.base.records.tenants import LIMIT_MAX
 from evertick.cli.core.databases import Command, source_options
-from evertick.cli.core.fleet import open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, plain, row_options
+from evertick.cli.sessions.fleet import open_fleet
 
 if TYPE_CHECKING:
     from evertick.api.tenants import TenantView

@@ -20,11 +20,11 @@ from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.elsewhere import looking_elsewhere, say_nothing_found
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
+from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView

@@ -5,39 +5,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.app.functions_by_name import unknown_function
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
-from evertick.base.clock import SystemClock
 from evertick.base.errors import AccessDenied, JobNotFound
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
 from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.cli.pool import note_unknown_pool
 from evertick.cli.schedule.selection import collected
-
-if TYPE_CHECKING:
-    from evertick.client.clients import Client
+from evertick.cli.sessions.base import OnServer
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteJobSession:
+class RemoteJobSession(OnServer):
     """A client of a server."""
-
-    client: "Client"
-
-    store = None
-    """A server sends no notifications: who waits looks again."""
-
-    @property
-    def now(self) -> Instant:
-        """The present by this machine's clock."""
-        return SystemClock().now()
 
     def page(self, where: JobsWhere, limit: int, after: str | None) -> FoundJobs:
         """See `JobSession.page`."""

@@ -18,11 +18,11 @@ from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
-from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
+from evertick.cli.sessions.elsewhere import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView

@@ -11,7 +11,6 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.progress import counting
-from evertick.cli.elsewhere import say_nothing_found
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -24,6 +23,7 @@ from evertick.cli.schedule.selection import (
     sid_option,
 )
 from evertick.cli.schedule.session import open_session
+from evertick.cli.sessions.elsewhere import say_nothing_found
 from evertick.rules.schedules.metadata import CODE
 
 SORTS: Final = ("id", "next", "last", "-id", "-next", "-last")

@@ -6,8 +6,7 @@ the time is that of the database's clock, which a simulation may have set.
 """
 
 import getpass
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
@@ -26,16 +25,15 @@ from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import rehearse
-from evertick.base.clock import Clock
 from evertick.base.cures import no_schedule
-from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, pool_name, system_entropy
-from evertick.base.instants import Instant, from_datetime
+from evertick.base.ids import IdMaker, JobId, ScheduleId, pool_name, system_entropy
+from evertick.base.instants import from_datetime
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.cli.core.databases import chosen_tenant, open_database
+from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
-from evertick.engine.runtime.executors import retry_conflicts
+from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.rules.jobs.serving import served
@@ -47,31 +45,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleSession:
+class ScheduleSession(OnDatabase):
     """An open database, and everything that can be done to its schedules."""
 
-    store: Store
-    clock: Clock
-    entropy: Entropy
-    schedules: Schedules
+    operations: ScheduleOperations
 
     @property
-    def operations(self) -> ScheduleOperations:
-        """The operations as functions over a transaction."""
-        return self.schedules.operations
-
-    @property
-    def now(self) -> Instant:
-        """The present by the database's clock."""
-        return self.clock.now()
-
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Read from the database."""
-        return self.store.view(work)
-
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Change the database, again if that meets a conflict."""
-        return retry_conflicts(lambda: self.store.write(work), self.entropy)
+    def schedules(self) -> Schedules:
+        """The operations."""
+        return Schedules(self.operations, self.read, self.write)
 
     def rehearse(self, work: Callable[[Transaction], T]) -> T:
         """What `write` would return; the transaction is rolled back."""
@@ -173,24 +155,18 @@ class ScheduleSession:
         return self.read(lambda transaction: transaction.get_schedule(sid, tenant=chosen_tenant()))
 
 
-@contextmanager
-def open_local(db: str | None, functions: Functions | None, settings: Settings | None) -> Iterator[ScheduleSession]:
-    """The schedules of the database that `db` names, else of the one here. Raises as `open_database` does."""
-    with open_database(db) as store:
-        clock, entropy = clock_of(store), system_entropy()
-        operations = ScheduleOperations(
-            tenant=chosen_tenant(),
-            now=clock.now,
-            functions=functions or NamedFunctions(store, chosen_tenant()),
-            settings=settings or Settings(),
-            make_id=IdMaker(entropy).make,
-            actor=actor(),
-        )
-
-        def write(work: Callable[[Transaction], T]) -> T:
-            return retry_conflicts(lambda: store.write(work), entropy)
-
-        yield ScheduleSession(store, clock, entropy, Schedules(operations, store.view, write))
+def session_on(store: Store, functions: Functions | None, settings: Settings | None) -> ScheduleSession:
+    """The schedules of an open database; `functions` and `settings` are those of an app to check against."""
+    tenant = chosen_tenant()
+    operations = ScheduleOperations(
+        tenant=tenant,
+        now=clock_of(store).now,
+        functions=functions or NamedFunctions(store, tenant),
+        settings=settings or Settings(),
+        make_id=IdMaker(system_entropy()).make,
+        actor=actor(),
+    )
+    return ScheduleSession(store, operations)
 
 
 def actor() -> str:

@@ -14,7 +14,6 @@ from evertick.api.schedules import OccurrenceView, ScheduleDescription
 from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
-from evertick.base.clock import SystemClock
 from evertick.base.cures import no_schedule, tenant_option
 from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
@@ -24,12 +23,12 @@ from evertick.base.records.jobs import FunctionKind
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.spec_flags import parse_when
+from evertick.cli.sessions.base import OnServer
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.zones.names import zone_named
 
 if TYPE_CHECKING:
-    from evertick.client.clients import Client
     from evertick.client.surfaces import Schedules
 
 
@@ -49,24 +48,15 @@ class RemoteFunctions:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteSession:
+class RemoteSession(OnServer):
     """A client, and everything that can be done to its tenant's schedules."""
 
-    client: "Client"
     functions: Functions
-
-    store = None
-    """A server sends no notifications: who waits looks again."""
 
     @property
     def schedules(self) -> "Schedules":
         """The operations."""
         return self.client.schedules
-
-    @property
-    def now(self) -> Instant:
-        """The present by this machine's clock."""
-        return SystemClock().now()
 
     def pool_of(self, function: Function[..., Any]) -> str | None:
         """See `ScheduleSession.pool_of`; here the server's code says it."""

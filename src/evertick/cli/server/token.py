@@ -7,9 +7,9 @@ import click
 
 from evertick.base.records.access import Scope
 from evertick.cli.core.databases import named_tenant, source_options, token_tenant_option
-from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, time_row_options, words_of
+from evertick.cli.sessions.fleet import AnyFleet, open_fleet
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.cli.elsewhere import looking_elsewhere
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
+from evertick.cli.sessions.elsewhere import looking_elsewhere
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
 if TYPE_CHECKING:

@@ -1,9 +1,7 @@
 """The runs of a database as commands work on them, beside whatever runs. No app is imported."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from evertick.api.jobs import JobLogs
 from evertick.app.functions_by_name import NamedFunctions, require_seen
@@ -12,22 +10,17 @@ from evertick.app.simulation import clock_of
 from evertick.app.workflows.api import Workflows
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.types import TypeOperations, WorkflowTypes
-from evertick.base.ids import Entropy, IdMaker, JobId, system_entropy
-from evertick.base.instants import Instant
+from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.cli.core.databases import chosen_tenant
-from evertick.engine.runtime.executors import retry_conflicts
-from evertick.store.contract.store import Store, Transaction
-
-T = TypeVar("T")
+from evertick.cli.sessions.base import OnDatabase
+from evertick.store.contract.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class RunSession:
+class RunSession(OnDatabase):
     """An open database, and what can be done with its runs."""
 
-    store: Store
     operations: WorkflowOperations
-    entropy: Entropy
 
     @property
     def runs(self) -> Workflows:
@@ -38,19 +31,6 @@ class RunSession:
     def types(self) -> WorkflowTypes:
         """Workflows themselves."""
         return WorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
-
-    @property
-    def now(self) -> Instant:
-        """The present by the database's clock."""
-        return self.operations.job_builder.now()
-
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Read from the database."""
-        return self.store.view(work)
-
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Change the database, again if that meets a conflict."""
-        return retry_conflicts(lambda: self.store.write(work), self.entropy)
 
     def logs(self, run_id: JobId) -> JobLogs:
         """What the code and the steps of a run have logged."""
@@ -71,6 +51,6 @@ class RunSession:
 
 def session_on(store: Store) -> RunSession:
     """The runs of an open database."""
-    tenant, entropy = chosen_tenant(), system_entropy()
-    builder = JobBuilder(NamedFunctions(store, tenant), IdMaker(entropy), clock_of(store))
-    return RunSession(store, WorkflowOperations(tenant, builder), entropy)
+    tenant = chosen_tenant()
+    builder = JobBuilder(NamedFunctions(store, tenant), IdMaker(system_entropy()), clock_of(store))
+    return RunSession(store, WorkflowOperations(tenant, builder))

@@ -4,25 +4,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evertick.app.functions_by_name import unknown_function
-from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
+from evertick.cli.sessions.base import OnServer
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogs
     from evertick.client import surfaces
-    from evertick.client.clients import Client
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteRunSession:
+class RemoteRunSession(OnServer):
     """A client of a server, and what can be done with its tenant's runs."""
-
-    client: "Client"
-
-    store = None
-    """A server sends no notifications: who waits looks again."""
 
     @property
     def runs(self) -> "surfaces.Workflows":
@@ -33,11 +26,6 @@ class RemoteRunSession:
     def types(self) -> "surfaces.WorkflowTypes":
         """See `RunSession.types`; this needs a token of all tenants."""
         return self.client.workflows.types
-
-    @property
-    def now(self) -> Instant:
-        """The present by this machine's clock."""
-        return SystemClock().now()
 
     def logs(self, run_id: JobId) -> "JobLogs":
         """See `RunSession.logs`."""

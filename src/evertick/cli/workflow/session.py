@@ -1,19 +1,19 @@
 """Sessions: the runs of a database (`local_session.py`), or of a server (`remote_session.py`), as commands see them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from evertick.cli.core.connections import chosen_server, open_client
-from evertick.cli.core.databases import Command, data_options, named_tenant, open_database
+from evertick.cli.core.databases import Command, data_options
 from evertick.cli.core.output import row_options
-from evertick.cli.elsewhere import looking_elsewhere
+from evertick.cli.sessions.base import opened
 
 if TYPE_CHECKING:
     from evertick.cli.workflow.local_session import RunSession
     from evertick.cli.workflow.remote_session import RemoteRunSession
+    from evertick.client.clients import Client
+    from evertick.store.contract.store import Store
 
 AnyRunSession: TypeAlias = "RunSession | RemoteRunSession"
 """What commands work on."""
@@ -25,20 +25,21 @@ def run_options(command: Command) -> Command:
     return click.argument("run_id", metavar="ID")(command)
 
 
-@contextmanager
-def open_runs(db: str | None) -> Iterator[AnyRunSession]:
+def open_runs(db: str | None) -> AbstractContextManager[AnyRunSession]:
     """The runs of the server that was named, else of the database that `db` names, else of the one here.
 
     Raises as `open_client` and `open_database` do.
     """
-    server = chosen_server(db)
-    if server is None:
-        from evertick.cli.workflow.local_session import session_on
+    return opened(db, _local, _remote)
 
-        with open_database(db) as store, looking_elsewhere(store):
-            yield session_on(store)
-    else:
-        from evertick.cli.workflow.remote_session import RemoteRunSession
 
-        with open_client(server, named_tenant()) as client:
-            yield RemoteRunSession(client)
+def _local(store: "Store") -> "RunSession":
+    from evertick.cli.workflow.local_session import session_on
+
+    return session_on(store)
+
+
+def _remote(client: "Client") -> "RemoteRunSession":
+    from evertick.cli.workflow.remote_session import RemoteRunSession
+
+    return RemoteRunSession(client)

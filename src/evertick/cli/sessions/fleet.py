@@ -8,7 +8,7 @@ from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import named_tenant, open_database
 
 if TYPE_CHECKING:
-    from evertick.cli.core.fleets import Fleet, RemoteFleet
+    from evertick.cli.sessions.fleets import Fleet, RemoteFleet
 
 AnyFleet: TypeAlias = "Fleet | RemoteFleet"
 """What commands work on."""
@@ -18,7 +18,7 @@ AnyFleet: TypeAlias = "Fleet | RemoteFleet"
 def open_fleet(db: str | None) -> Iterator[AnyFleet]:
     """The server that was named, else the database. Raises as `open_client` and `open_database` do."""
     server = chosen_server(db)
-    from evertick.cli.core.fleets import Fleet, RemoteFleet
+    from evertick.cli.sessions.fleets import Fleet, RemoteFleet
 
     if server is None:
         with open_database(db) as store:

@@ -12,78 +12,58 @@ from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.limits.pools import PoolOperations, Pools
 from evertick.app.limits.tenants import TenantOperations, Tenants
 from evertick.app.status import status_of, workers_of
-from evertick.base.clock import SystemClock
 from evertick.base.ids import IdMaker, TenantId, system_entropy
-from evertick.base.instants import Instant
-from evertick.cli.core.databases import now_of
-from evertick.store.contract.store import Store
+from evertick.cli.sessions.base import OnDatabase, OnServer
 
 if TYPE_CHECKING:
     from evertick.client import surfaces
-    from evertick.client.clients import Client
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(OnDatabase):
     """An open database."""
-
-    store: Store
 
     is_local: ClassVar[Literal[True]] = True
 
     @property
-    def now(self) -> Instant:
-        """The present by the database's clock."""
-        return now_of(self.store)
-
-    @property
     def pools(self) -> Pools:
         """The pools."""
-        return Pools(PoolOperations(lambda: self.now), self.store.view, self.store.write)
+        return Pools(PoolOperations(lambda: self.now), self.read, self.store.write)
 
     @property
     def tenants(self) -> Tenants:
         """The limits of tenants."""
-        return Tenants(TenantOperations(), self.store.view, self.store.write)
+        return Tenants(TenantOperations(), self.read, self.store.write)
 
     @property
     def tokens(self) -> Tokens:
         """The tokens of all tenants."""
         operations = TokenOperations(actor=_user(), now=lambda: self.now, make_id=IdMaker(system_entropy()).make)
-        return Tokens(operations, self.store.view, self.store.write)
+        return Tokens(operations, self.read, self.store.write)
 
     def status(self, tenant: TenantId | None) -> StatusView:
         """The state of a tenant's jobs, or of all, and of the workers."""
         now, failure = self.now, self.store.write_failure(thorough=True)
-        return self.store.view(lambda transaction: status_of(transaction, tenant, now, failure))
+        return self.read(lambda transaction: status_of(transaction, tenant, now, failure))
 
     def doctor(self, tenant: TenantId | None) -> FleetReport:
         """What keeps workers from doing what a tenant has scheduled, or all."""
         now, around = self.now, Surroundings.of(self.store)
-        return self.store.view(lambda transaction: examine_fleet(transaction, tenant, now, around))
+        return self.read(lambda transaction: examine_fleet(transaction, tenant, now, around))
 
     def workers(self) -> Sequence[WorkerView]:
         """The workers."""
         now = self.now
-        return self.store.view(lambda transaction: workers_of(transaction, now))
+        return self.read(lambda transaction: workers_of(transaction, now))
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFleet:
+class RemoteFleet(OnServer):
     """A client of a server. `tenant` is the one that was named, or the only one that the token reaches."""
 
-    client: "Client"
     tenant: TenantId | None
 
     is_local: ClassVar[Literal[False]] = False
-
-    store = None
-    """A server sends no notifications: who waits looks again."""
-
-    @property
-    def now(self) -> Instant:
-        """The present by this machine's clock."""
-        return SystemClock().now()
 
     @property
     def pools(self) -> "surfaces.Pools":

@@ -1,0 +1,1 @@
+"""Sessions: what commands work on, a database or a server."""
