@@ -54,9 +54,7 @@ def list_pools(db: str | None, out: OutputOptions) -> int:
     with open_fleet(db) as fleet:
 
         def write() -> None:
-            found = fleet.pools.list()
-            moment = out.moments(fleet.now)
-            out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
+            out.show_views(fleet.pools.list(), fleet.now, chosen, _words)
 
         return refreshed(fleet.store if fleet.is_local else None, out, write)
 
@@ -118,10 +116,10 @@ def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOp
     with open_fleet(db) as fleet:
         known = {each.pool for each in fleet.pools.list()}
         view = work(fleet)
-        moment = out.moments(fleet.now)
+        now = fleet.now
     if view.pool not in known:
         note_unknown_pool(view.pool, known, "" if view.limits.is_empty else "; what is set waits for it")
-    out.write_one(view.to_json(), _words(view, moment), chosen)
+    out.show_view(view, now, chosen, _words)
 
 
 def note_unknown_pool(pool: str, known: Collection[str], otherwise: str = "") -> None:

@@ -65,8 +65,8 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(WorkerView.names(), WORKER_LIST)
     with open_fleet(db) as fleet:
         found = fleet.workers()
-        moment = out.moments(fleet.now)
-    out.write_rows([each.to_json() for each in found], [_words(each, moment) for each in found], chosen)
+        now = fleet.now
+    out.show_views(found, now, chosen, _words)
     if not found and out.tells_of_nothing:
         click.echo("no workers", err=True)
 

@@ -11,7 +11,7 @@ from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.escaping import printable
 from evertick.base.records.logs import LEVELS
-from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.databases import db_option, open_on, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -91,7 +91,6 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
     from evertick.app.serving import Stopper, close, serve, use_drain
-    from evertick.app.simulation import simulation_of
     from evertick.cli.core.health import HealthServer, WorkerHealth
     from evertick.cli.supervisor import Supervised
     from evertick.server.metrics_text import metrics_of
@@ -106,12 +105,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
             raise Misuse(
                 f"--processes needs PostgreSQL: {shown_url(store.url)} is a SQLite file, which takes one worker"
             )
-        if store.single_engine:
-            store.migrate()  # as every program that opens an embedded database does
-        store.check_schema()
-        if simulation_of(store.url) is not None:
-            raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
-        app.open_on(store)
+        open_on(store, app)
         metrics = None if flags.health is None else metrics_of(app)
 
         stopper = Stopper()

@@ -53,13 +53,11 @@ def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str |
     With --wait the exit code is 6 if some of the times were skipped or missed. With --query, the schedules that have
     times to run are listed, and started once that is confirmed; the exit code is 6 if some could not be.
     """
-    from evertick.api.schedules import BackfillView
-
     flags.check()
     if query is not None:
         return many.backfill_all(query, sid, flags, db, out)
     sid = named(sid)
-    chosen = None if flags.dry_run else out.columns(BackfillView.names(), SHOWN)
+    chosen = None if flags.dry_run else columns(out)
     waiting = flags.waiting
     if waiting is None:
         waiting = sys.stderr.isatty() or flags.watched is not None
@@ -78,6 +76,13 @@ def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str |
             found = session.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **flags.choice)
             click.echo(f"started {found.id}", err=True)
         return finished(session, found, chosen or [], out) if waiting else written(found, chosen or [], out)
+
+
+def columns(out: OutputOptions) -> list[str]:
+    """The fields of a backfill that are written. Raises UsageError as `OutputOptions.columns`."""
+    from evertick.api.schedules import BackfillView
+
+    return out.columns(BackfillView.names(), SHOWN)
 
 
 def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out: OutputOptions) -> int:

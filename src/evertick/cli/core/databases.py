@@ -19,6 +19,7 @@ from evertick.base.instants import Instant
 from evertick.cli.core.connections import no_server_options, refuse_server, server_options
 
 if TYPE_CHECKING:
+    from evertick.app.app import App
     from evertick.store.contract.store import Store
 
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
@@ -155,6 +156,18 @@ def shown_url(url: str) -> str:
     from evertick.store.addresses import shown
 
     return shown(url)
+
+
+def open_on(store: "Store", app: "App") -> None:
+    """Run an app on an open database. Raises Misuse for a simulation, and as `Store.check_schema` does."""
+    from evertick.app.simulation import simulation_of
+
+    if store.single_engine:
+        store.migrate()  # as every program that opens an embedded database does
+    store.check_schema()
+    if simulation_of(store.url) is not None:
+        raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
+    app.open_on(store)
 
 
 def now_of(store: "Store") -> Instant:

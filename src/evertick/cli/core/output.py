@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
 from evertick.base.durations import distance
-from evertick.base.escaping import json_text, printable
+from evertick.base.escaping import json_text, printable, printable_lines
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.flags import flag, flags
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORMS: Final = ("table", "json", "jsonl", "none")
 Row = Mapping[str, Any]
 MomentWriter = Callable[[datetime | None], str]
+V = TypeVar("V", bound="Schema")
+Words = Callable[[V, MomentWriter], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,30 @@ class OutputOptions:
                 click.echo(f"{field:<{width}}  {printable(lines[0])}")
                 for line in lines[1:]:
                     click.echo(f"{'':<{width}}  {printable(line)}")
+
+    def show_views(
+        self, views: "Sequence[V]", now: Instant, fields: Sequence[str], words: "Words[V] | None" = None
+    ) -> None:
+        """Write views as rows; `words` says one as text."""
+        moment, said = self.moments(now), words or words_of
+        self.write_rows([each.to_json() for each in views], [said(each, moment) for each in views], fields)
+
+    def show_view(self, view: "V", now: Instant, fields: Sequence[str], words: "Words[V] | None" = None) -> None:
+        """Write one view; `words` says it as text."""
+        self.write_one(view.to_json(), (words or words_of)(view, self.moments(now)), fields)
+
+    def show_whole(self, view: "V", now: Instant, fields: Sequence[str], words: "Words[V]") -> None:
+        """Write a view that may have failed: its moments both ways in a table, and for people where it was raised."""
+        relative, exact = self.moments(now), OutputOptions(time_style="iso").moments(now)
+
+        def moment(at: datetime | None) -> str:
+            return f"{exact(at)} ({relative(at)})" if at is not None and self.is_table else exact(at)
+
+        row = view.to_json()
+        self.write_one(row, words(view, moment), fields)
+        trace = (row["error"] or {}).get("traceback")
+        if trace and self.tells_of_nothing and self.fields is None:
+            click.echo(f"\n{printable_lines(trace)}")
 
 
 output_option: Final = flags(OutputOptions, "out", only=("output",))

@@ -1,14 +1,13 @@
 """`evertick job ...`: scheduled functions, read and canceled beside a running engine. Imports no app."""
 
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from evertick.base.durations import length
 from evertick.base.errors import InvalidArguments, JobNotFound
-from evertick.base.escaping import json_text, printable, printable_lines
+from evertick.base.escaping import json_text, printable
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
@@ -118,9 +117,7 @@ def _write_list(session: AnyJobSession, asked: _Asked, chosen: list[str], out: O
 
 
 def _write_rows(found: FoundJobs, now: Instant, chosen: list[str], out: OutputOptions) -> None:
-    moment = out.moments(now)
-    shown = [_words(each, moment) for each in found.jobs]
-    out.write_rows([each.to_json() for each in found.jobs], shown, chosen)
+    out.show_views(found.jobs, now, chosen, _words)
 
 
 @job.command("get")
@@ -157,15 +154,7 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     with open_jobs(db) as session:
         now, found = session.now, session.get(job_id_of(job_id))
     [view] = found.jobs
-    relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
-
-    def moment(at: datetime | None) -> str:
-        return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
-
-    out.write_one(view.to_json(), _words(view, moment), chosen)
-    trace = None if view.error is None else view.error.get("traceback")
-    if trace and out.tells_of_nothing and out.fields is None:
-        click.echo(f"\n{printable_lines(trace)}")
+    out.show_whole(view, now, chosen, _words)
 
 
 @job.command("cancel")

@@ -13,7 +13,7 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options, named_tenant
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
+from evertick.cli.core.output import OutputOptions, output_option, time_row_options
 from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, collected, sid_option, sid_or_query
 from evertick.cli.schedule.session import Session, open_session
 from evertick.rules.schedules.fates import Fate, Reason
@@ -194,9 +194,9 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
     fields = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
     with open_session(db) as session:
         found = _rows(session, sid, chosen)
-        moment = out.moments(session.now)
+        now = session.now
     more, found = len(found) > chosen.limit, found[: chosen.limit]
-    out.write_rows([each.to_json() for each in found], [occurrence_words(each, moment) for each in found], fields)
+    out.show_views(found, now, fields, occurrence_words)
     if not found and out.tells_of_nothing:
         click.echo("no occurrences", err=True)
     if more and not out.is_none:
@@ -231,5 +231,5 @@ def history(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(HistoryLine.names(), HISTORY_LIST)
     with open_session(db) as session:
         lines = session.schedules.history(sid, limit=limit)
-        moment = out.moments(session.now)
-    out.write_rows([line.to_json() for line in lines], [words_of(line, moment) for line in lines], chosen)
+        now = session.now
+    out.show_views(lines, now, chosen)

@@ -9,7 +9,7 @@ from evertick.base.escaping import printable
 from evertick.base.ids import ScheduleId
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
+from evertick.cli.core.output import OutputOptions, output_option, time_row_options
 from evertick.cli.core.progress import counting
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
@@ -61,9 +61,8 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
         if kind is not None:
             where["kind"] = kind
         found = pages(session, where, chosen.sort, chosen.limit + 1)
-        moment = out.moments(session.now)
         more, found = len(found) > chosen.limit, found[: chosen.limit]
-        out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], fields)
+        out.show_views(found, session.now, fields)
         if not found and out.tells_of_nothing:
             hint = (
                 "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""

@@ -88,7 +88,7 @@ def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOption
         found = until_ended(session, found, wait_s, says_what_it_needs=not is_alone)
         if found.outcome is not None:
             click.echo(printable(f"{found.run} ended: {found.outcome}{_error_of(session, found)}"), err=True)
-    out.write_one(found.to_json(), occurrence_words(found, out.moments(session.now)), chosen)
+    out.show_view(found, session.now, chosen, occurrence_words)
     if wait_s is None:
         return Exit.OK
     if found.fate in (Fate.SKIPPED, Fate.MISSED):

@@ -15,7 +15,7 @@ from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
-from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.databases import db_option, open_on, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -88,7 +88,6 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
-    from evertick.app.simulation import simulation_of
     from evertick.engine.runtime.event_loop import loop_of_its_own, program_set_aside
     from evertick.server.listening import listen
     from evertick.store.open import open_settled
@@ -106,12 +105,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     listening = listen(flags.host, flags.port)
     store = open_settled(db or app.database_url)
     try:
-        if store.single_engine:
-            store.migrate()  # as every program that opens an embedded database does
-        store.check_schema()
-        if simulation_of(store.url) is not None:
-            raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
-        app.open_on(store)
+        open_on(store, app)
         _first_token(app)
         names = [flags.host] if flags.host not in ("0.0.0.0", "::") else []  # noqa: S104  # those are no names
         hosts = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in (*names, *flags.hosts))]

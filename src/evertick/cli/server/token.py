@@ -8,7 +8,7 @@ import click
 from evertick.base.records.access import Scope
 from evertick.cli.core.databases import named_tenant, source_options, token_tenant_option
 from evertick.cli.core.lazy import LazyGroup
-from evertick.cli.core.output import OutputOptions, row_options, time_row_options, words_of
+from evertick.cli.core.output import OutputOptions, row_options, time_row_options
 from evertick.cli.sessions.fleet import AnyFleet, open_fleet
 from evertick.recurrence.parse.duration import parse_milliseconds
 
@@ -68,8 +68,8 @@ def list_tokens(db: str | None, out: OutputOptions) -> None:
             cursor = page.cursor
             if cursor is None:
                 break
-        moment = out.moments(fleet.now)
-    out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], chosen)
+        now = fleet.now
+    out.show_views(found, now, chosen)
     if not found and out.tells_of_nothing:
         click.echo("no tokens" if (tenant := named_tenant()) is None else f"no tokens of the tenant {tenant}", err=True)
 
@@ -86,7 +86,7 @@ def revoke_token(token_id: str, db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(TokenView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         view = fleet.tokens.revoke(token_id)
-        out.write_one(view.to_json(), words_of(view, out.moments(fleet.now)), chosen)
+        out.show_view(view, fleet.now, chosen)
 
 
 @token.command("rotate")
@@ -105,5 +105,5 @@ def _write_new(view: "NewToken", fleet: AnyFleet, out: OutputOptions) -> None:
 
     fields = ("secret", "id", "name", "tenant", "scope", "expires_at")
     chosen = out.columns(NewToken.names() if out.is_data else fields, fields)
-    out.write_one(view.to_json(), words_of(view, out.moments(fleet.now)), chosen)
+    out.show_view(view, fleet.now, chosen)
     click.echo("note: the secret is shown this once; keep it where others cannot read it", err=True)

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from evertick.base.errors import Misuse
-from evertick.base.escaping import printable_lines
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.attributes import Value, from_words
@@ -147,8 +145,7 @@ def _found(session: AnyRunSession, filters: ListFilters) -> "tuple[list[Detailed
 
 def write_runs(session: AnyRunSession, runs: "Sequence[RunView]", chosen: list[str], out: OutputOptions) -> None:
     """Write several runs."""
-    moment = out.moments(session.now)
-    out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
+    out.show_views(runs, session.now, chosen, words_of_run)
     if not runs and out.tells_of_nothing:
         say_nothing_found("runs", session.store)
 
@@ -180,15 +177,7 @@ def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> 
     from evertick.api.run_details import RunDetails
 
     chosen = out.columns(RunDetails.names(), RunDetails.names())
-    relative, exact = out.moments(session.now), OutputOptions(time_style="iso").moments(session.now)
-
-    def moment(at: datetime | None) -> str:
-        return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
-
-    out.write_one(run.to_json(), words_of_run(run, moment), chosen)
-    trace = None if run.error is None else run.error.get("traceback")
-    if trace and out.tells_of_nothing and out.fields is None:
-        click.echo(f"\n{printable_lines(trace)}")
+    out.show_whole(run, session.now, chosen, words_of_run)
 
 
 def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:

@@ -4,7 +4,7 @@ import click
 
 from evertick.cli.core.databases import source_options
 from evertick.cli.core.lazy import LazyGroup
-from evertick.cli.core.output import OutputOptions, row_options, words_of
+from evertick.cli.core.output import OutputOptions, row_options
 from evertick.cli.workflow.session import open_runs
 
 
@@ -24,8 +24,8 @@ def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(WorkflowTypeView.names(), WorkflowTypeView.names())
     with open_runs(db) as session:
         found = session.types.list(deleted=deleted)
-        moment = out.moments(session.now)
-    out.write_rows([view.to_json() for view in found], [words_of(view, moment) for view in found], chosen)
+        now = session.now
+    out.show_views(found, now, chosen)
     if not found and out.tells_of_nothing:
         click.echo("no workflows", err=True)
 
@@ -43,8 +43,8 @@ def _add(operation: str, words: str) -> None:
         chosen = out.columns(WorkflowTypeView.names(), WorkflowTypeView.names())
         with open_runs(db) as session:
             view: WorkflowTypeView = getattr(session.types, operation)(name)
-            moment = out.moments(session.now)
-        out.write_one(view.to_json(), words_of(view, moment), chosen)
+            now = session.now
+        out.show_view(view, now, chosen)
 
 
 _add("get", "Show a workflow: its status, and since when it has it.")
