@@ -16,6 +16,9 @@ Page = tuple[int, str | None]
 """How many rows one page changed, and the id of its last row; None instead of the id after the last page."""
 
 
+_BEGINNING: Page = (0, "")
+
+
 class Transact(Protocol):
     """Runs work in a transaction and returns its result."""
 
@@ -79,27 +82,25 @@ def in_pages(
 
     `progress` gets the sum after each page.
     """
-    total, last = 0, ""
-    while True:
-        count, following = transact(page(last))
-        total += count
-        if progress is not None:
-            progress(total)
-        if following is None:
-            return total
-        last = following
+    total, last = _BEGINNING
+    while last is not None:
+        total, last = _told(total, transact(page(last)), progress)
+    return total
 
 
 async def in_pages_async(
     transact: TransactAsync, page: Callable[[str], Work[Page]], progress: Callable[[int], object] | None = None
 ) -> int:
     """Like `in_pages`, without blocking the event loop."""
-    total, last = 0, ""
-    while True:
-        count, following = await transact(page(last))
-        total += count
-        if progress is not None:
-            progress(total)
-        if following is None:
-            return total
-        last = following
+    total, last = _BEGINNING
+    while last is not None:
+        total, last = _told(total, await transact(page(last)), progress)
+    return total
+
+
+def _told(total: int, done: Page, progress: Callable[[int], object] | None) -> Page:
+    """The sum of the counts with that of one more page, and where the next one begins."""
+    count, following = done
+    if progress is not None:
+        progress(total + count)
+    return total + count, following

@@ -260,24 +260,18 @@ class Routes(APIRouter):
     def at(
         self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200, **said: str
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add a route. `scope` None is for one without a token.
+        """Add a route, called and described as its function is, unless `name` and `description` say otherwise.
 
-        It is called and described as its function is, unless `name` and `description` say otherwise.
+        `scope` None is for one without a token.
         """
 
         def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+            name = said.get("name", endpoint.__name__)
             self.add_api_route(
-                path,
-                endpoint,
-                methods=[method],
-                response_model=returns,
-                status_code=status,
-                name=said.get("name", endpoint.__name__),
-                operation_id=said.get("name", endpoint.__name__),
-                description=said.get("description"),
+                path, endpoint, methods=[method], response_model=returns, status_code=status, name=name,
+                operation_id=name, description=said.get("description"), include_in_schema=self.include_in_schema,
                 openapi_extra={SCOPE_KEY: PUBLIC if scope is None else scope.value},
-                include_in_schema=self.include_in_schema,
-            )
+            )  # fmt: skip
             return endpoint
 
         return add

@@ -1,8 +1,9 @@
 """Values in fields of forms: whole numbers and JSON. What is wrong with one is said beside its field."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
+from evertick.base.errors import EvertickError
 from evertick.dashboard.forms.form import Form
 from evertick.server.bodies import strict_json
 from evertick.server.problems import Problem
@@ -46,6 +47,25 @@ def changed_numbers(form: Form, names: Iterable[str], now: object) -> dict[str, 
     if not form.errors and not changes:
         form.fail("", "Nothing is different from what it is now.")
     return changes
+
+
+async def limits_changed(
+    form: Form, names: Iterable[str], now: object, change: Callable[[dict[str, int | None]], Awaitable[object]]
+) -> bool:
+    """Change limits as a form says; returns whether they were, else what is wrong stands beside its field."""
+    changes = changed_numbers(form, names, now)
+    if not form.errors:
+        try:
+            await change(changes)
+        except EvertickError as error:
+            form.field_of(error, {f"{each}=": each for each in names})
+    return not form.errors
+
+
+def limits_form(names: Iterable[str], now: object) -> Form:
+    """A form that shows limits as they are."""
+    values = [(each, getattr(now, each)) for each in names]
+    return Form([(name, "" if value is None else str(value)) for name, value in values])
 
 
 def reason_in(form: Form, name: str = "note", *, of: str = "it") -> str:

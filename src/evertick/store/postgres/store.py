@@ -88,10 +88,7 @@ class PostgresStore:
 
     def _write_whole(self, work: Callable[[Transaction], T], level: IsolationLevel) -> tuple[PostgresTransaction, T]:
         with self._connections.taken() as connection:
-            connection.read_only = None
-            connection.isolation_level = level
-            self._connections.begin(connection)
-            transaction = PostgresTransaction(connection, schema=self.place)
+            transaction = self._begun(connection, level, read_only=None)
             try:
                 result = work(transaction)
                 self._check_whole(transaction, connection)
@@ -100,6 +97,14 @@ class PostgresStore:
                 transaction.undo()
                 raise
         return transaction, result
+
+    def _begun(
+        self, connection: "psycopg.Connection[Any]", level: IsolationLevel, *, read_only: bool | None
+    ) -> PostgresTransaction:
+        connection.read_only = read_only
+        connection.isolation_level = level
+        self._connections.begin(connection)
+        return PostgresTransaction(connection, schema=self.place)
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
@@ -128,10 +133,7 @@ class PostgresStore:
 
     def _reading(self, work: Callable[[Transaction], T], level: IsolationLevel) -> T:
         with self._connections.taken() as connection:
-            connection.isolation_level = level
-            connection.read_only = True
-            self._connections.begin(connection)
-            transaction = PostgresTransaction(connection, schema=self.place)
+            transaction = self._begun(connection, level, read_only=True)
             try:
                 result = work(transaction)
                 self._check_whole(transaction, connection)

@@ -12,12 +12,12 @@ from evertick.api.jobs import JobView
 from evertick.api.pools import PoolView
 from evertick.app.bodies import Body
 from evertick.app.scheduling.choice import JobsWhere
-from evertick.base.errors import Conflict, EvertickError, NotFound
+from evertick.base.errors import Conflict, NotFound
 from evertick.base.ids import pool_name
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.forms.values import changed_numbers, flags_of, reason_in
+from evertick.dashboard.forms.values import changed_numbers, flags_of, limits_changed, limits_form, reason_in
 from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -112,24 +112,18 @@ async def show_pool(page: Shown, name: Named) -> Response:
 async def show_limits(page: Shown, name: Named) -> Response:
     """Ask what a pool may run."""
     view = await _asked_about(page, name)
-    given = {each: getattr(view.limits, each) for each in LIMITS}
-    now = Form([(each, "" if value is None else str(value)) for each, value in given.items()])
-    return _limits(page, view, page.typed or now)
+    return _limits(page, view, page.typed or limits_form(LIMITS, view.limits))
 
 
 @routes.form("/pools/{name}/limits", Scope.ADMIN)
 async def change_limits(page: Shown, name: Named) -> Response:
     """Change what a pool may run."""
     form, view = await page.form(), await page.fleet.app.aio.pools.get(name)
-    changes = changed_numbers(form, LIMITS, view.limits)
-    if not form.errors:
-        try:
-            await api.change_pool(page.fleet, name, api.PoolChange(**changes))
-        except EvertickError as error:
-            form.field_of(error, {f"{each}=": each for each in LIMITS})
-    if form.errors:
-        return _limits(page, view, form, status=422)
-    return page.done(page.url("pools", name), f"Changed the limits of {name}.")
+    if await limits_changed(
+        form, LIMITS, view.limits, lambda to: api.change_pool(page.fleet, name, api.PoolChange(**to))
+    ):
+        return page.done(page.url("pools", name), f"Changed the limits of {name}.")
+    return _limits(page, view, form, status=422)
 
 
 @routes.asks("/pools/{name}/{action}", Scope.ADMIN)

@@ -15,7 +15,7 @@ from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
 from evertick.base.errors import AlreadyExists, EvertickError
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.values import changed_numbers, flags_of
+from evertick.dashboard.forms.values import changed_numbers, flags_of, limits_changed, limits_form
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.visitors import KEPT_S, keep
@@ -154,24 +154,18 @@ async def change_token(
 async def show_tenant(page: Shown, name: Named) -> Response:
     """Ask what a tenant may use."""
     view = await page.fleet.app.aio.tenants.get(name)
-    given = asdict(view.limits)
-    now = Form([(each, "" if given[each] is None else str(given[each])) for each in LIMITS])
-    return _tenant(page, view, page.typed or now)
+    return _tenant(page, view, page.typed or limits_form(LIMITS, view.limits))
 
 
 @routes.form("/settings/tenants/{name}", Scope.ADMIN)
 async def change_tenant(page: Shown, name: Named) -> Response:
     """Change what a tenant may use."""
     form, view = await page.form(), await page.fleet.app.aio.tenants.get(name)
-    changes = changed_numbers(form, LIMITS, view.limits)
-    if not form.errors:
-        try:
-            await fleet_api.change_tenant(page.fleet, name, fleet_api.TenantChange(**changes))
-        except EvertickError as error:
-            form.field_of(error, {f"{each}=": each for each in LIMITS})
-    if form.errors:
-        return _tenant(page, view, form, status=422)
-    return page.done(page.url("settings", view="tenants"), f"Changed the limits of {name}.")
+    if await limits_changed(
+        form, LIMITS, view.limits, lambda to: fleet_api.change_tenant(page.fleet, name, fleet_api.TenantChange(**to))
+    ):
+        return page.done(page.url("settings", view="tenants"), f"Changed the limits of {name}.")
+    return _tenant(page, view, form, status=422)
 
 
 def _new_token(page: Page, form: Form, *, status: int = 200) -> Response:
