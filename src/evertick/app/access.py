@@ -136,9 +136,7 @@ class Access(ABC):
         from evertick.app.access_control.saved_views import SavedViewOperations
 
         e = self.environment
-        return SavedViewOperations(
-            tenant=self.tenant_id, owner=owner, actor=self.actor, now=e.clock.now, make_id=e.ids.make
-        )
+        return SavedViewOperations(self.tenant_id, owner, self.actor, e.clock.now, e.ids.make)
 
     @property
     def workflows(self) -> "AwaitableWorkflows":
@@ -290,7 +288,7 @@ class AsyncApp(AsyncAccess):
         from evertick.app.access_control.tokens import AsyncTokens, TokenOperations
 
         access, e = self._access, self._access.environment
-        operations = TokenOperations(actor=access.actor, now=e.clock.now, make_id=e.ids.make)
+        operations = TokenOperations(access.actor, e.clock.now, e.ids.make)
         return AsyncTokens(operations, e.executors.view, access._execution.transact_async)
 
     @property

@@ -198,7 +198,7 @@ class App(Decorators, Opening):
         from evertick.app.access_control.tokens import TokenOperations, Tokens
 
         e = self.environment
-        operations = TokenOperations(actor=self.actor, now=e.clock.now, make_id=e.ids.make)
+        operations = TokenOperations(self.actor, e.clock.now, e.ids.make)
         return Tokens(operations, e.store.view, self._execution.transact)
 
     @property

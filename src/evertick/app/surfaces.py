@@ -3,12 +3,13 @@
 An operation is a function `(operations, ...) -> Work`: given what it needs, it returns work for a transaction. A
 surface lists each of them once, as a descriptor: read from a blocking surface it is a function that returns the
 result, read from an awaited one it is a function that returns a coroutine. Type checkers see the operation's own
-parameters in both.
+parameters in both. Where the operations are a class of their own, they are marked there: read from the operations, one
+is the plain function, and a surface has the class among its bases.
 """
 
 import re
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, formatannotation, signature
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
 
@@ -105,8 +106,13 @@ class Operation(Generic[P, T]):
     def __get__(self, surface: Awaited[Any], owner: type, /) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
     def __get__(self, surface: None, owner: type, /) -> Callable[Concatenate[Any, P], Any]: ...
+    @overload
+    def __get__(self, surface: object, owner: type, /) -> Callable[P, Work[T]]: ...
 
-    def __get__(self, surface: Surface[Any] | None, owner: type, /) -> Any:
+    def __get__(self, surface: object, owner: type, /) -> Any:
+        if surface is not None and not isinstance(surface, Surface):
+            return partial(self._operation, surface)
+
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._call(*args, **kwargs) if surface is None else self._call(surface, *args, **kwargs)
 

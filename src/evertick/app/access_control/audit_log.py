@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from evertick.api.access import AuditPage, AuditView
 from evertick.api.schema import Schema
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads
+from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from, table_of, tenant_named
@@ -40,10 +40,10 @@ class AuditWhere(TypedDict, total=False):
     end: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
 class AuditOperations:
     """What may be read of the audit log."""
 
+    @reads
     def list(
         self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]
     ) -> Work[AuditPage]:
@@ -92,17 +92,11 @@ def _is_chosen(line: AuditLine, where: AuditWhere) -> bool:
     )
 
 
-class _AuditSurface(Surface[AuditOperations]):
-    """The audit log."""
-
-    list = reads(AuditOperations.list)
-
-
-class AuditLog(Blocking[AuditOperations], _AuditSurface):
+class AuditLog(Blocking[AuditOperations], AuditOperations):
     """`app.audit_log`."""
 
 
-class AsyncAuditLog(Awaited[AuditOperations], _AuditSurface):
+class AsyncAuditLog(Awaited[AuditOperations], AuditOperations):
     """`app.aio.audit_log`: as `AuditLog`, and every call is awaited."""
 
 

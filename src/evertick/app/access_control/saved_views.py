@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.views import SavedView
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import VIEW_PREFIX, TenantId
@@ -30,30 +30,33 @@ VALUE_CHARS_MAX: Final = 1_000
 _PARAM: Final = re.compile(r"[a-z_]{1,30}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SavedViewOperations:
     """What may be done with a tenant's views; `owner` is the id of the token that asks, empty for a program."""
 
-    tenant: TenantId
-    owner: str
-    actor: str
-    now: Callable[[], Instant]
-    make_id: Callable[[str, Instant], str]
+    _tenant: TenantId
+    _owner: str
+    _actor: str
+    _now: Callable[[], Instant]
+    _make_id: Callable[[str, Instant], str]
 
+    @reads
     def list(self, page: str) -> Work[tuple[SavedView, ...]]:
         """The views of a list, `schedules`, `jobs` or `workflows`, by name. Raises Misuse for another one."""
         _check_page(page)
 
         def work(transaction: Transaction) -> tuple[SavedView, ...]:
-            rows = transaction.list_views(self.tenant, page, self.owner, limit=VIEWS_MAX)
+            rows = transaction.list_views(self._tenant, page, self._owner, limit=VIEWS_MAX)
             return tuple(SavedView.of(row) for row in rows)
 
         return work
 
+    @reads
     def get(self, view_id: str) -> Work[SavedView]:
         """A view. Raises NotFound, also for one that another token has."""
         return lambda transaction: SavedView.of(self._found(transaction, view_id))
 
+    @writes
     def create(self, page: str, name: str, params: Mapping[str, str], *, shared: bool = False) -> Work[SavedView]:
         """Save a view of a list. `params` are the parameters of its address; at most 20.
 
@@ -62,18 +65,19 @@ class SavedViewOperations:
         """
         _check_page(page)
         name, text = _name(name), _params(params)
-        owner = "" if shared else self.owner
+        owner = "" if shared else self._owner
 
         def work(transaction: Transaction) -> SavedView:
-            now = self.now()
-            if len(transaction.list_views(self.tenant, page, self.owner, limit=VIEWS_MAX)) >= VIEWS_MAX:
+            now = self._now()
+            if len(transaction.list_views(self._tenant, page, self._owner, limit=VIEWS_MAX)) >= VIEWS_MAX:
                 raise LimitExceeded(f"there are {VIEWS_MAX} views of this list; delete one first")
-            view_id = self.make_id(VIEW_PREFIX, now)
-            row = SavedViewRow(view_id, self.tenant, page, name, owner, text, self.actor, now, now)
+            view_id = self._make_id(VIEW_PREFIX, now)
+            row = SavedViewRow(view_id, self._tenant, page, name, owner, text, self._actor, now, now)
             return self._saved(transaction, row)
 
         return work
 
+    @writes
     def update(
         self,
         view_id: str,
@@ -87,51 +91,44 @@ class SavedViewOperations:
 
         def work(transaction: Transaction) -> SavedView:
             old = self._found(transaction, view_id)
-            owner = old.owner if shared is None else "" if shared else self.owner
-            row = old._replace(name=new_name or old.name, params=text or old.params, owner=owner, updated_at=self.now())
+            owner = old.owner if shared is None else "" if shared else self._owner
+            row = old._replace(
+                name=new_name or old.name, params=text or old.params, owner=owner, updated_at=self._now()
+            )
             return self._saved(transaction, row)
 
         return work
 
+    @writes
     def delete(self, view_id: str) -> Work[SavedView]:
         """Remove a view; returns what it was. Raises NotFound."""
 
         def work(transaction: Transaction) -> SavedView:
             row = self._found(transaction, view_id)
-            transaction.delete_view(view_id, tenant=self.tenant)
+            transaction.delete_view(view_id, tenant=self._tenant)
             return SavedView.of(row)
 
         return work
 
     def _found(self, transaction: Transaction, view_id: str) -> SavedViewRow:
-        row = transaction.get_view(view_id, tenant=self.tenant)
-        if row is None or row.owner not in ("", self.owner):
+        row = transaction.get_view(view_id, tenant=self._tenant)
+        if row is None or row.owner not in ("", self._owner):
             raise NotFound(f"no view {view_id!r}")
         return row
 
     def _saved(self, transaction: Transaction, row: SavedViewRow) -> SavedView:
-        namesake = transaction.find_view(self.tenant, row.page, row.owner, row.name)
+        namesake = transaction.find_view(self._tenant, row.page, row.owner, row.name)
         if namesake is not None and namesake.id != row.id:
             raise AlreadyExists(f"there is a view {row.name!r} already; give it another name, or change that one")
         transaction.save_view(row)
         return SavedView.of(row)
 
 
-class _SavedViewSurface(Surface[SavedViewOperations]):
-    """Views of lists."""
-
-    create = writes(SavedViewOperations.create)
-    update = writes(SavedViewOperations.update)
-    delete = writes(SavedViewOperations.delete)
-    get = reads(SavedViewOperations.get)
-    list = reads(SavedViewOperations.list)
-
-
-class SavedViews(Blocking[SavedViewOperations], _SavedViewSurface):
+class SavedViews(Blocking[SavedViewOperations], SavedViewOperations):
     """`app.views`: each call is a transaction of its own."""
 
 
-class AsyncSavedViews(Awaited[SavedViewOperations], _SavedViewSurface):
+class AsyncSavedViews(Awaited[SavedViewOperations], SavedViewOperations):
     """`app.aio.views`: as `SavedViews`, and every call is awaited."""
 
 

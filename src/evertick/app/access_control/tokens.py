@@ -12,7 +12,7 @@ from typing import Final
 
 from evertick.api.access import NewToken, TokenPage, TokenView
 from evertick.app.access_control.secrets import is_same, new_secret, presented
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse, NotFound
 from evertick.base.ids import TOKEN_PREFIX, TenantId, table_of, tenant_named
@@ -27,14 +27,15 @@ EXPIRES_AFTER: Final = timedelta(days=90)
 EXPIRES_MAX_MS: Final = 10 * 366 * 24 * 60 * MINUTE_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TokenOperations:
     """What may be done with tokens, as work for a transaction; `actor` makes them."""
 
-    actor: str
-    now: Callable[[], Instant]
-    make_id: Callable[[str, Instant], str]
+    _actor: str
+    _now: Callable[[], Instant]
+    _make_id: Callable[[str, Instant], str]
 
+    @writes
     def create(
         self,
         name: str,
@@ -59,16 +60,18 @@ class TokenOperations:
             raise Misuse("expires_after= is a time of up to ten years, or None for a token that does not expire")
 
         def work(transaction: Transaction) -> NewToken:
-            now = self.now()
+            now = self._now()
             expires_at = None if lasts_ms is None else Instant(now + lasts_ms)
-            return self._make(transaction, AccessToken("", whose, name, chosen, "", now, self.actor, expires_at))
+            return self._make(transaction, AccessToken("", whose, name, chosen, "", now, self._actor, expires_at))
 
         return work
 
+    @reads
     def get(self, token_id: str) -> Work[TokenView]:
         """A token, without its secret. Raises NotFound."""
         return lambda transaction: TokenView.of(_found(transaction, token_id))
 
+    @reads
     def list(self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None) -> Work[TokenPage]:
         """Tokens of a tenant, or with None every token, the oldest first; at most `limit`, up to 1,000.
 
@@ -89,16 +92,18 @@ class TokenOperations:
 
         return work
 
+    @writes
     def revoke(self, token_id: str) -> Work[TokenView]:
         """End a token at once. One that was revoked before stays so. Raises NotFound."""
 
         def work(transaction: Transaction) -> TokenView:
             _found(transaction, token_id)
-            transaction.revoke_token(token_id, now=self.now())
+            transaction.revoke_token(token_id, now=self._now())
             return TokenView.of(_found(transaction, token_id))
 
         return work
 
+    @writes
     def rotate(self, token_id: str) -> Work[NewToken]:
         """Replace a token by a new one of the same name, scope, tenant and lifetime; the old one ends at once.
 
@@ -106,13 +111,13 @@ class TokenOperations:
         """
 
         def work(transaction: Transaction) -> NewToken:
-            old, now = _found(transaction, token_id), self.now()
+            old, now = _found(transaction, token_id), self._now()
             if not transaction.revoke_token(token_id, now=now):
                 raise Misuse(f"the token {token_id} was revoked; make a new one")
             lasts_ms = None if old.expires_at is None else old.expires_at - old.created_at
             fresh = old._replace(
                 created_at=now,
-                created_by=self.actor,
+                created_by=self._actor,
                 expires_at=None if lasts_ms is None else Instant(now + lasts_ms),
                 revoked_at=None,
                 last_used_at=None,
@@ -123,33 +128,19 @@ class TokenOperations:
 
         return work
 
-    def any(self) -> Work[bool]:
-        """Whether there is any token of all tenants, revoked or not: none was made yet on a new database."""
-        return lambda transaction: transaction.has_token_of_all_tenants()
-
     def _make(self, transaction: Transaction, token: AccessToken) -> NewToken:
-        token_id = self.make_id(TOKEN_PREFIX, token.created_at)
+        token_id = self._make_id(TOKEN_PREFIX, token.created_at)
         secret, digest = new_secret(token_id)
         made = token._replace(id=token_id, digest=digest)
         transaction.add_token(made)
         return NewToken.with_secret(made, secret)
 
 
-class _TokenSurface(Surface[TokenOperations]):
-    """Tokens of the HTTP API."""
-
-    create = writes(TokenOperations.create)
-    revoke = writes(TokenOperations.revoke)
-    rotate = writes(TokenOperations.rotate)
-    get = reads(TokenOperations.get)
-    list = reads(TokenOperations.list)
-
-
-class Tokens(Blocking[TokenOperations], _TokenSurface):
+class Tokens(Blocking[TokenOperations], TokenOperations):
     """`app.tokens`: each call is a transaction of its own."""
 
 
-class AsyncTokens(Awaited[TokenOperations], _TokenSurface):
+class AsyncTokens(Awaited[TokenOperations], TokenOperations):
     """`app.aio.tokens`: as `Tokens`, and every call is awaited."""
 
 

@@ -18,7 +18,7 @@ from evertick.api.pools import PoolView
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.limits.waiting import PoolRoom
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import DEFAULT_POOL, check_pool, pool_name
@@ -35,24 +35,27 @@ READY_MAX: Final = 10_000
 """Ready jobs of one function in a pool that are counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PoolOperations:
     """What may be done with pools, as work for a transaction."""
 
-    now: Callable[[], Instant]
+    _now: Callable[[], Instant]
 
+    @reads
     def get(self, name: str) -> Work[PoolView]:
         """A pool's limits, and what it has to do. Raises Misuse for what cannot be the name of a pool.
 
         A pool needs no creation: one of which nothing is known has no limits and nothing to do.
         """
         check_pool(name)
-        return lambda transaction: _views(transaction, self.now(), [name])[0]
+        return lambda transaction: _views(transaction, self._now(), [name])[0]
 
+    @reads
     def list(self) -> Work[list[PoolView]]:
         """All pools with limits, with jobs that run or are due, or with functions on a live worker, by name."""
-        return lambda transaction: _views(transaction, self.now())
+        return lambda transaction: _views(transaction, self._now())
 
+    @writes
     def set(self, name: str, **limits: Unpack[Limits]) -> Work[PoolView]:
         """Change some of a pool's limits; None removes one, and those that are not given stay.
 
@@ -71,6 +74,7 @@ class PoolOperations:
         limits_of(limits)
         return self._changed(name, changes)
 
+    @writes
     def pause(self, name: str, note: str = "") -> Work[PoolView]:
         """Let no job of a pool start, and say why; what runs goes on. Its limits stay.
 
@@ -83,10 +87,12 @@ class PoolOperations:
             raise Misuse(f"a note is text, not {note!r}")
         return self._changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
+    @writes
     def resume(self, name: str) -> Work[PoolView]:
         """Let the jobs of a paused pool start again. Raises as `set`."""
         return self._changed(name, {"paused": False, "note": ""})
 
+    @writes
     def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
         """Delete a pool's settings: its limits, its pause, and what code has declared for it; returns it as it is then.
 
@@ -101,13 +107,13 @@ class PoolOperations:
         def work(transaction: Transaction) -> PoolView:
             if name not in transaction.pool_use().settings:
                 raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` shows what pools have")
-            if not force and (use := _use_of(transaction, name, self.now())):
+            if not force and (use := _use_of(transaction, name, self._now())):
                 raise Conflict(
                     f"the pool {name!r} is in use: {'; '.join(use)}. To remove limits alone: `evertick pool set {name} "
                     f"--running none`; to delete its settings all the same: `evertick pool delete {name} --force`"
                 )
             transaction.declare_pool(name, NO_LIMITS, None)
-            return _views(transaction, self.now(), [name])[0]
+            return _views(transaction, self._now(), [name])[0]
 
         return work
 
@@ -120,27 +126,16 @@ class PoolOperations:
             if name not in known and len(known) >= LIMITED_MAX:
                 raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
             transaction.save_pool_limits(name, replace(known.get(name, NO_LIMITS), **changes))
-            return _views(transaction, self.now(), [name])[0]
+            return _views(transaction, self._now(), [name])[0]
 
         return work
 
 
-class _PoolSurface(Surface[PoolOperations]):
-    """Pools: their limits, and what they have to do."""
-
-    get = reads(PoolOperations.get)
-    list = reads(PoolOperations.list)
-    set = writes(PoolOperations.set)
-    pause = writes(PoolOperations.pause)
-    resume = writes(PoolOperations.resume)
-    delete = writes(PoolOperations.delete)
-
-
-class Pools(Blocking[PoolOperations], _PoolSurface):
+class Pools(Blocking[PoolOperations], PoolOperations):
     """`app.pools`: each call is a transaction of its own."""
 
 
-class AsyncPools(Awaited[PoolOperations], _PoolSurface):
+class AsyncPools(Awaited[PoolOperations], PoolOperations):
     """`app.aio.pools`: as `Pools`, and every call is awaited."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict, Unpack
 
 from evertick.api.tenants import TenantView
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId, tenant_named
@@ -34,17 +34,19 @@ class Limits(TypedDict, total=False):
     schedules: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TenantOperations:
     """What may be done with the limits of tenants, as work for a transaction. `on_change` is called with a change."""
 
-    on_change: Callable[[], object] = lambda: None
+    _on_change: Callable[[], object] = lambda: None
 
+    @reads
     def get(self, name: str) -> Work[TenantView]:
         """A tenant's limits, and what it uses just now. Raises InvalidTenant."""
         tenant = tenant_named(name)
         return lambda transaction: _views(transaction, [(tenant, transaction.get_tenant_limits(tenant))])[0]
 
+    @reads
     def list(self, *, first: str = "", limit: int = 100, limited: bool = False) -> Work[list[TenantView]]:
         """Tenants, by name, from `first` on; at most `limit`, up to 10,000.
 
@@ -64,6 +66,7 @@ class TenantOperations:
 
         return work
 
+    @writes
     def set(self, name: str, **limits: Unpack[Limits]) -> Work[TenantView]:
         """Change some of a tenant's limits; None removes one, and those that are not given stay.
 
@@ -86,25 +89,17 @@ class TenantOperations:
         def work(transaction: Transaction) -> TenantView:
             changed = replace(transaction.get_tenant_limits(tenant), **changes)
             transaction.save_tenant_limits(tenant, changed)
-            self.on_change()
+            self._on_change()
             return _views(transaction, [(tenant, changed)])[0]
 
         return work
 
 
-class _TenantSurface(Surface[TenantOperations]):
-    """The limits of tenants."""
-
-    get = reads(TenantOperations.get)
-    set = writes(TenantOperations.set)
-    list = reads(TenantOperations.list)
-
-
-class Tenants(Blocking[TenantOperations], _TenantSurface):
+class Tenants(Blocking[TenantOperations], TenantOperations):
     """`app.tenants`: each call is a transaction of its own."""
 
 
-class AsyncTenants(Awaited[TenantOperations], _TenantSurface):
+class AsyncTenants(Awaited[TenantOperations], TenantOperations):
     """`app.aio.tenants`: as `Tenants`, and every call is awaited."""
 
 

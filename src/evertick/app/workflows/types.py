@@ -15,7 +15,7 @@ from typing import Any
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind
@@ -26,12 +26,13 @@ from evertick.store.contract.store import Transaction
 Named = Function[..., Any] | str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TypeOperations:
     """What may be done with workflows, as work for a transaction."""
 
-    job_builder: JobBuilder
+    _job_builder: JobBuilder
 
+    @reads
     def list(self, *, deleted: bool = False) -> Work[list[WorkflowTypeView]]:
         """The workflows of the code, of live workers, and those that have a status, by name.
 
@@ -40,12 +41,13 @@ class TypeOperations:
 
         def work(transaction: Transaction) -> list[WorkflowTypeView]:
             given = transaction.workflow_types()
-            names = {each.name for each in self.job_builder.functions if each.kind is FunctionKind.WORKFLOW}
+            names = {each.name for each in self._job_builder.functions if each.kind is FunctionKind.WORKFLOW}
             views = [_view(name, given) for name in sorted({*given, *names, *_of_workers(transaction)})]
             return [each for each in views if deleted or each.status is not WorkflowStatus.DELETED]
 
         return work
 
+    @reads
     def get(self, workflow: Named) -> Work[WorkflowTypeView]:
         """A workflow, itself or by name. Raises FunctionNotFound, Misuse for what is none."""
         name, error = self._resolved(workflow)
@@ -58,6 +60,7 @@ class TypeOperations:
 
         return work
 
+    @writes
     def pause(self, workflow: Named) -> Work[WorkflowTypeView]:
         """Let no run of a workflow start until it is resumed.
 
@@ -68,6 +71,7 @@ class TypeOperations:
         """
         return self._changed(workflow, WorkflowStatus.PAUSED)
 
+    @writes
     def resume(self, workflow: Named) -> Work[WorkflowTypeView]:
         """Let runs of a workflow start again, whatever its status is.
 
@@ -75,10 +79,12 @@ class TypeOperations:
         """
         return self._changed(workflow, WorkflowStatus.ACTIVE)
 
+    @writes
     def deprecate(self, workflow: Named) -> Work[WorkflowTypeView]:
         """As `pause`, for a workflow that is to start no more. Raises as `pause`."""
         return self._changed(workflow, WorkflowStatus.DEPRECATED)
 
+    @writes
     def delete(self, workflow: Named) -> Work[WorkflowTypeView]:
         """As `deprecate`; the workflow is not listed, and its schedules are removed at their next time.
 
@@ -93,7 +99,7 @@ class TypeOperations:
             view = known(transaction)
             if view.status is status:
                 return view
-            changed = WorkflowType(view.name, status, self.job_builder.now())
+            changed = WorkflowType(view.name, status, self._job_builder.now())
             transaction.save_workflow_type(changed)
             return _view(view.name, {view.name: changed})
 
@@ -102,7 +108,7 @@ class TypeOperations:
     def _resolved(self, workflow: Named) -> tuple[str, FunctionNotFound | None]:
         """The name of a workflow, and what is to be raised if the database does not know it either."""
         try:
-            function = self.job_builder.functions.resolve(workflow)
+            function = self._job_builder.functions.resolve(workflow)
         except FunctionNotFound as error:
             if not isinstance(workflow, str):
                 raise
@@ -115,22 +121,11 @@ class TypeOperations:
         raise Misuse(f"{function.name} is {article} {function.kind.value}, not a workflow")
 
 
-class _TypeSurface(Surface[TypeOperations]):
-    """Workflows, and whether runs of them start."""
-
-    get = reads(TypeOperations.get)
-    pause = writes(TypeOperations.pause)
-    resume = writes(TypeOperations.resume)
-    deprecate = writes(TypeOperations.deprecate)
-    delete = writes(TypeOperations.delete)
-    list = reads(TypeOperations.list)
-
-
-class WorkflowTypes(Blocking[TypeOperations], _TypeSurface):
+class WorkflowTypes(Blocking[TypeOperations], TypeOperations):
     """`app.workflows.types`, `ctx.workflows.types`."""
 
 
-class AsyncWorkflowTypes(Awaited[TypeOperations], _TypeSurface):
+class AsyncWorkflowTypes(Awaited[TypeOperations], TypeOperations):
     """`app.aio.workflows.types`: as `WorkflowTypes`, and every call is awaited."""
 
 

@@ -174,7 +174,7 @@ async def _run(
 def _first_token(app: "App") -> None:
     """Make a token on a database that has none for all tenants, and print it."""
     tokens = app.tokens
-    if not tokens.read(tokens.operations.any()):
+    if not tokens.read(lambda transaction: transaction.has_token_of_all_tenants()):
         made = tokens.create("first start", scope=Scope.ADMIN)
         click.echo(
             f"There is no token of all tenants yet; this one may do everything, and is shown this once:\n{made.secret}"

@@ -38,7 +38,7 @@ class Fleet(OnDatabase):
     @property
     def tokens(self) -> Tokens:
         """The tokens of all tenants."""
-        operations = TokenOperations(actor=_user(), now=lambda: self.now, make_id=IdMaker(system_entropy()).make)
+        operations = TokenOperations(_user(), lambda: self.now, IdMaker(system_entropy()).make)
         return Tokens(operations, self.read, self.store.write)
 
     def status(self, tenant: TenantId | None) -> StatusView:

@@ -143,7 +143,7 @@ async def _made(request: Request, caller: Caller, work: Work[NewToken]) -> Respo
 def _operations(caller: Caller) -> TokenOperations:
     """The operations in the caller's name."""
     e = caller.app.environment
-    return TokenOperations(actor=caller.actor, now=e.clock.now, make_id=e.ids.make)
+    return TokenOperations(caller.actor, e.clock.now, e.ids.make)
 
 
 def _own(caller: Caller, token_id: str, work: Work[T]) -> Work[T]:
