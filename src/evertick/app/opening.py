@@ -133,7 +133,6 @@ class Opening(Access):
 
     def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
-        from evertick.app.environment import Environment
         from evertick.app.simulation import simulation_of
         from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
 
@@ -154,7 +153,16 @@ class Opening(Access):
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
         _look_after_forks()
         _apps.add(self)
-        self._environment = Environment(
+        self._environment = self._environment_on(store, executors, clock, self._ids, self._entropy)
+        return self._environment
+
+    def _environment_on(
+        self, store: "Store", executors: "Executors", clock: Clock, ids: IdMaker, entropy: Entropy
+    ) -> "Environment":
+        """The app on a database; a world gives it a clock, ids and chance of its own."""
+        from evertick.app.environment import Environment
+
+        return Environment(
             app=self.name,
             apps=(self.name, *self.aliases),
             functions=self.functions,
@@ -162,15 +170,14 @@ class Opening(Access):
             store=store,
             executors=executors,
             clock=clock,
-            ids=self._ids,
-            entropy=self._entropy,
-            job_builder=JobBuilder(self.functions, self._ids, clock, self.tracing),
+            ids=ids,
+            entropy=entropy,
+            job_builder=JobBuilder(self.functions, ids, clock, self.tracing),
             settings=self.settings,
             tracing=self.tracing,
             targets=self.targets,
             failures=self.failures,
         )
-        return self._environment
 
     # -- helpers
 

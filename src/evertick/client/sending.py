@@ -109,15 +109,12 @@ class Blocking:
         waits = self._policy.waits(call)
         while True:
             try:
-                reply = self._reply(call)
+                found = _result(call, self._reply(call), waits)
             except httpx2.RequestError as error:
-                pause = _after_failure(call, error, waits)
-            else:
-                found = _result(call, reply, waits)
-                if not isinstance(found, _Again):
-                    return found
-                pause = found.pause_s
-            sleep(pause)
+                found = _after_failure(call, error, waits)
+            if not isinstance(found, _Again):
+                return found
+            sleep(found.pause_s)
 
     def _reply(self, call: Call[Any]) -> _Reply:
         ends_at = monotonic() + self._policy.reply_s(call)
@@ -142,15 +139,12 @@ class Awaited:
         waits = self._policy.waits(call)
         while True:
             try:
-                reply = await self._reply(call)
+                found = _result(call, await self._reply(call), waits)
             except httpx2.RequestError as error:
-                pause = _after_failure(call, error, waits)
-            else:
-                found = _result(call, reply, waits)
-                if not isinstance(found, _Again):
-                    return found
-                pause = found.pause_s
-            await asyncio.sleep(pause)
+                found = _after_failure(call, error, waits)
+            if not isinstance(found, _Again):
+                return found
+            await asyncio.sleep(found.pause_s)
 
     async def _reply(self, call: Call[Any]) -> _Reply:
         ends_at = monotonic() + self._policy.reply_s(call)
@@ -203,13 +197,13 @@ def _word(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _after_failure(call: Call[Any], error: httpx2.RequestError, waits: _Waits) -> float:
+def _after_failure(call: Call[Any], error: httpx2.RequestError, waits: _Waits) -> _Again:
     """How long to wait before the next try. Raises DatabaseUnavailable, or OutcomeUnknown if it may have happened."""
     was_not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     pause = waits.next() if call.is_safe or was_not_sent else None
     if pause is not None:
         waits.in_doubt = waits.in_doubt or not was_not_sent
-        return pause
+        return _Again(pause)
     words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
     if call.method == "GET" or (was_not_sent and not waits.in_doubt):
         raise DatabaseUnavailable(f"the server does not reply: {words}") from error

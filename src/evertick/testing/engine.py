@@ -17,9 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from evertick.app.app import App
-from evertick.app.environment import Environment
 from evertick.app.execution.runner import Execution
-from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
@@ -164,18 +162,10 @@ class SimulatedEngine:
         app.check()
         self.app = app
         settings = self._settings or app.settings
-        self._environment = Environment(
-            app=app.name,
-            apps=(app.name, *app.aliases),
+        executors = WorldExecutors(self._store)
+        self._environment = replace(
+            app._environment_on(self._store, executors, self._clock, self._ids, self._entropy),
             functions=WithWork(app.functions, self._work),
-            tables=app.tables,
-            store=self._store,
-            executors=WorldExecutors(self._store),
-            clock=self._clock,
-            ids=self._ids,
-            entropy=self._entropy,
-            job_builder=JobBuilder(app.functions, self._ids, self._clock, app.tracing),
-            tracing=app.tracing,
             settings=replace(
                 settings,
                 poll_ms=max(settings.poll_ms, DAY_MS),
@@ -184,8 +174,6 @@ class SimulatedEngine:
                 lease_ms=LEASE_MS,
                 runs_in_memory=0,  # each step replays the run: so code that is not deterministic is found here
             ),
-            targets=app.targets,
-            failures=app.failures,
             time_limits=NoTimeLimits(),
             sleep=_no_sleep,
             waiting_passes_time=False,

@@ -32,7 +32,7 @@ from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.repair import keep_attributes
+from evertick.engine.jobs.repair import alike, keep_attributes
 from evertick.store.contract.store import Transaction
 from evertick.store.contract.workflows import Entry
 
@@ -339,24 +339,12 @@ class WorkflowOperations:
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
         """Write the job of a run that is restarted."""
         first = rows[0].outcome if rows else None
-        new = NewJob(
-            id=JobId(self.job_builder.make_id(JOB_PREFIX, now)),
-            kind=FunctionKind.WORKFLOW,
-            name=job.name,
+        new = alike(job, JobId(self.job_builder.make_id(JOB_PREFIX, now)), now)._replace(
             args=first.result if isinstance(first, Returned) else job.args,
-            requested_at=now,
-            due_at=now,
-            created_at=now,
-            tenant=self.tenant,
             parent_id=self.parent_id,
-            retry=job.retry,
             # What `step.schedule` says. The schedule hears of the first run, whose end closes the occurrence.
             schedule=job.schedule,
             on_complete=None if job.on_complete is None or job.on_complete.value.kind == STEP else job.on_complete,
-            key=job.key,
-            pool=job.pool,
-            priority=job.priority,
-            limit_key=job.limit_key,
         )
         # To keep the holder of the key would be to give it the journal, the events and the attributes of another run.
         replaces = self.options.on_conflict is OnConflict.REPLACE

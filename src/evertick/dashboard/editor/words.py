@@ -33,6 +33,8 @@ REPEATED: Final = {
     "last": "the second time only",
 }
 """When the clocks go back, and a time comes twice."""
+CHOICES: Final = {"overlaps": OVERLAPS, "catch_ups": CATCH_UPS, "gaps": GAPS, "repeated": REPEATED}
+"""What the form explains, by the name that its template has for it."""
 MEMBERS: Final = {
     "sources": "Times",
     "excepted": "Exceptions",

@@ -4,7 +4,7 @@ Plain functions over a transaction. A retry is a new job: the old one keeps its 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from evertick.base.cures import no_job, tenant_option
 from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, WorkflowInactive
@@ -15,6 +15,11 @@ from evertick.base.records.runs import RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
+
+_SAME: Final = (
+    "tenant", "kind", "name", "args", "key", "retry", "on_complete", "pool", "priority", "limit_key",
+)  # fmt: skip
+"""What two jobs that are alike share."""
 
 
 class Check(Protocol):
@@ -80,23 +85,8 @@ def retry(
     if holder is not None:
         raise AlreadyExists(f"job {holder} holds the key {job.key!r} meanwhile; cancel it first, or leave {job.id}")
     due_at = max(now, job.due_at) if is_replaced else now
-    again = NewJob(
-        id=JobId(make_id(JOB_PREFIX, now)),
-        tenant=job.tenant,
-        kind=job.kind,
-        name=job.name,
-        args=job.args if args is None else args,
-        requested_at=due_at,
-        due_at=due_at,
-        created_at=now,
-        parent_id=job.id,
-        key=job.key,
-        retry=job.retry,
-        on_complete=job.on_complete,
-        pool=job.pool,
-        priority=job.priority,
-        limit_key=job.limit_key,
-        trace=trace,
+    again = alike(job, JobId(make_id(JOB_PREFIX, now)), now, due_at=due_at)._replace(
+        args=job.args if args is None else args, parent_id=job.id, trace=trace
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
@@ -106,6 +96,13 @@ def retry(
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")
     return again.id
+
+
+def alike(job: Job, job_id: JobId, now: Instant, *, due_at: Instant | None = None) -> NewJob:
+    """A new job that calls what a job has called, with all that was said of it; due now unless it is said."""
+    due_at = now if due_at is None else due_at
+    same = {name: getattr(job, name) for name in _SAME}
+    return NewJob(id=job_id, requested_at=due_at, due_at=due_at, created_at=now, **same)
 
 
 def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: TenantId) -> None:

@@ -176,17 +176,8 @@ async def delete_schedules(caller: Called, chosen: Deletion) -> Response:
 @routes.at("GET", "/occurrences", Scope.READ, returns=OccurrencePage)
 async def list_occurrences(caller: Called, asked: Annotated[OccurrencesAsked, Query()]) -> Response:
     """A page of the ledger: each time that a schedule named, with its fate and the reason."""
-    page = await caller.access.schedules.occurrences(
-        asked.schedule,
-        fate=asked.fate or None,
-        reason=asked.reason,
-        start=asked.start,
-        end=asked.end,
-        newest_first=asked.newest_first,
-        limit=asked.limit,
-        cursor=asked.cursor,
-    )
-    return reply(page)
+    which = asked.model_dump(exclude={"schedule"}) | {"fate": asked.fate or None}
+    return reply(await caller.access.schedules.occurrences(asked.schedule, **which))
 
 
 @routes.at("GET", "/schedules/{schedule_id}", Scope.READ, returns=ScheduleDescription)
