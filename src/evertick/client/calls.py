@@ -5,11 +5,12 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, get_args
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.surfaces import Operation, shown_kind, spread
@@ -22,7 +23,6 @@ from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import spec_to_wire
 
-M = TypeVar("M", bound=BaseModel)
 O = TypeVar("O")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,6 +85,19 @@ class Requests:
     def __init__(self, home: str = ROOT) -> None:
         self._home = home
 
+    def _get(self, path: str, kind: type[T], query: Mapping[str, Any] | None = None) -> Call[T]:
+        """A question. `kind` is what the reply is read as."""
+        return Call(method="GET", path=path, query=query or {}, read=read_as(kind))
+
+    def _post(self, path: str, kind: type[T], body: Mapping[str, Any], key: str | None = None) -> Call[T]:
+        """A change, or a question with a body."""
+        return Call(method="POST", path=path, body=body, key=key, read=read_as(kind))
+
+    def _piece(self, path: str, body: Mapping[str, Any], after: str) -> Call[Page]:
+        """A change of many for about PIECE_S, from `after` on."""
+        body = {**body, "seconds": PIECE_S} | ({"cursor": after} if after else {})
+        return Call(method="POST", path=path, body=body, read=_page)
+
 
 class RequestsWithOptions(Requests):
     """Requests with options, which `using` collects."""
@@ -107,12 +120,6 @@ def sent_in_pieces(operation: Callable[Concatenate[O, str, P], Call[Page]]) -> O
     return _Sent(operation, "write_pages")
 
 
-def piece(path: str, body: Mapping[str, Any], after: str) -> Call[Page]:
-    """A change of many for about PIECE_S, from `after` on."""
-    body = {**body, "seconds": PIECE_S} | ({"cursor": after} if after else {})
-    return Call(method="POST", path=path, body=body, read=_page)
-
-
 def _page(found: Any) -> Page:
     return int(found["count"]), found["cursor"]
 
@@ -122,14 +129,14 @@ def new_key() -> str:
     return f"client-{secrets.token_hex(16)}"
 
 
-def list_of(view: type[M]) -> Callable[[Any], list[M]]:
-    """Reads a list as one."""
-    return lambda found: list(map(view.model_validate, found))
+def read_as(kind: Any) -> Callable[[Any], Any]:
+    """Reads a reply as a view, or as a list or tuple of them."""
+    return _adapter(kind).validate_python
 
 
-def tuple_of(view: type[M]) -> Callable[[Any], tuple[M, ...]]:
-    """Reads a list as a tuple."""
-    return lambda found: tuple(map(view.model_validate, found))
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def new_id(found: Any) -> JobId:

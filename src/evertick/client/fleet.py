@@ -14,7 +14,7 @@ from evertick.app.access_control.audit_log import AuditWhere
 from evertick.app.limits.tenants import Limits as TenantLimits
 from evertick.app.limits.values import Limits as PoolLimits
 from evertick.base.records.access import Scope
-from evertick.client.calls import ROOT, Call, Requests, given, list_of, part, sent, wire
+from evertick.client.calls import ROOT, Call, Requests, given, part, read_as, sent, wire
 
 
 class PoolRequests(Requests):
@@ -23,12 +23,12 @@ class PoolRequests(Requests):
     @sent
     def get(self, name: str) -> Call[PoolView]:
         """A pool's limits, and what it has to do."""
-        return Call(method="GET", path=self._of(name), read=PoolView.model_validate)
+        return self._get(self._of(name), PoolView)
 
     @sent
     def list(self) -> Call[Sequence[PoolView]]:
         """All pools that are known."""
-        return Call(method="GET", path=f"{self._home}/pools", read=list_of(PoolView))
+        return self._get(f"{self._home}/pools", list[PoolView])
 
     @sent
     def set(self, name: str, **limits: Unpack[PoolLimits]) -> Call[PoolView]:
@@ -39,12 +39,12 @@ class PoolRequests(Requests):
     def pause(self, name: str, note: str = "") -> Call[PoolView]:
         """Let no job of a pool start, and say why."""
         body, path = {"note": note}, f"{self._of(name)}/pause"
-        return Call(method="POST", path=path, body=body, read=PoolView.model_validate)
+        return self._post(path, PoolView, body)
 
     @sent
     def resume(self, name: str) -> Call[PoolView]:
         """Let the jobs of a paused pool start again."""
-        return Call(method="POST", path=f"{self._of(name)}/resume", body={}, read=PoolView.model_validate)
+        return self._post(f"{self._of(name)}/resume", PoolView, {})
 
     @sent
     def delete(self, name: str, *, force: bool = False) -> Call[PoolView]:
@@ -61,13 +61,13 @@ class TenantRequests(Requests):
     @sent
     def get(self, name: str) -> Call[TenantView]:
         """A tenant's limits, and what it uses."""
-        return Call(method="GET", path=f"{self._home}/tenants/{part(name)}", read=TenantView.model_validate)
+        return self._get(f"{self._home}/tenants/{part(name)}", TenantView)
 
     @sent
     def list(self, *, first: str = "", limit: int = 100, limited: bool = False) -> Call[Sequence[TenantView]]:
         """Tenants of which anything is kept, by name, from `first` on; with `limited` those with limits alone."""
         query = {"first": first, "limit": limit, "limited": limited}
-        return Call(method="GET", path=f"{self._home}/tenants", query=query, read=list_of(TenantView))
+        return self._get(f"{self._home}/tenants", list[TenantView], query)
 
     @sent
     def set(self, name: str, **limits: Unpack[TenantLimits]) -> Call[TenantView]:
@@ -89,25 +89,25 @@ class TokenRequests(Requests):
     ) -> Call[NewToken]:
         """Make a token of the client's tenant, or of all if it has none; its `secret` is shown this once."""
         body = {"name": name, "scope": str(scope), "expires_after": wire(expires_after)}
-        return Call(method="POST", path=f"{self._home}/tokens", body=body, read=NewToken.model_validate)
+        return self._post(f"{self._home}/tokens", NewToken, body)
 
     @sent
     def list(self, *, limit: int = 100, cursor: str | None = None) -> Call[TokenPage]:
         """A page of tokens, the oldest first."""
         query = given({"limit": limit, "cursor": cursor})
-        return Call(method="GET", path=f"{self._home}/tokens", query=query, read=TokenPage.model_validate)
+        return self._get(f"{self._home}/tokens", TokenPage, query)
 
     @sent
     def revoke(self, token_id: str) -> Call[TokenView]:
         """End a token at once. Raises NotFound."""
         path = f"{self._home}/tokens/{part(token_id)}/revoke"
-        return Call(method="POST", path=path, body={}, read=TokenView.model_validate)
+        return self._post(path, TokenView, {})
 
     @sent
     def rotate(self, token_id: str) -> Call[NewToken]:
         """Replace a token by a new one like it. Raises NotFound."""
         path = f"{self._home}/tokens/{part(token_id)}/rotate"
-        return Call(method="POST", path=path, body={}, read=NewToken.model_validate)
+        return self._post(path, NewToken, {})
 
 
 class AuditRequests(Requests):
@@ -117,7 +117,7 @@ class AuditRequests(Requests):
     def list(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]) -> Call[AuditPage]:
         """Who changed what, the newest first; filters as those of `app.audit_log.list`."""
         query = given({"limit": limit, "cursor": cursor, **where})
-        return Call(method="GET", path=f"{self._home}/audit-log", query=query, read=AuditPage.model_validate)
+        return self._get(f"{self._home}/audit-log", AuditPage, query)
 
 
 def status_call(home: str) -> Call[StatusView]:
@@ -137,9 +137,9 @@ def doctor_call(tenant: str | None) -> Call[FleetReport]:
 
 def workers_call() -> Call[Sequence[WorkerView]]:
     """The workers of the database."""
-    return Call(method="GET", path=f"{ROOT}/workers", read=list_of(WorkerView))
+    return Call(method="GET", path=f"{ROOT}/workers", read=read_as(list[WorkerView]))
 
 
 def functions_call(home: str) -> Call[Sequence[FunctionView]]:
     """The functions that can be called."""
-    return Call(method="GET", path=f"{home}/functions", read=list_of(FunctionView))
+    return Call(method="GET", path=f"{home}/functions", read=read_as(list[FunctionView]))

@@ -13,7 +13,7 @@ from evertick.api.insight import (
     PoolStats,
 )
 from evertick.base.instants import duration_ms
-from evertick.client.calls import Call, Requests, given, list_of, sent, tuple_of
+from evertick.client.calls import Call, Requests, given, sent
 from evertick.recurrence.parse.duration import format_milliseconds
 
 
@@ -23,7 +23,7 @@ class InsightRequests(Requests):
     @sent
     def overview(self) -> Call[OverviewView]:
         """What is late, failed, missed and queued, who works, and what needs attention."""
-        return Call(method="GET", path=f"{self._home}/overview", read=OverviewView.model_validate)
+        return self._get(f"{self._home}/overview", OverviewView)
 
     @sent
     def activity(
@@ -35,18 +35,18 @@ class InsightRequests(Requests):
         """
         length = format_milliseconds(duration_ms(span, name="span"))
         query = given({"span": length, "function": function, "pool": pool})
-        return Call(method="GET", path=f"{self._home}/activity", query=query, read=ActivityView.model_validate)
+        return self._get(f"{self._home}/activity", ActivityView, query)
 
     @sent
     def coming(self, *, span: float | timedelta = timedelta(hours=2)) -> Call[ComingView]:
         """How many runs schedules will start in the next `span`, by five minutes."""
         query = {"span": format_milliseconds(duration_ms(span, name="span"))}
-        return Call(method="GET", path=f"{self._home}/coming", query=query, read=ComingView.model_validate)
+        return self._get(f"{self._home}/coming", ComingView, query)
 
     @sent
     def changes(self, *, limit: int = 20) -> Call[Sequence[ChangeView]]:
         """What was changed last, the newest first."""
-        return Call(method="GET", path=f"{self._home}/changes", query={"limit": limit}, read=tuple_of(ChangeView))
+        return self._get(f"{self._home}/changes", tuple[ChangeView, ...], {"limit": limit})
 
     @sent
     def functions(
@@ -55,14 +55,14 @@ class InsightRequests(Requests):
         """A page of functions by name, or the one `function`: how each of them does."""
         query = given({"function": function, "limit": limit, "cursor": cursor})
         path = f"{self._home}/function-stats"
-        return Call(method="GET", path=path, query=query, read=FunctionStatsPage.model_validate)
+        return self._get(path, FunctionStatsPage, query)
 
     @sent
     def pools(self) -> Call[Sequence[PoolStats]]:
         """How long the tenant's newest jobs waited in each pool."""
-        return Call(method="GET", path=f"{self._home}/pool-stats", read=list_of(PoolStats))
+        return self._get(f"{self._home}/pool-stats", list[PoolStats])
 
     @sent
     def search(self, text: str) -> Call[Sequence[FoundView]]:
         """Schedules, functions, jobs and runs by a part of what they are called, at most eight of each."""
-        return Call(method="GET", path=f"{self._home}/search", query={"text": text}, read=tuple_of(FoundView))
+        return self._get(f"{self._home}/search", tuple[FoundView, ...], {"text": text})

@@ -22,10 +22,8 @@ from evertick.client.calls import (
     new_id,
     new_key,
     part,
-    piece,
     sent,
     sent_in_pieces,
-    tuple_of,
     wire,
 )
 
@@ -36,7 +34,7 @@ class JobRequests(Requests):
     @sent
     def get(self, job_id: JobId | str) -> Call[JobView]:
         """A job. Raises JobNotFound."""
-        return Call(method="GET", path=self._of(job_id), read=JobView.model_validate)
+        return self._get(self._of(job_id), JobView)
 
     @sent
     def list(
@@ -44,18 +42,18 @@ class JobRequests(Requests):
     ) -> Call[JobPage]:
         """A page of jobs; as `app.jobs.list`."""
         query = _where(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
-        return Call(method="GET", path=f"{self._home}/jobs", query=query, read=JobPage.model_validate)
+        return self._get(f"{self._home}/jobs", JobPage, query)
 
     @sent
     def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Call[JobPage]:
         """A page of the jobs that wait for their time, the soonest due first; as `app.jobs.upcoming`."""
         query = _where(where) | given({"limit": limit, "cursor": cursor})
-        return Call(method="GET", path=f"{self._home}/jobs/upcoming", query=query, read=JobPage.model_validate)
+        return self._get(f"{self._home}/jobs/upcoming", JobPage, query)
 
     @sent
     def count(self, **where: Unpack[JobsWhere]) -> Call[Count]:
         """How many jobs are chosen; as `app.jobs.count`."""
-        return Call(method="GET", path=f"{self._home}/jobs/count", query=_where(where), read=Count.model_validate)
+        return self._get(f"{self._home}/jobs/count", Count, _where(where))
 
     @sent
     def counts_by_function(self) -> Call[dict[str, dict[str, int]]]:
@@ -65,18 +63,18 @@ class JobRequests(Requests):
     @sent
     def attempts(self, job_id: JobId | str) -> Call[tuple[AttemptView, ...]]:
         """The attempts at a job. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(job_id)}/attempts", read=tuple_of(AttemptView))
+        return self._get(f"{self._of(job_id)}/attempts", tuple[AttemptView, ...])
 
     @sent
     def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Call[JobLogs]:
         """The lines that its last attempt wrote, or all of them. Raises JobNotFound."""
         query = {"all_attempts": all_attempts}
-        return Call(method="GET", path=f"{self._of(job_id)}/logs", query=query, read=JobLogs.model_validate)
+        return self._get(f"{self._of(job_id)}/logs", JobLogs, query)
 
     @sent
     def request(self, job_id: JobId | str) -> Call[tuple[JobView, ...]]:
         """The jobs of the request that a job belongs to; as `app.jobs.request`. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(job_id)}/request", read=tuple_of(JobView))
+        return self._get(f"{self._of(job_id)}/request", tuple[JobView, ...])
 
     @sent
     def log_lines(
@@ -86,7 +84,7 @@ class JobRequests(Requests):
         if where.get("function") is not None:
             where["function"] = name_of(where["function"])
         query = given(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
-        return Call(method="GET", path=f"{self._home}/logs", query=query, read=LogPage.model_validate)
+        return self._get(f"{self._home}/logs", LogPage, query)
 
     @sent
     def cancel(self, job_id: JobId | str) -> Call[JobView]:
@@ -117,20 +115,20 @@ class JobRequests(Requests):
     @sent_in_pieces
     def retry_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Try all failed jobs again that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self._home}/jobs/retry-all", _where(where), after)
+        return self._piece(f"{self._home}/jobs/retry-all", _where(where), after)
 
     @sent_in_pieces
     def cancel_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Cancel all unfinished jobs that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self._home}/jobs/cancel-all", _where(where), after)
+        return self._piece(f"{self._home}/jobs/cancel-all", _where(where), after)
 
     @sent_in_pieces
     def run_now_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
         """Let all pending jobs run now that are chosen; returns how many. Each request works for about a second."""
-        return piece(f"{self._home}/jobs/run-now-all", _where(where), after)
+        return self._piece(f"{self._home}/jobs/run-now-all", _where(where), after)
 
     def _changed(self, job_id: str, action: str, body: dict[str, Any] | None = None) -> Call[JobView]:
-        return Call(method="POST", path=f"{self._of(job_id)}/{action}", body=body or {}, read=JobView.model_validate)
+        return self._post(f"{self._of(job_id)}/{action}", JobView, body or {})
 
     def _of(self, job_id: str) -> str:
         return f"{self._home}/jobs/{part(job_id)}"

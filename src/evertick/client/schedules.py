@@ -30,20 +30,7 @@ from evertick.app.schedules.queries import Where
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.updates.one import Patch
 from evertick.app.transacting import Page
-from evertick.client.calls import (
-    Call,
-    Requests,
-    function_call,
-    given,
-    list_of,
-    nothing,
-    part,
-    piece,
-    sent,
-    sent_in_pieces,
-    tuple_of,
-    wire,
-)
+from evertick.client.calls import Call, Requests, function_call, given, nothing, part, sent, sent_in_pieces, wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.rules.schedules.policies import Overlap
@@ -109,7 +96,7 @@ class ScheduleRequests(Requests):
     @sent
     def get(self, schedule_id: str) -> Call[ScheduleDescription]:
         """All about a schedule. Raises ScheduleNotFound."""
-        return Call(method="GET", path=self._of(schedule_id), read=ScheduleDescription.model_validate)
+        return self._get(self._of(schedule_id), ScheduleDescription)
 
     describe = get
 
@@ -119,7 +106,7 @@ class ScheduleRequests(Requests):
     ) -> Call[SchedulePage]:
         """A page of schedules; as `app.schedules.list`."""
         query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
-        return Call(method="GET", path=f"{self._home}/schedules", query=query, read=SchedulePage.model_validate)
+        return self._get(f"{self._home}/schedules", SchedulePage, query)
 
     @sent
     def list_detailed(
@@ -128,13 +115,13 @@ class ScheduleRequests(Requests):
         """A page of schedules for people; as `app.schedules.list_detailed`."""
         query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
         path = f"{self._home}/schedule-details"
-        return Call(method="GET", path=path, query=query, read=DetailedSchedulePage.model_validate)
+        return self._get(path, DetailedSchedulePage, query)
 
     @sent
     def counts(self, **where: Unpack[Where]) -> Call[ScheduleCountsView]:
         """How many schedules there are; as `app.schedules.counts`."""
         path = f"{self._home}/schedule-counts"
-        return Call(method="GET", path=path, query=given({**where}), read=ScheduleCountsView.model_validate)
+        return self._get(path, ScheduleCountsView, given({**where}))
 
     @sent
     def update(
@@ -203,20 +190,20 @@ class ScheduleRequests(Requests):
     ) -> Call[OccurrenceView]:
         """Start a run at once. With a `request_id` the same call starts it once. Raises ScheduleNotFound."""
         path, body = f"{self._of(schedule_id)}/trigger", given({"overlap": overlap, "args": args})
-        return Call(method="POST", path=path, body=body, key=request_id, read=OccurrenceView.model_validate)
+        return self._post(path, OccurrenceView, body, request_id)
 
     @sent
     def trigger_plan(self, schedule_id: str) -> Call[TriggerPlanView]:
         """What a trigger would do now under each overlap policy. Raises ScheduleNotFound."""
         path = f"{self._of(schedule_id)}/trigger-plan"
-        return Call(method="GET", path=path, read=TriggerPlanView.model_validate)
+        return self._get(path, TriggerPlanView)
 
     @sent
     def days(self, schedule_id: str, start: date, end: date) -> Call[ScheduleDaysView]:
         """Days of a schedule in [start, end): how their times ended; as `app.schedules.days`."""
         query = {"start": start.isoformat(), "end": end.isoformat()}
         path = f"{self._of(schedule_id)}/days"
-        return Call(method="GET", path=path, query=query, read=ScheduleDaysView.model_validate)
+        return self._get(path, ScheduleDaysView, query)
 
     @sent
     def matching_times(
@@ -225,11 +212,9 @@ class ScheduleRequests(Requests):
         """The times of a schedule (by id) or of a spec in [start, end), up to 10,000; with `limit` the first ones."""
         span = given({"start": start, "end": end, "limit": limit})
         if isinstance(schedule, str):
-            return Call(method="GET", path=f"{self._of(schedule)}/times", query=span, read=tuple_of(TimeView))
+            return self._get(f"{self._of(schedule)}/times", tuple[TimeView, ...], span)
         body = {"when": _times(schedule), **span}
-        return Call(
-            method="POST", path=f"{self._home}/schedules/preview", body=body, key="preview", read=tuple_of(TimeView)
-        )
+        return self._post(f"{self._home}/schedules/preview", tuple[TimeView, ...], body, "preview")
 
     @sent
     def occurrences(
@@ -247,19 +232,19 @@ class ScheduleRequests(Requests):
         fates = None if fate is None else [fate] if isinstance(fate, str) else [*fate]
         query = given({"schedule": schedule_id, "fate": fates, "reason": reason, "limit": limit, "cursor": cursor})
         path = f"{self._home}/occurrences"
-        return Call(method="GET", path=path, query=query | given(which), read=OccurrencePage.model_validate)
+        return self._get(path, OccurrencePage, query | given(which))
 
     @sent
     def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Call[Sequence[HistoryLine]]:
         """What was done to a schedule, the newest first."""
         query = given({"limit": limit, "before": before})
-        return Call(method="GET", path=f"{self._of(schedule_id)}/history", query=query, read=list_of(HistoryLine))
+        return self._get(f"{self._of(schedule_id)}/history", list[HistoryLine], query)
 
     @sent
     def explain(self, schedule_id: str, at: datetime) -> Call[Explanation]:
         """Why a schedule ran at a time, or why it did not."""
         path = f"{self._of(schedule_id)}/explain"
-        return Call(method="GET", path=path, query={"at": wire(at)}, read=Explanation.model_validate)
+        return self._get(path, Explanation, {"at": wire(at)})
 
     @sent
     def audit(
@@ -267,7 +252,7 @@ class ScheduleRequests(Requests):
     ) -> Call[AuditReport]:
         """What was late, missed or skipped in [start, end)."""
         query = given({"start": start, "end": end, "schedule": schedule_id, "late_after": late_after})
-        return Call(method="GET", path=f"{self._home}/audit", query=query, read=AuditReport.model_validate)
+        return self._get(f"{self._home}/audit", AuditReport, query)
 
     @sent
     def backfill_plan(
@@ -275,7 +260,7 @@ class ScheduleRequests(Requests):
     ) -> Call[BackfillPlanView]:
         """What a backfill of [start, end] would do. Nothing is changed."""
         path, body = f"{self._of(schedule_id)}/backfill-plan", given({"start": start, "end": end, **options})
-        return Call(method="POST", path=path, body=body, key="plan", read=BackfillPlanView.model_validate)
+        return self._post(path, BackfillPlanView, body, "plan")
 
     @sent
     def backfill_plans(self, start: datetime, end: datetime, **asked: Unpack[PlansAsked]) -> Call[PlannedBackfillPage]:
@@ -283,7 +268,7 @@ class ScheduleRequests(Requests):
         choice = {name: asked.pop(name) for name in Where.__annotations__ if name in asked}  # type: ignore[misc]
         body = given({"start": start, "end": end, "choice": given(choice), **asked})
         path = f"{self._home}/backfill-plans"
-        return Call(method="POST", path=path, body=body, key="plan", read=PlannedBackfillPage.model_validate)
+        return self._post(path, PlannedBackfillPage, body, "plan")
 
     @sent
     def backfill(
@@ -298,31 +283,31 @@ class ScheduleRequests(Requests):
         """Run now the times of a schedule in [start, end]; as `app.schedules.backfill`."""
         path = f"{self._of(schedule_id)}/backfills"
         body = given({"start": start, "end": end, "token": token, **options})
-        return Call(method="POST", path=path, body=body, read=BackfillView.model_validate)
+        return self._post(path, BackfillView, body)
 
     @sent
     def backfill_status(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """How far a backfill has come."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}"
-        return Call(method="GET", path=path, read=BackfillView.model_validate)
+        return self._get(path, BackfillView)
 
     @sent
     def backfill_times(self, schedule_id: str, backfill_id: str, **asked: Unpack[TimesAsked]) -> Call[OccurrencePage]:
         """What became of the times of a backfill, the newest first."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
-        return Call(method="GET", path=path, query=given(asked), read=OccurrencePage.model_validate)
+        return self._get(path, OccurrencePage, given(asked))
 
     @sent
     def backfills(self, schedule_id: str, *, limit: int = 100) -> Call[tuple[BackfillView, ...]]:
         """The last backfills of a schedule, the newest first, and how far each has come; at most `limit`."""
         path = f"{self._of(schedule_id)}/backfills"
-        return Call(method="GET", path=path, query={"limit": limit}, read=tuple_of(BackfillView))
+        return self._get(path, tuple[BackfillView, ...], {"limit": limit})
 
     @sent
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
-        return Call(method="POST", path=path, body={}, read=BackfillView.model_validate)
+        return self._post(path, BackfillView, {})
 
     @sent_in_pieces
     def update_all(
@@ -377,7 +362,7 @@ class ScheduleRequests(Requests):
         return Call(method="POST", path=path, body=body, if_version=if_version, read=ScheduleSummary.model_validate)
 
     def _all(self, action: str, body: Mapping[str, Any], after: str) -> Call[Page]:
-        return piece(f"{self._home}/schedules/{action}-all", given(body), after)
+        return self._piece(f"{self._home}/schedules/{action}-all", given(body), after)
 
 
 def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:

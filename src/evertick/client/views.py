@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from evertick.api.views import SavedView
-from evertick.client.calls import Call, Requests, given, part, sent, tuple_of
+from evertick.client.calls import Call, Requests, given, part, sent
 
 
 class ViewRequests(Requests):
@@ -12,13 +12,13 @@ class ViewRequests(Requests):
     @sent
     def list(self, page: str) -> Call[Sequence[SavedView]]:
         """The views of a list (`schedules`, `jobs`, `workflows`) that the client's token sees, by name."""
-        return Call(method="GET", path=f"{self._home}/views", query={"page": page}, read=tuple_of(SavedView))
+        return self._get(f"{self._home}/views", tuple[SavedView, ...], {"page": page})
 
     @sent
     def create(self, page: str, name: str, params: Mapping[str, str], *, shared: bool = False) -> Call[SavedView]:
         """Save a view of a list. A shared one needs a token with the scope edit."""
         body = {"page": page, "name": name, "params": dict(params), "shared": shared}
-        return Call(method="POST", path=f"{self._home}/views", body=body, read=SavedView.model_validate)
+        return self._post(f"{self._home}/views", SavedView, body)
 
     @sent
     def update(

@@ -21,10 +21,8 @@ from evertick.client.calls import (
     new_id,
     nothing,
     part,
-    piece,
     sent,
     sent_in_pieces,
-    tuple_of,
 )
 
 
@@ -34,7 +32,7 @@ class RunRequests(Requests):
     @sent
     def get(self, run_id: JobId | str) -> Call[RunDetails]:
         """A run, by its id or its key; what it waits for, and the events that it has not taken. Raises JobNotFound."""
-        return Call(method="GET", path=self._of(run_id), read=RunDetails.model_validate)
+        return self._get(self._of(run_id), RunDetails)
 
     @sent
     def list(
@@ -47,7 +45,7 @@ class RunRequests(Requests):
     ) -> Call[RunPage]:
         """A page of runs, the newest first; as `app.workflows.list`."""
         query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
-        return Call(method="GET", path=f"{self._home}/workflows", query=query, read=RunPage.model_validate)
+        return self._get(f"{self._home}/workflows", RunPage, query)
 
     @sent
     def list_detailed(
@@ -57,23 +55,23 @@ class RunRequests(Requests):
         """A page of runs for people; as `app.workflows.list_detailed`."""
         query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
         path = f"{self._home}/workflow-details"
-        return Call(method="GET", path=path, query=query, read=DetailedRunPage.model_validate)
+        return self._get(path, DetailedRunPage, query)
 
     @sent
     def timeline(self, run_id: JobId | str, *, limit: int = 200, before: int | None = None) -> Call[RunTimeline]:
         """A run with its newest steps, or those before one. Raises JobNotFound."""
         query = given({"limit": limit, "before": before})
-        return Call(method="GET", path=f"{self._of(run_id)}/timeline", query=query, read=RunTimeline.model_validate)
+        return self._get(f"{self._of(run_id)}/timeline", RunTimeline, query)
 
     @sent
     def children(self, run_id: JobId | str) -> Call[tuple[RunView, ...]]:
         """The runs that a run has called. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(run_id)}/children", read=tuple_of(RunView))
+        return self._get(f"{self._of(run_id)}/children", tuple[RunView, ...])
 
     @sent
     def history(self, run_id: JobId | str) -> Call[RunHistory]:
         """What a run has done, event by event. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(run_id)}/history", read=RunHistory.model_validate)
+        return self._get(f"{self._of(run_id)}/history", RunHistory)
 
     @sent
     def signal(self, run_id: JobId | str, event: str, value: Any = None, *, key: str | None = None) -> Call[None]:
@@ -128,7 +126,7 @@ class RunRequests(Requests):
         As `app.workflows.restart_all`.
         """
         body = {**_chosen(workflow=workflow, **where), **given({"step": step, "from_failed": from_failed or None})}
-        return piece(f"{self._home}/workflows/restart-all", body, after)
+        return self._piece(f"{self._home}/workflows/restart-all", body, after)
 
     def _of(self, run_id: str) -> str:
         return f"{self._home}/workflows/{part(run_id)}"
@@ -179,13 +177,13 @@ class TypeRequests(Requests):
     @sent
     def get(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
         """A workflow, and whether runs of it start. Raises FunctionNotFound, Misuse for what is none."""
-        return Call(method="GET", path=self._of(workflow), read=WorkflowTypeView.model_validate)
+        return self._get(self._of(workflow), WorkflowTypeView)
 
     @sent
     def list(self, *, deleted: bool = False) -> Call[Sequence[WorkflowTypeView]]:
         """The workflows by name; deleted ones are left out unless `deleted` is set."""
         query = {"deleted": deleted}
-        return Call(method="GET", path=f"{self._home}/workflow-types", query=query, read=tuple_of(WorkflowTypeView))
+        return self._get(f"{self._home}/workflow-types", tuple[WorkflowTypeView, ...], query)
 
     @sent
     def pause(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
@@ -209,7 +207,7 @@ class TypeRequests(Requests):
 
     def _changed(self, workflow: Function[..., Any] | str, action: str) -> Call[WorkflowTypeView]:
         path = f"{self._of(workflow)}/{action}"
-        return Call(method="POST", path=path, body={}, read=WorkflowTypeView.model_validate)
+        return self._post(path, WorkflowTypeView, {})
 
     def _of(self, workflow: Function[..., Any] | str) -> str:
         name = workflow.name if isinstance(workflow, Function) else workflow

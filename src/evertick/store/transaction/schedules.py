@@ -226,17 +226,10 @@ class SqlSchedules(Driver):
 
 def chosen_by(where: ScheduleFilter) -> dict[str, Any]:
     """The parameters of `_chosen.sql`."""
-    return {
-        "tenant": where.tenant,
-        "kind": where.kind,
-        "status": where.status,
-        "function": where.function,
-        "time_zone": where.time_zone,
+    as_it_is = ("tenant", "kind", "status", "function", "time_zone", "late_at", "missed_since", "next_before")
+    return _values(where, as_it_is) | {
         "failing": 1 if where.failing else None,
-        "late_at": where.late_at,
-        "missed_since": where.missed_since,
         "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
-        "next_before": where.next_before,
     }
 
 
