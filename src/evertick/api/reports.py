@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, computed_field
 
 from evertick.api.schedules import OccurrenceView
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, NumberIn, Schema
 from evertick.base.ids import ScheduleId
 from evertick.recurrence.explain import clock_note
 from evertick.recurrence.parse.moments import format_instant
@@ -134,40 +134,17 @@ class AuditReport(Schema):
             not counts.missed and not counts.blocked and all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
         )
 
-    @property
-    def started(self) -> int:
-        """How many runs started in time."""
-        return self.counts.started
-
-    @property
-    def waiting(self) -> int:
-        """How many occurrences wait for a run to end."""
-        return self.counts.waiting
-
-    @property
-    def late_count(self) -> int:
-        """How many runs started late."""
-        return self.counts.late
-
-    @property
-    def blocked_count(self) -> int:
-        """How many runs no live worker can run."""
-        return self.counts.blocked
-
-    @property
-    def missed_count(self) -> int:
-        """How many occurrences should have run and did not, nor anything in their place."""
-        return self.counts.missed
-
-    @property
-    def made_up_count(self) -> int:
-        """How many occurrences were missed, and made up for since by a trigger or a backfill."""
-        return self.counts.made_up
-
-    @property
-    def skipped_count(self) -> int:
-        """How many occurrences a policy skipped."""
-        return self.counts.skipped
+    started = NumberIn("counts.started", "How many runs started in time.")
+    waiting = NumberIn("counts.waiting", "How many occurrences wait for a run to end.")
+    late_count = NumberIn("counts.late", "How many runs started late.")
+    blocked_count = NumberIn("counts.blocked", "How many runs no live worker can run.")
+    missed_count = NumberIn(
+        "counts.missed", "How many occurrences should have run and did not, nor anything in their place."
+    )
+    made_up_count = NumberIn(
+        "counts.made_up", "How many occurrences were missed, and made up for since by a trigger or a backfill."
+    )
+    skipped_count = NumberIn("counts.skipped", "How many occurrences a policy skipped.")
 
 
 class _Sparse(Schema):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import computed_field
 
-from evertick.api.schema import DurationMs, Moment, Retry, Schema, WireSpec, named
+from evertick.api.schema import DurationMs, Moment, NumberIn, Retry, Schema, WireSpec, named
 from evertick.base.ids import JobId, ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.rules.schedules.catch_up import started_late
@@ -268,20 +268,9 @@ class ScheduleDescription(ScheduleSummary):
         """Whether it is paused, so that its times are skipped."""
         return self.pause is not None
 
-    @property
-    def actions(self) -> int:
-        """How many runs were started."""
-        return self.counters.started
-
-    @property
-    def skipped(self) -> int:
-        """How many occurrences a policy skipped."""
-        return self.counters.skipped
-
-    @property
-    def missed(self) -> int:
-        """How many occurrences should have run and did not."""
-        return self.counters.missed
+    actions = NumberIn("counters.started", "How many runs were started.")
+    skipped = NumberIn("counters.skipped", "How many occurrences a policy skipped.")
+    missed = NumberIn("counters.missed", "How many occurrences should have run and did not.")
 
 
 class AppliedSchedule(Schema):

@@ -7,7 +7,8 @@ string and the wire form. A schema reads both forms, so `Model.model_validate(va
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Self
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AliasChoices,
@@ -61,6 +62,18 @@ class Count(Schema):
 
     def __str__(self) -> str:
         return f"{self.number:,}{'+' if self.more else ''}"
+
+
+class NumberIn(property):
+    """A number that stands in a part of a view, `counts.started`, and is read from the view itself. In no JSON form."""
+
+    def __init__(self, place: str, words: str) -> None:
+        super().__init__(attrgetter(place))
+        self.__doc__ = words
+
+    if TYPE_CHECKING:
+
+        def __get__(self, view: Any, owner: type | None = None, /) -> int: ...  # type: ignore[override]
 
 
 def named(python: str, json_name: str) -> Any:

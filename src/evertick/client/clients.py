@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from evertick.base.extras import missing_extra
 
@@ -20,7 +20,7 @@ from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.client import sending
-from evertick.client.calls import ROOT, Call, function_call, new_key, part
+from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
 from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
@@ -65,8 +65,11 @@ from evertick.client.workflows import WorkflowRequests
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 T = TypeVar("T")
 
+_OF_ALL: Final = frozenset({PoolRequests, TenantRequests})
+"""What is asked of all tenants."""
 TIMEOUT_S: Final = 30.0
 RETRIES: Final = 4
 
@@ -112,6 +115,22 @@ class _Client:
     def _request(self, method: str, path: str, **options: Unpack[_Request]) -> Call[Any]:
         place = path if path.startswith("/") else f"{self._home}/{path}"
         return Call(method=method, path=place, read=_as_it_is, **options)
+
+
+class _Part(property, Generic[S]):
+    """A surface of a client, for which it sends what belongs to a tenant, or to all."""
+
+    def __init__(self, surface: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
+        def made(client: Any) -> S:
+            home = ROOT if requests in _OF_ALL else client._home
+            return surface(requests(home), client._send, client._send)
+
+        super().__init__(made)
+        self.__doc__ = words
+
+    if TYPE_CHECKING:
+
+        def __get__(self, client: Any, owner: type | None = None, /) -> S: ...  # type: ignore[override]
 
 
 class Client(_Client):
@@ -206,60 +225,17 @@ class Client(_Client):
         found: Sequence[FunctionView] = self._send(functions_call(self._home))
         return found
 
-    @property
-    def jobs(self) -> Jobs:
-        """Jobs; as `app.jobs`."""
-        return Jobs(JobRequests(self._home), self._send, self._send)
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """Functions that run later; as `app.scheduler`."""
-        return Scheduler(ScheduleJobs(self._home), self._send, self._send)
-
-    @property
-    def insight(self) -> Insight:
-        """How jobs and schedules do; as `app.insight`."""
-        return Insight(InsightRequests(self._home), self._send, self._send)
-
-    @property
-    def data(self) -> Data:
-        """Tables and documents, to look at; as `app.data`."""
-        return Data(DataRequests(self._home), self._send, self._send)
-
-    @property
-    def views(self) -> Views:
-        """Lists as people want to see them again; as `app.views`."""
-        return Views(ViewRequests(self._home), self._send, self._send)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Schedules; as `app.schedules`."""
-        return Schedules(ScheduleRequests(self._home), self._send, self._send)
-
-    @property
-    def workflows(self) -> Workflows:
-        """Runs of workflows; as `app.workflows`."""
-        return Workflows(WorkflowRequests(self._home), self._send, self._send)
-
-    @property
-    def tokens(self) -> Tokens:
-        """Tokens of the tenant."""
-        return Tokens(TokenRequests(self._home), self._send, self._send)
-
-    @property
-    def audit_log(self) -> AuditLog:
-        """What was changed of the tenant."""
-        return AuditLog(AuditRequests(self._home), self._send, self._send)
-
-    @property
-    def pools(self) -> Pools:
-        """Pools; this needs a token of all tenants."""
-        return Pools(PoolRequests(), self._send, self._send)
-
-    @property
-    def tenants(self) -> Tenants:
-        """Limits of tenants; all but `get` need a token of all tenants."""
-        return Tenants(TenantRequests(), self._send, self._send)
+    jobs = _Part(Jobs, JobRequests, "Jobs; as `app.jobs`.")
+    scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
+    insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
+    data = _Part(Data, DataRequests, "Tables and documents, to look at; as `app.data`.")
+    views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
+    schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
+    workflows = _Part(Workflows, WorkflowRequests, "Runs of workflows; as `app.workflows`.")
+    tokens = _Part(Tokens, TokenRequests, "Tokens of the tenant.")
+    audit_log = _Part(AuditLog, AuditRequests, "What was changed of the tenant.")
+    pools = _Part(Pools, PoolRequests, "Pools; this needs a token of all tenants.")
+    tenants = _Part(Tenants, TenantRequests, "Limits of tenants; all but `get` need a token of all tenants.")
 
 
 class AsyncClient(_Client):
@@ -335,60 +311,17 @@ class AsyncClient(_Client):
         found: Sequence[FunctionView] = await self._send(functions_call(self._home))
         return found
 
-    @property
-    def jobs(self) -> AsyncJobs:
-        """As `Client.jobs`."""
-        return AsyncJobs(JobRequests(self._home), self._send, self._send)
-
-    @property
-    def scheduler(self) -> AsyncScheduler:
-        """As `Client.scheduler`."""
-        return AsyncScheduler(ScheduleJobs(self._home), self._send, self._send)
-
-    @property
-    def insight(self) -> AsyncInsight:
-        """As `Client.insight`."""
-        return AsyncInsight(InsightRequests(self._home), self._send, self._send)
-
-    @property
-    def data(self) -> AsyncData:
-        """As `Client.data`."""
-        return AsyncData(DataRequests(self._home), self._send, self._send)
-
-    @property
-    def views(self) -> AsyncViews:
-        """As `Client.views`."""
-        return AsyncViews(ViewRequests(self._home), self._send, self._send)
-
-    @property
-    def schedules(self) -> AsyncSchedules:
-        """As `Client.schedules`."""
-        return AsyncSchedules(ScheduleRequests(self._home), self._send, self._send)
-
-    @property
-    def workflows(self) -> AsyncWorkflows:
-        """As `Client.workflows`."""
-        return AsyncWorkflows(WorkflowRequests(self._home), self._send, self._send)
-
-    @property
-    def tokens(self) -> AsyncTokens:
-        """As `Client.tokens`."""
-        return AsyncTokens(TokenRequests(self._home), self._send, self._send)
-
-    @property
-    def audit_log(self) -> AsyncAuditLog:
-        """As `Client.audit_log`."""
-        return AsyncAuditLog(AuditRequests(self._home), self._send, self._send)
-
-    @property
-    def pools(self) -> AsyncPools:
-        """As `Client.pools`."""
-        return AsyncPools(PoolRequests(), self._send, self._send)
-
-    @property
-    def tenants(self) -> AsyncTenants:
-        """As `Client.tenants`."""
-        return AsyncTenants(TenantRequests(), self._send, self._send)
+    jobs = _Part(AsyncJobs, JobRequests, "As `Client.jobs`.")
+    scheduler = _Part(AsyncScheduler, ScheduleJobs, "As `Client.scheduler`.")
+    insight = _Part(AsyncInsight, InsightRequests, "As `Client.insight`.")
+    data = _Part(AsyncData, DataRequests, "As `Client.data`.")
+    views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
+    schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
+    workflows = _Part(AsyncWorkflows, WorkflowRequests, "As `Client.workflows`.")
+    tokens = _Part(AsyncTokens, TokenRequests, "As `Client.tokens`.")
+    audit_log = _Part(AsyncAuditLog, AuditRequests, "As `Client.audit_log`.")
+    pools = _Part(AsyncPools, PoolRequests, "As `Client.pools`.")
+    tenants = _Part(AsyncTenants, TenantRequests, "As `Client.tenants`.")
 
 
 def _as_it_is(found: Any) -> Any:

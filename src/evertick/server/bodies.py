@@ -6,7 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Final
 
-from fastapi import Request
+from fastapi import Query, Request
 from pydantic import AfterValidator, Field
 
 from evertick.app.bodies import Body
@@ -63,6 +63,8 @@ def _number(text: str) -> float:
     return number
 
 
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Cursor = Annotated[str | None, Query(max_length=200)]
 Named = Annotated[str, AfterValidator(lambda text: text.replace(SLASH, "/"))]
 """A part of the path: an id or a name. A slash in it is written `%2F`."""
 

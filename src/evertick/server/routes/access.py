@@ -12,7 +12,7 @@ from evertick.app.bodies import Body, Duration, Time
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Named
+from evertick.server.bodies import Cursor, Limit, Named
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 
@@ -20,9 +20,6 @@ T = TypeVar("T")
 
 routes = fleet_routes("access")
 of_tenant = tenant_routes("access")
-
-Limit = Annotated[int, Query(ge=1, le=1_000)]
-Cursor = Annotated[str | None, Query(max_length=200)]
 
 
 class ChangesAsked(Body):

@@ -26,7 +26,7 @@ from evertick.app.schedules.updates.one import update
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.app.transacting import Page, Work, rehearse_async
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Changed, Named, Piece
+from evertick.server.bodies import Changed, Cursor, Limit, Named, Piece
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
 from evertick.server.routes.choice import Choice
 from evertick.store.contract.store import Transaction
@@ -286,10 +286,7 @@ async def trigger_schedule(
 
 @routes.at("GET", "/schedules/{schedule_id}/history", Scope.READ, returns=list[HistoryLine])
 async def get_schedule_history(
-    caller: Called,
-    schedule_id: Named,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-    before: Annotated[str | None, Query(max_length=200)] = None,
+    caller: Called, schedule_id: Named, limit: Limit = 100, before: Cursor = None
 ) -> Response:
     """What was done to a schedule, the newest first; `before` is the id of a line."""
     return reply(await caller.access.schedules.history(schedule_id, limit=limit, before=before))

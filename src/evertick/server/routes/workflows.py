@@ -18,7 +18,7 @@ from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words
 from evertick.server.bodies import Changed as ManyChanged
-from evertick.server.bodies import Named, Piece, Scheduled
+from evertick.server.bodies import Limit, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
 from evertick.server.reply_time import take_longer
 
@@ -177,10 +177,7 @@ async def get_run_history(caller: Called, run_id: Named) -> Response:
 
 @routes.at("GET", "/workflows/{run_id}/timeline", Scope.READ, returns=RunTimeline)
 async def get_run_timeline(
-    caller: Called,
-    run_id: Named,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
-    before: Annotated[int | None, Query(ge=1)] = None,
+    caller: Called, run_id: Named, limit: Limit = 200, before: Annotated[int | None, Query(ge=1)] = None
 ) -> Response:
     """A run with its newest steps, or those before a step: attempts, arguments, results; and what it waits for."""
     return reply(await caller.access.workflows.timeline(run_id, limit=limit, before=before))
