@@ -1,6 +1,7 @@
 """The clients: one that blocks and one that is awaited."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
@@ -83,19 +84,29 @@ class _Request(TypedDict, total=False):
     if_version: int | None
 
 
-class _Client:
+class _Client(ABC):
     """What both clients know: where the server is, with which token, and whose data is meant."""
 
-    def __init__(self, url: str, *, token: str | None, tenant: str | None, timeout: float, retries: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout: float = TIMEOUT_S,
+        retries: int = RETRIES,
+    ) -> None:
         if not url.startswith(("http://", "https://")):
             raise Misuse(f"the address of a server begins with http:// or https://, not {url!r}")
         self._url = url.rstrip("/")
         self._home = f"{ROOT}/tenants/{OWN_TENANT if tenant is None else part(tenant_named(tenant))}"
-        self._policy = sending.Policy(timeout_s=timeout, retries=retries)
-        self._options: dict[str, Any] = {
-            "base_url": self._url,
-            "headers": {} if token is None else {"Authorization": f"Bearer {token}"},
-        }
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        policy = sending.Policy(timeout_s=timeout, retries=retries)
+        self._send = self._sender(policy, base_url=self._url, headers=headers)
+
+    @abstractmethod
+    def _sender(self, policy: sending.Policy, **options: Any) -> Any:
+        """What sends calls, over a connection with these options."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._url}>"
@@ -144,18 +155,9 @@ class Client(_Client):
     OutcomeUnknown if the connection broke and the request cannot be sent again.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        tenant: str | None = None,
-        timeout: float = TIMEOUT_S,
-        retries: int = RETRIES,
-    ) -> None:
-        super().__init__(url, token=token, tenant=tenant, timeout=timeout, retries=retries)
-        self._http = httpx2.Client(**self._options)
-        self._send: Any = sending.Blocking(self._http, self._policy).send
+    def _sender(self, policy: sending.Policy, **options: Any) -> Any:
+        self._http = httpx2.Client(**options)
+        return sending.Blocking(self._http, policy).send
 
     def __enter__(self) -> Self:
         return self
@@ -241,18 +243,9 @@ class Client(_Client):
 class AsyncClient(_Client):
     """As `Client`, and every call is awaited: `async with AsyncClient(url, token=token) as client:`."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        tenant: str | None = None,
-        timeout: float = TIMEOUT_S,
-        retries: int = RETRIES,
-    ) -> None:
-        super().__init__(url, token=token, tenant=tenant, timeout=timeout, retries=retries)
-        self._http = httpx2.AsyncClient(**self._options)
-        self._send: Any = sending.Awaited(self._http, self._policy).send
+    def _sender(self, policy: sending.Policy, **options: Any) -> Any:
+        self._http = httpx2.AsyncClient(**options)
+        return sending.Awaited(self._http, policy).send
 
     async def __aenter__(self) -> Self:
         return self
