@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
+    from evertick.app.transacting import Transact, TransactAsync
     from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows
 
 P = ParamSpec("P")
@@ -110,16 +111,14 @@ class Access(ABC):
         """Reads, counts, cancels, moves and retries jobs from outside. Each call is a transaction of its own."""
         from evertick.app.jobs.api import Jobs, job_operations
 
-        e = self.environment
-        return Jobs(job_operations(e, self.tenant_id), e.store.view, self._execution.transact)
+        return Jobs(job_operations(self.environment, self.tenant_id), *self._ways)
 
     @property
     def insight(self) -> "Insight":
         """Tells how jobs and schedules do: what is late, failed, missed and queued, and what needs attention."""
         from evertick.app.insight.api import Insight, insight_operations
 
-        e = self.environment
-        return Insight(insight_operations(e, self.tenant_id), e.store.view, self._execution.transact)
+        return Insight(insight_operations(self.environment, self.tenant_id), *self._ways)
 
     @property
     def views(self) -> "SavedViews":
@@ -130,7 +129,7 @@ class Access(ABC):
         """The views that the token with the id `owner` sees."""
         from evertick.app.access_control.saved_views import SavedViews
 
-        return SavedViews(self._view_operations(owner), self.environment.store.view, self._execution.transact)
+        return SavedViews(self._view_operations(owner), *self._ways)
 
     def _view_operations(self, owner: str) -> "SavedViewOperations":
         from evertick.app.access_control.saved_views import SavedViewOperations
@@ -144,7 +143,7 @@ class Access(ABC):
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
 
         e = self.environment
-        return blocking_workflows(e, workflow_operations(e, self.tenant_id), e.store.view, self._execution.transact)
+        return blocking_workflows(e, workflow_operations(e, self.tenant_id), *self._ways)
 
     @property
     def db(self) -> "Documents":
@@ -159,8 +158,12 @@ class Access(ABC):
         """Shows which tables there are and what lies in them, also without their declarations. It only reads."""
         from evertick.app.documents.looking import Data, DataOperations
 
-        e = self.environment
-        return Data(DataOperations(self.tenant_id, e.clock.now), e.store.view, self._execution.transact)
+        return Data(DataOperations(self.tenant_id, self.environment.clock.now), *self._ways)
+
+    @property
+    def _ways(self) -> "tuple[Transact, Transact]":
+        """How the database is asked, and how it is changed."""
+        return self.environment.store.view, self._execution.transact
 
     @property
     def _execution(self) -> "Execution":
@@ -183,6 +186,11 @@ class AsyncAccess:
 
     def __init__(self, access: Access) -> None:
         self._access = access
+
+    @property
+    def _ways(self) -> "tuple[TransactAsync, TransactAsync]":
+        access = self._access
+        return access.environment.executors.view, access._execution.transact_async
 
     async def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Like `App.call`, without blocking the event loop."""
@@ -209,16 +217,16 @@ class AsyncAccess:
         """Like `App.jobs`, and every call is awaited."""
         from evertick.app.jobs.api import AsyncJobs, job_operations
 
-        access, e = self._access, self._access.environment
-        return AsyncJobs(job_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
+        access = self._access
+        return AsyncJobs(job_operations(access.environment, access.tenant_id), *self._ways)
 
     @property
     def insight(self) -> "AsyncInsight":
         """Like `App.insight`, and every call is awaited."""
         from evertick.app.insight.api import AsyncInsight, insight_operations
 
-        access, e = self._access, self._access.environment
-        return AsyncInsight(insight_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
+        access = self._access
+        return AsyncInsight(insight_operations(access.environment, access.tenant_id), *self._ways)
 
     @property
     def views(self) -> "AsyncSavedViews":
@@ -229,17 +237,15 @@ class AsyncAccess:
         """The views that the token with the id `owner` sees."""
         from evertick.app.access_control.saved_views import AsyncSavedViews
 
-        access, e = self._access, self._access.environment
-        return AsyncSavedViews(access._view_operations(owner), e.executors.view, access._execution.transact_async)
+        return AsyncSavedViews(self._access._view_operations(owner), *self._ways)
 
     @property
     def workflows(self) -> "AsyncWorkflows":
         """Like `App.workflows`, and every call is awaited."""
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
-        access, e = self._access, self._access.environment
-        operations = workflow_operations(e, access.tenant_id)
-        return AsyncWorkflows(operations, e.executors.view, access._execution.transact_async)
+        access = self._access
+        return AsyncWorkflows(workflow_operations(access.environment, access.tenant_id), *self._ways)
 
     @property
     def db(self) -> "AsyncDocuments":
@@ -255,10 +261,7 @@ class AsyncAccess:
         """Like `App.data`, and every call is awaited."""
         from evertick.app.documents.looking import AsyncData, DataOperations
 
-        access, e = self._access, self._access.environment
-        return AsyncData(
-            DataOperations(access.tenant_id, e.clock.now), e.executors.view, access._execution.transact_async
-        )
+        return AsyncData(DataOperations(self._access.tenant_id, self._access.environment.clock.now), *self._ways)
 
 
 class AsyncApp(AsyncAccess):
@@ -269,32 +272,27 @@ class AsyncApp(AsyncAccess):
         """Like `App.tenants`, and every call is awaited."""
         from evertick.app.limits.tenants import AsyncTenants, TenantOperations
 
-        access, e = self._access, self._access.environment
-        return AsyncTenants(
-            TenantOperations(e.job_builder.quotas.forget), e.executors.view, access._execution.transact_async
-        )
+        quotas = self._access.environment.job_builder.quotas
+        return AsyncTenants(TenantOperations(quotas.forget), *self._ways)
 
     @property
     def pools(self) -> "AsyncPools":
         """Like `App.pools`, and every call is awaited."""
         from evertick.app.limits.pools import AsyncPools, PoolOperations
 
-        access, e = self._access, self._access.environment
-        return AsyncPools(PoolOperations(e.clock.now), e.executors.view, access._execution.transact_async)
+        return AsyncPools(PoolOperations(self._access.environment.clock.now), *self._ways)
 
     @property
     def tokens(self) -> "AsyncTokens":
         """Like `App.tokens`, and every call is awaited."""
         from evertick.app.access_control.tokens import AsyncTokens, TokenOperations
 
-        access, e = self._access, self._access.environment
-        operations = TokenOperations(access.actor, e.clock.now, e.ids.make)
-        return AsyncTokens(operations, e.executors.view, access._execution.transact_async)
+        e = self._access.environment
+        return AsyncTokens(TokenOperations(self._access.actor, e.clock.now, e.ids.make), *self._ways)
 
     @property
     def audit_log(self) -> "AsyncAuditLog":
         """Like `App.audit_log`, and every call is awaited."""
         from evertick.app.access_control.audit_log import AsyncAuditLog, AuditOperations
 
-        access = self._access
-        return AsyncAuditLog(AuditOperations(), access.environment.executors.view, access._execution.transact_async)
+        return AsyncAuditLog(AuditOperations(), *self._ways)

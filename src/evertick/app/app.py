@@ -181,16 +181,14 @@ class App(Decorators, Opening):
         """What each tenant may use: `app.tenants.set("acme", running=5, jobs=10_000)`."""
         from evertick.app.limits.tenants import TenantOperations, Tenants
 
-        e = self.environment
-        return Tenants(TenantOperations(e.job_builder.quotas.forget), e.store.view, self._execution.transact)
+        return Tenants(TenantOperations(self.environment.job_builder.quotas.forget), *self._ways)
 
     @property
     def pools(self) -> "Pools":
         """What each pool may run: `app.pools.set("mail", running=5)`, `app.pools.pause("mail")`."""
         from evertick.app.limits.pools import PoolOperations, Pools
 
-        e = self.environment
-        return Pools(PoolOperations(e.clock.now), e.store.view, self._execution.transact)
+        return Pools(PoolOperations(self.environment.clock.now), *self._ways)
 
     @property
     def tokens(self) -> "Tokens":
@@ -198,15 +196,14 @@ class App(Decorators, Opening):
         from evertick.app.access_control.tokens import TokenOperations, Tokens
 
         e = self.environment
-        operations = TokenOperations(self.actor, e.clock.now, e.ids.make)
-        return Tokens(operations, e.store.view, self._execution.transact)
+        return Tokens(TokenOperations(self.actor, e.clock.now, e.ids.make), *self._ways)
 
     @property
     def audit_log(self) -> "AuditLog":
         """Who changed what over HTTP: `app.audit_log.list(tenant="acme")`."""
         from evertick.app.access_control.audit_log import AuditLog, AuditOperations
 
-        return AuditLog(AuditOperations(), self.environment.store.view, self._execution.transact)
+        return AuditLog(AuditOperations(), *self._ways)
 
     @overload
     def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...
