@@ -19,11 +19,11 @@ a JSON list, `{each :names}` is a table with the one column `each` of them, `{ha
 part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
 lock), `{indexed by name}` tells SQLite which index to read, `{json list}` is the function that makes a JSON list of its
 arguments, `{by bytes}` says that a text compares by bytes, as SQLite's all do, `{is root}` asks whether no other run
-has called a run. `{soonest waiting :now :limit}` are the first jobs of a stage that are due by a moment, of all
-tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and `{kept counts}` are
-the counts of jobs with what has changed since they were summed. Between `{for state in failed, canceled}` and `{then
-union all}` stands a part of a union that is repeated for each of the words. `tenants_with` stands for one statement for
-each kind of rows that tenants can have.
+has called a run. `{soonest waiting :now :limit: name}` are the names of the first jobs of a stage that are due by a
+moment, of all tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and
+`{kept counts}` are the counts of jobs with what has changed since they were summed. Between `{for state in failed,
+canceled}` and `{then union all}` stands a part of a union that is repeated for each of the words. `tenants_with` stands
+for one statement for each kind of rows that tenants can have.
 """
 
 import re
@@ -108,9 +108,9 @@ _WORDS: Final = {
 }
 """What any statement may say, and how each database says it."""
 _SOONEST: Final = (
-    re.compile(r"\{soonest (\w+) (:\w+) (:\w+)\}"),
-    r"(select tenant, id, name, kind, pool, queue, error, started_at, created_at, due_at from jobs "
-    r"where state = 'pending' and stage = '\1' and due_at <= \2 order by due_at, id limit \3)",
+    re.compile(r"\{soonest (\w+) (:\w+) (:\w+): ([\w, ]+)\}"),
+    r"(select tenant, \4 from jobs where state = 'pending' and stage = '\1' and due_at <= \2 "
+    r"order by due_at, id limit \3)",
 )
 """The first jobs of a stage that are due by a moment, of all tenants."""
 _REPEATED: Final = re.compile(r" *\{for ([\w ]+) in ([\w, ]+)\}\n(.*?)\n *\{then (union|union all)\}", re.DOTALL)

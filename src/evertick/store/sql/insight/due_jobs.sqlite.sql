@@ -17,7 +17,7 @@ select name, pool, count(*), min(due_at), sum(case when due_at < :late_at then 1
                    and j.queue = held.due and j.tenant = :tenant
                  limit :limit)
         union all
-        select name, pool, due_at from {soonest waiting :now :limit} as of_waiting where tenant = :tenant
+        select name, pool, due_at from {soonest waiting :now :limit: name, pool, due_at} as of_waiting where tenant = :tenant
         union all
-        select name, pool, due_at from {soonest suspect :now :limit} as of_suspect where tenant = :tenant) as due
+        select name, pool, due_at from {soonest suspect :now :limit: name, pool, due_at} as of_suspect where tenant = :tenant) as due
  group by name, pool

@@ -52,7 +52,7 @@ select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as 
                  limit :looked_at) as paused),
        (select coalesce(json_agg(json_build_array(id, name, error, tried_at)), '[]')::text
           from (select id, name, error, coalesce(started_at, created_at) as tried_at
-                  from {soonest waiting :stuck_until :stuck_look} as soon
+                  from {soonest waiting :stuck_until :stuck_look: id, name, kind, error, started_at, created_at} as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
                  limit :stuck_most) as stuck),

@@ -55,7 +55,7 @@ select (select json_array(count(*), count(*) - count(retried_as))
                  limit :looked_at)),
        (select json_group_array(json_array(id, name, error, tried_at))
           from (select id, name, error, coalesce(started_at, created_at) as tried_at
-                  from {soonest waiting :stuck_until :stuck_look} as soon
+                  from {soonest waiting :stuck_until :stuck_look: id, name, kind, error, started_at, created_at} as soon
                  where kind = 'workflow' and error is not null and tenant = :tenant
                  order by id
                  limit :stuck_most)),

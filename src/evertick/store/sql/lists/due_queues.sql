@@ -19,6 +19,6 @@ select name, pool, queue
                       order by limit_key, rank, id
                       limit 1)
 union all
-select name, pool, queue from {soonest waiting :now :look} as waiting where tenant = :tenant
+select name, pool, queue from {soonest waiting :now :look: name, pool, queue} as waiting where tenant = :tenant
 union all
-select name, pool, queue from {soonest suspect :now :look} as suspects where tenant = :tenant
+select name, pool, queue from {soonest suspect :now :look: name, pool, queue} as suspects where tenant = :tenant
