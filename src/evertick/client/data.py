@@ -5,7 +5,7 @@ from typing import Any
 
 from evertick.api.documents import DocumentPage, DocumentView, TableView
 from evertick.app.documents.looking import words_of
-from evertick.client.calls import Call, Requests, given, part, sent, tuple_of
+from evertick.client.calls import Call, Requests, given, part, sent
 
 
 class DataRequests(Requests):
@@ -14,12 +14,12 @@ class DataRequests(Requests):
     @sent
     def tables(self) -> Call[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with an index; as `app.data.tables`."""
-        return Call(method="GET", path=f"{self._home}/tables", read=tuple_of(TableView))
+        return self._get(f"{self._home}/tables", tuple[TableView, ...])
 
     @sent
     def get_table(self, table: str) -> Call[TableView]:
         """A table, with its documents counted up to 10,000."""
-        return Call(method="GET", path=f"{self._home}/tables/{part(table)}", read=TableView.model_validate)
+        return self._get(f"{self._home}/tables/{part(table)}", TableView)
 
     @sent
     def list(
@@ -33,10 +33,9 @@ class DataRequests(Requests):
     ) -> Call[DocumentPage]:
         """A page of a table's documents, or of those whose fields have values; as `app.data.list`."""
         query = given({"where": words_of(where or {}), "newest_first": newest_first, "limit": limit, "cursor": cursor})
-        path = f"{self._home}/tables/{part(table)}/documents"
-        return Call(method="GET", path=path, query=query, read=DocumentPage.model_validate)
+        return self._get(f"{self._home}/tables/{part(table)}/documents", DocumentPage, query)
 
     @sent
     def get(self, document_id: str) -> Call[DocumentView]:
         """A document. Raises DocumentNotFound, InvalidArguments."""
-        return Call(method="GET", path=f"{self._home}/documents/{part(document_id)}", read=DocumentView.model_validate)
+        return self._get(f"{self._home}/documents/{part(document_id)}", DocumentView)

@@ -18,7 +18,7 @@ from evertick.app.documents.indexing import EVERY_TENANT
 from evertick.app.documents.tables import Index, check_name, table_named_in
 from evertick.app.documents.values import decode_document, encode_document
 from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads
+from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import json_text
@@ -40,13 +40,14 @@ Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The built indexes of each table, with their fields."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DataOperations:
     """What may be looked at of a tenant's documents, as work for a transaction."""
 
-    tenant: TenantId
-    now: Callable[[], Instant]
+    _tenant: TenantId
+    _now: Callable[[], Instant]
 
+    @reads
     def tables(self) -> Work[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with a built index, by name.
 
@@ -55,14 +56,15 @@ class DataOperations:
 
         def work(transaction: Transaction) -> tuple[TableView, ...]:
             indexes = built_indexes(transaction)
-            found, _ = transaction.document_tables(self.tenant, steps=STEPS_MAX)
+            found, _ = transaction.document_tables(self._tenant, steps=STEPS_MAX)
             names = sorted({*found, *indexes})
             share = max(SHARE_MIN, COUNT_MAX // max(len(names), 1))
-            counts = transaction.count_documents(self.tenant, names, until=self._until, limit=share)
+            counts = transaction.count_documents(self._tenant, names, until=self._until, limit=share)
             return tuple(TableView.of(name, counts.get(name, NONE), indexes.get(name, {})) for name in names)
 
         return work
 
+    @reads
     def get_table(self, table: str) -> Work[TableView]:
         """A table, with its documents counted up to 10,000. One without any may be one that was never used.
 
@@ -71,23 +73,25 @@ class DataOperations:
         check_name(table)
 
         def work(transaction: Transaction) -> TableView:
-            counts = transaction.count_documents(self.tenant, [table], until=self._until, limit=COUNT_MAX)
+            counts = transaction.count_documents(self._tenant, [table], until=self._until, limit=COUNT_MAX)
             return TableView.of(table, counts.get(table, NONE), built_indexes(transaction).get(table, {}))
 
         return work
 
+    @reads
     def get(self, document_id: str) -> Work[DocumentView]:
         """A document. Raises DocumentNotFound; InvalidArguments for what is no id of a document."""
         check_document_id(document_id)
 
         def work(transaction: Transaction) -> DocumentView:
-            body = transaction.get_document(document_id, tenant=self.tenant)
+            body = transaction.get_document(document_id, tenant=self._tenant)
             if body is None:
-                raise DocumentNotFound(f"no document {document_id} in the tenant {self.tenant!r}")
+                raise DocumentNotFound(f"no document {document_id} in the tenant {self._tenant!r}")
             return DocumentView.of(StoredDocument(document_id, body))
 
         return work
 
+    @reads
     def list(
         self,
         table: str,
@@ -117,7 +121,7 @@ class DataOperations:
                 found: Iterable[tuple[bytes, StoredDocument]] = (
                     (b"", each)
                     for each in unit.scan_table(
-                        self.tenant,
+                        self._tenant,
                         f"{table}_",
                         after=start or (f"{table}_\x7f" if newest_first else f"{table}_"),
                         descending=newest_first,
@@ -126,7 +130,7 @@ class DataOperations:
                 )
             else:
                 low = encode_key([values[name] for name in index.fields[: len(values)]])
-                part = IndexPart(self.tenant, index.name, low, after_prefix(low), newest_first)
+                part = IndexPart(self._tenant, index.name, low, after_prefix(low), newest_first)
                 place = None if cursor is None else _place_in(cursor, table, part)
                 found = unit.scan_index(part, after=place, page=min(limit, AT_ONCE) + 1)
             return _page(iter(found), limit)
@@ -136,23 +140,14 @@ class DataOperations:
     @property
     def _until(self) -> Instant:
         """Until when documents are counted: clocks of others may be ahead."""
-        return Instant(self.now() + DAY_MS)
+        return Instant(self._now() + DAY_MS)
 
 
-class _DataSurface(Surface[DataOperations]):
-    """A tenant's tables and documents, to look at."""
-
-    tables = reads(DataOperations.tables)
-    get_table = reads(DataOperations.get_table)
-    list = reads(DataOperations.list)
-    get = reads(DataOperations.get)
-
-
-class Data(Blocking[DataOperations], _DataSurface):
+class Data(Blocking[DataOperations], DataOperations):
     """`app.data`: tables and documents as people look at them."""
 
 
-class AsyncData(Awaited[DataOperations], _DataSurface):
+class AsyncData(Awaited[DataOperations], DataOperations):
     """`app.aio.data`: as `Data`, and every call is awaited."""
 
 

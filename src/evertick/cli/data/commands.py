@@ -11,7 +11,7 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.data.session import open_data
-from evertick.cli.elsewhere import say_nothing_found
+from evertick.cli.sessions.elsewhere import say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.documents import DocumentView, TableView
@@ -39,8 +39,7 @@ def list_tables(db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(TableView.names() if out.is_data else known, known)
     with open_data(db) as session:
         found = session.data.tables()
-        moment = out.moments(session.now)
-        out.write_rows([view.to_json() for view in found], [_words_of_table(view, moment) for view in found], chosen)
+        out.write_views(found, session.now, chosen, _words_of_table)
         if not found and out.tells_of_nothing:
             say_nothing_found("documents", session.store)
 
