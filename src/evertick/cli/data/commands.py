@@ -39,7 +39,7 @@ def list_tables(db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(TableView.names() if out.is_data else known, known)
     with open_data(db) as session:
         found = session.data.tables()
-        out.write_views(found, session.now, chosen, _words_of_table)
+        out.show_views(found, session.now, chosen, _words_of_table)
         if not found and out.tells_of_nothing:
             say_nothing_found("documents", session.store)
 
