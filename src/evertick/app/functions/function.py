@@ -12,19 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    NotRequired,
-    ParamSpec,
-    TypeVar,
-    cast,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
 from evertick.app.functions.events import EventTypes
 from evertick.app.functions.explaining import problems_of
@@ -292,33 +280,45 @@ class Query(Function[P, R_co]):
     """Reads, and changes nothing."""
 
     kind = FunctionKind.QUERY
-    call_kind: ClassVar[Literal[CallKind.QUERY]] = CallKind.QUERY
+
+    @property
+    def call_kind(self) -> Literal[CallKind.QUERY]:
+        return CallKind.QUERY
 
 
 class Mutation(Function[P, R_co]):
     """One transaction: all of its writes and scheduled jobs, or none."""
 
     kind = FunctionKind.MUTATION
-    call_kind: ClassVar[Literal[CallKind.MUTATION]] = CallKind.MUTATION
+
+    @property
+    def call_kind(self) -> Literal[CallKind.MUTATION]:
+        return CallKind.MUTATION
 
 
 class Action(Function[P, R_co]):
     """Side effects: starts at most once unless its retry policy says otherwise."""
 
     kind = FunctionKind.ACTION
-    call_kind: ClassVar[Literal[CallKind.ACTION]] = CallKind.ACTION
+
+    @property
+    def call_kind(self) -> Literal[CallKind.ACTION]:
+        return CallKind.ACTION
 
 
 class Workflow(Function[P, R_co]):
     """Goes on step by step, also over restarts and weeks of waiting."""
 
     kind = FunctionKind.WORKFLOW
-    call_kind: ClassVar[Literal[CallKind.WORKFLOW]] = CallKind.WORKFLOW
 
     def check(self) -> None:
         super().check()
         if self.events is not None:
             self.events.check()
+
+    @property
+    def call_kind(self) -> Literal[CallKind.WORKFLOW]:
+        return CallKind.WORKFLOW
 
 
 def default_name(handler: Callable[..., Any]) -> str:
