@@ -8,6 +8,7 @@ runs and goes on under a new identity.
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from typing import Final
 
 from evertick.base.clock import SystemClock
@@ -86,9 +87,8 @@ class Worker:
 
     def poke(self, notifications: Notifications = EVERYTHING) -> None:
         """Something may be due: look now."""
-        for loop in self._claiming:
-            if not notifications.isdisjoint(loop.subscribes):
-                loop.poke()
+        for loop in self._concerned(notifications):
+            loop.poke()
 
     def stop(self, *, now: bool = False) -> None:
         """Drain and end; with `now`, do not wait for running actions. Call it in the loop's own thread."""
@@ -128,7 +128,7 @@ class Worker:
 
     async def _run_loops(self) -> None:
         loop = asyncio.get_running_loop()
-        unlisten = self._deps.store.listen(lambda notifications: call_in_loop(loop, self.poke, notifications))
+        unlisten = self._deps.store.listen(partial(self._hear, loop))
         loops = [*self._claiming, self.actions.ends, *self._maintenance]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
@@ -149,6 +149,15 @@ class Worker:
                 raise error
         if self.registration.refusal is not None:
             raise self.registration.refusal
+
+    def _concerned(self, notifications: Notifications) -> list[Loop]:
+        return [loop for loop in self._claiming if not notifications.isdisjoint(loop.subscribes)]
+
+    def _hear(self, event_loop: asyncio.AbstractEventLoop, notifications: Notifications) -> None:
+        """In any thread: a claim that is under way may see it before the event loop comes to it."""
+        for loop in self._concerned(notifications):
+            loop.hear()
+        call_in_loop(event_loop, self.poke, notifications)
 
     def _cancel_actions(self) -> None:
         self.actions.cancel_all()

@@ -214,7 +214,7 @@ def test_while_a_look_is_kept_a_new_tenant_is_found_beside_it(open_postgres: Ope
     assert claimed(0) == ([first, first], 1)
     assert [claimed(10) for _ in range(5)] == [([first, first], 0)] * 5
     insert(store, new_job(900, tenant=tenant(1), due_at=at(0)))
-    loop._claims.hear()
+    loop._claims.news.heard = True
     tenants, looks = claimed(20)
     assert (sorted(tenants), looks) == ([first, tenant(1)], 0)
     assert claimed(LOOK_KEPT_MS) == ([first, first], 1)
@@ -235,20 +235,20 @@ def test_newcomers_are_claimed_alone_beside_what_the_last_look_found(open_postgr
     loop.claim(limit=2)
     insert(store, new_job(900, tenant=ann))
     assert newcomers(1) == []  # nothing was heard
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(2) == ["ann"]
     assert newcomers(3) == []
     insert(store, new_job(901, tenant=ann), new_job(902, tenant=bob))
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(4) == ["ann"]  # that came last
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(5) == ["bob"]
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(6) == []
     insert(store, *(new_job(n, tenant=bob) for n in range(903, 908)))
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(7) == ["bob", "bob"]
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert newcomers(8) == []  # it has more than its share, and is no newcomer any more
     assert [job.tenant for job in loop.claim(limit=9, now=at(9)).claims].count("bob") == 3
     assert loop.looks == 1
@@ -267,11 +267,11 @@ def test_newcomers_come_first_but_not_twice_in_a_row(open_postgres: OpenStore) -
 
     assert claimed() == [first, first]
     insert(store, new_job(900, tenant=ann))
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert claimed() == ["ann"]
     insert(store, new_job(901, tenant=TenantId("bob")), new_job(902, tenant=TenantId("eve")))
     assert sorted(claimed()) == ["bob", first]
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert claimed() == ["eve"]
     assert claimed() == [first, first]
 
@@ -292,7 +292,7 @@ def test_beside_many_tenants_a_look_finds_a_new_action_at_once(open_postgres: Op
     assert claimed(0) == ([busy[0]], 1)
     assert claimed(1) == ([busy[1]], 0)
     insert(store, new_job(900, tenant=TenantId("zoe"), name=name, due_at=at(0)))
-    loop._claims.hear()
+    loop._claims.news.heard = True
     assert claimed(2) == (["zoe"], 1)
 
 

@@ -2,9 +2,9 @@
 
 Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
 that it may have happened, and it is not repeated (unless its retry policy says so). Nor is it begun again here when a
-failover has undone the commit of its claim or of its end. How actions ended is written in batches by a loop of its own:
-while the database is away the ends wait, and their functions are not run again. A function that has ended has left its
-slot: the next is claimed while its end is written, unless too many ends wait.
+failover has undone the commit of its claim or of its end. How actions ended is written by a loop of its own
+(`action_ends`). A function that has ended has left its slot: the next is claimed while its end is written, unless too
+many ends wait.
 
 An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
 alone, ask for a *pause*: nothing new is started until they have ended, and what runs is not disturbed.
@@ -14,139 +14,34 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
 from evertick.base.records.logs import AttemptLog
 from evertick.base.records.stored import size_of, storable
+from evertick.engine.jobs.action_ends import ENDS_MAX, ActionEnds, BegunAction, EndedAction
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Claimed, Claims, Room
-from evertick.engine.jobs.completion import finish
 from evertick.engine.jobs.giving_back import give_back
 from evertick.engine.jobs.held_loops import say_held
 from evertick.engine.jobs.lost_claims import Attempt
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import RunningAction
-from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES, cut_off, ended, lost
+from evertick.rules.jobs.lifecycle import cut_off, ended, lost
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-ENDS_MAX: Final = 500
-"""Ends written in one transaction."""
-
 BEGUN_MAX: Final = 10_000
 """Attempts that are remembered after their end."""
 CLEAN_UP_S: Final = 1.0
 """How long a cancelled action may still take, for its `finally`, when the worker ends."""
-
-
-@dataclass(slots=True, eq=False)
-class _Running:
-    """An action that was begun and whose end is not written yet."""
-
-    claim: Claim
-    worker_id: WorkerId
-    started_at: Instant
-    control: RunningAction
-    task: asyncio.Task[None]
-    is_canceled: bool = False
-    """Whether its job was canceled, and not only its worker is about to end."""
-    has_ended: bool = False
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether too many workers have died while they held it."""
-        return self.claim.crashes >= SUSPECT_CRASHES
-
-
-class _Ended(NamedTuple):
-    running: _Running
-    end: JobEnd
-
-
-class ActionEnds(Loop):
-    """Writes how actions ended. An end leaves the list only when it is written."""
-
-    name = "action ends"
-
-    def __init__(self, deps: EngineDeps, *, on_written: Callable[[_Running, JobEnd], None]) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
-        self._on_written = on_written
-        self._waiting: list[_Ended] = []
-        self._at_a_time = ENDS_MAX
-
-    def add(self, ended: _Ended) -> None:
-        """Let an end be written soon."""
-        self._waiting.append(ended)
-        self.poke()
-
-    @property
-    def waiting(self) -> int:
-        """How many ends are not written yet."""
-        return len(self._waiting)
-
-    async def round(self) -> Instant | None:
-        """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
-        if not self._waiting:
-            return None
-        worker_id = self._waiting[0].running.worker_id
-        batch = [item for item in self._waiting if item.running.worker_id == worker_id][: self._at_a_time]
-        claims = {item.end.id: item.running.claim for item in batch}
-        ends = [item.end for item in batch]
-        now = self._deps.clock.now()
-
-        def work(transaction: Transaction) -> dict[JobId, JobEnd]:
-            held = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
-            if len(held) < len(ends):
-                transaction.confirm()  # before an end is forgotten
-            return held
-
-        # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
-        # what was written is no longer held, so it changes nothing and is followed by nothing.
-        try:
-            held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
-        except (Unavailable, Conflict):
-            raise
-        except Exception as error:
-            self._set_aside(batch, error)
-            return self._deps.clock.now()
-        self._at_a_time = ENDS_MAX
-        written = {id(item) for item in batch}
-        self._waiting = [item for item in self._waiting if id(item) not in written]
-        events: list[JobEnded] = []
-        for running, wanted in batch:
-            end = held.get(wanted.id)
-            self._on_written(running, end or wanted)
-            if end is not None:
-                events.append(JobEnded(running.claim, end, running.started_at, now))
-        self._deps.counters.jobs_ended(events)
-        if taken := len(batch) - len(events):
-            self._deps.counters.add("actions_taken", taken)
-        return self._deps.clock.now()
-
-    def _set_aside(self, batch: list[_Ended], error: Exception) -> None:
-        """The engine failed in a way that it does not know: find the end that it failed at, and write a plain one."""
-        if len(batch) > 1:
-            self._at_a_time = len(batch) // 2
-            return
-        [(running, end)] = batch
-        claim = running.claim
-        _logger.error("how %s ended cannot be written", claim.name, exc_info=error, extra={"job_id": claim.id})
-        self._waiting = [item for item in self._waiting if item is not batch[0]]
-        if (claim.on_complete, claim.schedule, claim.retry) != (None, None, None) or end.logs or end.result:
-            raised = Raised(type(error).__name__, storable(f"how it ended cannot be written: {storable(str(error))}"))
-            running.claim = claim._replace(on_complete=None, schedule=None, retry=None)
-            plain = ended(running.claim, raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
-            self.add(_Ended(running, plain))
 
 
 class ActionLoop(Loop):
@@ -159,7 +54,7 @@ class ActionLoop(Loop):
         super().__init__(deps, poll_ms=deps.settings.poll_ms)
         self._worker_id = worker_id
         self._claims = Claims(deps, FunctionKind.ACTION)
-        self._tasks: dict[Attempt, _Running] = {}
+        self._tasks: dict[Attempt, BegunAction] = {}
         self._begun: dict[Attempt, None] = {}
         """The last attempts that were begun here, BEGUN_MAX of them. Their functions are not called again."""
         self._starting = False
@@ -169,16 +64,19 @@ class ActionLoop(Loop):
         self._paused_by: set[str] = set()
         self.on_idle: list[Callable[[], object]] = []
         """Called when nothing runs any more and a pause was asked for."""
-        self._stuck: list[_Running] = []
+        self._stuck: list[BegunAction] = []
         self.on_stuck: Callable[[], object] = lambda: None
         """Called when something is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
         self.on_line: Callable[[], object] = lambda: None
         """Called in any thread when a running function has logged a line."""
 
+    def hear(self) -> None:
+        self._claims.news.heard = True
+
     def poke(self) -> None:
         """Look again at once, for new tenants too."""
-        self._claims.hear()
+        self.hear()
         super().poke()
 
     @property
@@ -242,12 +140,22 @@ class ActionLoop(Loop):
         return self._deps.clock.now() if suspect.claims or asks_next else claimed.next_due_at
 
     def _claim(self, transaction: Transaction, worker_id: WorkerId, room: Room) -> tuple[Claimed, Claimed]:
-        """What there is room for; and a suspect, before the others, if the last look saw one and none runs."""
+        """What there is room for, and newcomers that come meanwhile, in slots that have become free meanwhile.
+
+        And a suspect, before the others, if the last look saw one and none runs.
+        """
         now, suspect = self._deps.clock.now(), Claimed([], None)
         if self._suspect_waits and not self._runs_suspect:
             suspect = self._claims.suspect(transaction, worker_id, now=now)
         room = replace(room, jobs=room.jobs - len(suspect.claims))
-        return self._claims.newcomers_first(transaction, worker_id, now=now, room=room), suspect
+        claimed = self._claims.newcomers_first(transaction, worker_id, now=now, room=room)
+        if self._claims.news.heard and claimed.claims:
+            held = suspect.claims + claimed.claims
+            size = sum(size_of(claim.args) for claim in claimed.claims)
+            room = replace(room, jobs=self._free_slots - len(held), bytes=room.bytes - size)
+            since = self._claims.newcomers_since(transaction, worker_id, now=self._deps.clock.now(), room=room)
+            claimed = replace(claimed, claims=since.claims + claimed.claims)
+        return claimed, suspect
 
     def _room(self) -> Room:
         """The free slots, and what runs of each tenant: a freed slot goes to the tenant that runs least."""
@@ -322,7 +230,7 @@ class ActionLoop(Loop):
             control = RunningAction()
             control.log.on_line = self.on_line
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
-            running = _Running(claim, worker_id, now, control, task)
+            running = BegunAction(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
             control.on_held = partial(say_held, self._deps, claim, worker_id)
             self._tasks[claim.id, claim.attempt] = running
@@ -352,13 +260,13 @@ class ActionLoop(Loop):
         if len(self._begun) > BEGUN_MAX:
             del self._begun[next(iter(self._begun))]
 
-    def _end(self, running: _Running, end: JobEnd) -> None:
+    def _end(self, running: BegunAction, end: JobEnd) -> None:
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
             # Its last two fields are given here; `_replace` would take several times as long, for each action.
-            self.ends.add(_Ended(running, JobEnd(*end[:-2], running.control.log.unstored(), running.started_at)))
+            self.ends.add(EndedAction(running, JobEnd(*end[:-2], running.control.log.unstored(), running.started_at)))
 
-    def _end_of(self, running: _Running, outcome: Outcome) -> JobEnd:
+    def _end_of(self, running: BegunAction, outcome: Outcome) -> JobEnd:
         """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
         claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
         if running.is_canceled:
@@ -373,7 +281,7 @@ class ActionLoop(Loop):
                 return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
         return ended(claim, outcome, now=now, entropy=entropy)
 
-    def _note_stuck(self, running: _Running) -> None:
+    def _note_stuck(self, running: BegunAction) -> None:
         claim = running.claim
         _logger.warning("%s does not end although it was interrupted; it keeps its slot until it ends", claim.name,
                         extra={"job_id": claim.id})  # fmt: skip
@@ -381,7 +289,7 @@ class ActionLoop(Loop):
         self._stuck.append(running)
         self.on_stuck()
 
-    def _free(self, running: _Running, end: JobEnd) -> None:
+    def _free(self, running: BegunAction, end: JobEnd) -> None:
         self._tasks.pop((running.claim.id, running.claim.attempt), None)
         if end.state is JobState.PENDING or running.is_suspect or self._claims.holds_back:
             self.poke()  # for the next try, the next suspect, and its tenant's next job: nothing else pokes for these

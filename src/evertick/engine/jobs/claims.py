@@ -31,6 +31,7 @@ from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_o
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.lost_claims import Attempt, find_lost
+from evertick.engine.jobs.newcomers import Newcomers
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
@@ -47,8 +48,6 @@ LOOK_KEPT_MS: Final = 200
 """How long the heads of a look are used, where looks are kept."""
 KNOWN_HEADS_MAX: Final = 64
 """Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
-NEW_HEADS_EVERY_MS: Final = 25
-"""The least time from such a look that found none to the next: a statement can take several milliseconds."""
 GUESSED_HEADS_MAX: Final = 4
 """After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
 PROMOTED_MAX: Final = 1_000
@@ -157,13 +156,8 @@ class Claims:
         self._after = START
         self._left: list[Head] = []
         """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
-        self._recent: list[Head] = []
-        """Heads of the last newcomers, if they were few: of those that left no job ready."""
+        self.news = Newcomers()
         self._looked_at = LONG_AGO
-        self.heard = False
-        """Whether something was scheduled since the last search for newcomers."""
-        self._found_none_at = LONG_AGO
-        self._took_newcomers = False
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
         self._may_guess = False
@@ -184,34 +178,39 @@ class Claims:
 
     # -- what to take next
 
-    def hear(self) -> None:
-        """Something was scheduled: tenants that the last look did not find may have jobs."""
-        self.heard = True
-
     def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim ready jobs of tenants and queues that the last look did not find; call it again for those left.
 
         Those that came last are tried first, which saves the search.
         """
         known, claims = self._left, list[Claim]()
-        if known and self.heard and self._keeps_looks and not self._keys.hold_back:
-            self.heard = False
-            claims = self._take(transaction, worker_id, self._recent, room, now)
+        if known and self.news.heard and self._keeps_looks and not self._keys.hold_back:
+            self.news.heard = False
+            claims = self._take(transaction, worker_id, self.news.came_last(now, known), room, now)
             if not claims:
-                self.heard, self._left = True, known
+                self.news.heard, self._left = True, known
                 claims = self._take(transaction, worker_id, self._new_heads(transaction, now), room, now)
             if claims:
                 self._deps.counters.add("newcomers_claimed", len(claims))
-                self._recent = [head for head in self._last if head[:2] not in {left[:2] for left in self._left}]
+                self.news.note(self._last, self._left, now)
             self._left = [*known, *self._left]
         return Claimed(claims, now, suspect_is_due=None)
 
     def newcomers_first(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim newcomers alone, so that they start sooner; if there are none, or the last were such, what is due."""
-        found = None if self._took_newcomers else self.newcomers(transaction, worker_id, now=now, room=room)
-        self._took_newcomers = found is not None and bool(found.claims)
-        self.heard |= self._took_newcomers  # there may be more
+        found = None if self.news.came else self.newcomers(transaction, worker_id, now=now, room=room)
+        self.news.take(came=found is not None and bool(found.claims))
         return found if found and found.claims else self.due(transaction, worker_id, now=now, room=room)
+
+    def newcomers_since(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+        """Straight after `newcomers_first`: claim those that came while it claimed what is due. So they need not wait
+        until the event loop has heard of that claim and a thread begins the next one.
+        """
+        if self.news.came:
+            return Claimed([], now)
+        found = self.newcomers(transaction, worker_id, now=now, room=room)
+        self.news.take(came=bool(found.claims))
+        return found
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim ready jobs, as many as there is room for."""
@@ -245,7 +244,7 @@ class Claims:
         if not self._keeps_looks or self._keys.hold_back:
             return []
         are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # so that only a look finds newcomers
-        is_stale = are_many and self.heard and self._kind is FunctionKind.ACTION  # in each batch it would cost too much
+        is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too much for each batch
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
             return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
         if self._may_guess and self._last:
@@ -256,19 +255,18 @@ class Claims:
     def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
         """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
         known = len(self._left) + len(self._served.others)
-        if not self.heard or known > KNOWN_HEADS_MAX or 0 <= now - self._found_none_at < NEW_HEADS_EVERY_MS:
+        if known > KNOWN_HEADS_MAX or not self.news.begin_search(now):
             return []
-        self.heard, self._found_none_at = False, now
         found = transaction.new_heads(self._left, others=self._served.others)
         heads = self._served.among(transaction, found)
         if heads:
-            self._found_none_at = LONG_AGO
-            self._limits.look(transaction, [*self._left, *heads])
+            self.news.found_some()
+            self._limits.look(transaction, [*self._left, *heads, *self.news.last])
         return heads
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
         """Heads of served queues, from where the last look ended, once round."""
-        self.heard = False
+        self.news.heard = False
         self._served.forget(now)
         self._limits.ask(transaction, now=now)
         if self._limits.may_hold_keys or self._keys.hold_back:
@@ -280,8 +278,9 @@ class Claims:
             again = self._read(transaction, START, wanted - len(heads))
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
-        self._looked_at, self._recent = now, []
-        self._limits.look(transaction, [*heads, *self._last])  # a guess may claim behind the last ones
+        self._looked_at = now
+        # A guess may claim behind the last ones, and newcomers are tried behind theirs.
+        self._limits.look(transaction, [*heads, *self._last, *self.news.last])
         return heads
 
     def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:

@@ -43,6 +43,9 @@ class Loop(ABC):
     async def round(self) -> Instant | None:
         """Do one bounded round of work. Return when to look again, or None to wait for a poke."""
 
+    def hear(self) -> None:  # noqa: B027
+        """In any thread, before a poke: something may be new. What is under way may see it."""
+
     def poke(self) -> None:
         """Look again at once. Call it in the loop's own thread."""
         self._poked.set()

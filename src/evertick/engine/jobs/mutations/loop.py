@@ -66,9 +66,12 @@ class MutationLoop(Loop):
         self._news = asyncio.Event()
         """While a batch runs: it has ended, or what was scheduled meanwhile may be claimed."""
 
+    def hear(self) -> None:
+        self._claims.news.heard = True
+
     def poke(self) -> None:
         """Look again at once, for new tenants too."""
-        self._claims.hear()
+        self.hear()
         self._news.set()
         super().poke()
 
@@ -137,7 +140,7 @@ class MutationLoop(Loop):
             if self._batches.reads_before(batch):
                 return None
             heard.append(claimed)
-            if self._claims.heard:  # what was scheduled during the claim
+            if self._claims.news.heard:  # what was scheduled during the claim
                 loop.call_soon_threadsafe(self._news.set)
             return self._batches.work(batch)
 
@@ -232,7 +235,7 @@ class MutationLoop(Loop):
     async def _run_newcomers(self, runs: list[Claim]) -> None:
         """Claim what was scheduled beside a large tenant's jobs while its batch `runs`, and run it at once."""
         worker_id, now = self._worker_id(), self._deps.clock.now()
-        if not (self._claims.heard and self._may_set_aside and self._size.is_small(now)):
+        if not (self._claims.news.heard and self._may_set_aside and self._size.is_small(now)):
             return
         if worker_id is None or not self._may_claim(worker_id):
             return
