@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,15 +14,18 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
-from evertick.engine.jobs import claims, tenant_fairness
+from evertick.engine.jobs import claims, newcomers, tenant_fairness
 from evertick.engine.jobs.claims import BYTES_MAX
 from evertick.engine.jobs.mutations import loop
 from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
+from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation
 from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.testing.loop import JumpingLoop
 from tests.app.conftest import OpenApp
-from tests.app.engine import Engine
+from tests.app.engine import Engine, worker_of
+from tests.store.rows import ANN
 
 PROMPT_S = 2.0
 """At once, also on a busy machine: less than what a job would wait for others (3 s), or for a worker's poll (5 s)."""
@@ -135,7 +139,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
 ) -> None:
     monkeypatch.setattr(loop, "SLOW_S", 60)  # no batch is set aside
     monkeypatch.setattr(tenant_fairness, "KEPT_MS", 60_000)
-    monkeypatch.setattr(claims, "NEW_HEADS_EVERY_MS", 0)
+    monkeypatch.setattr(newcomers, "EVERY_MS", 0)
     app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout_ms=60_000))
     begun, small_ran = threading.Event(), threading.Event()
     waited: list[bool] = []
@@ -161,6 +165,42 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     app.close()
 
     assert waited[0]
+
+
+@pytest.mark.postgres
+def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_free_slot(
+    open_postgres_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_postgres_app()
+
+    @app.action(name="work")
+    async def work(ctx: ActionCtx) -> None: ...
+
+    worker, event_loop, store = worker_of(app), JumpingLoop(), app.environment.store
+    app.scheduler.run_after_many(0, [work.args() for _ in range(9)])
+    due, comes = claims.Claims.due, threading.Event()
+
+    def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> claims.Claimed:
+        claimed = due(self, *args, **options)
+        if comes.is_set():
+            comes.clear()
+            with ThreadPoolExecutor() as elsewhere:
+                elsewhere.submit(app.tenant("ann").scheduler.run_after, 0, "work").result()
+                elsewhere.submit(worker._hear, event_loop, frozenset({Notification.ACTION})).result()
+        return claimed
+
+    monkeypatch.setattr(claims.Claims, "due", due_while_one_comes)
+
+    def claimed() -> list[str]:
+        room = claims.Room(jobs=2)
+        found, _ = store.write(lambda tx: worker.actions._claim(tx, ANN, room), isolation=Isolation.EACH)
+        return [job.tenant for job in found.claims]
+
+    assert claimed() == ["default"] * 2
+    comes.set()
+    assert claimed() == ["ann", "default", "default"]
+    assert claimed() == ["default"] * 2
+    event_loop.close()
 
 
 @pytest.mark.postgres

@@ -221,62 +221,6 @@ def test_while_a_look_is_kept_a_new_tenant_is_found_beside_it(open_postgres: Ope
 
 
 @pytest.mark.postgres
-def test_newcomers_are_claimed_alone_beside_what_the_last_look_found(open_postgres: OpenStore) -> None:
-    store = open_postgres()
-    fill(store, tenants=1, jobs=40)
-    loop = ALoop(store)
-    ann, bob = TenantId("ann"), TenantId("bob")
-
-    def newcomers(after_ms: int) -> list[str]:
-        room = Room(jobs=2)
-        claimed = store.write(lambda tx: loop._claims.newcomers(tx, ANN, now=at(after_ms), room=room))
-        return [job.tenant for job in claimed.claims]
-
-    loop.claim(limit=2)
-    insert(store, new_job(900, tenant=ann))
-    assert newcomers(1) == []  # nothing was heard
-    loop._claims.news.heard = True
-    assert newcomers(2) == ["ann"]
-    assert newcomers(3) == []
-    insert(store, new_job(901, tenant=ann), new_job(902, tenant=bob))
-    loop._claims.news.heard = True
-    assert newcomers(4) == ["ann"]  # that came last
-    loop._claims.news.heard = True
-    assert newcomers(5) == ["bob"]
-    loop._claims.news.heard = True
-    assert newcomers(6) == []
-    insert(store, *(new_job(n, tenant=bob) for n in range(903, 908)))
-    loop._claims.news.heard = True
-    assert newcomers(7) == ["bob", "bob"]
-    loop._claims.news.heard = True
-    assert newcomers(8) == []  # it has more than its share, and is no newcomer any more
-    assert [job.tenant for job in loop.claim(limit=9, now=at(9)).claims].count("bob") == 3
-    assert loop.looks == 1
-
-
-@pytest.mark.postgres
-def test_newcomers_come_first_but_not_twice_in_a_row(open_postgres: OpenStore) -> None:
-    store = open_postgres()
-    fill(store, tenants=1, jobs=40)
-    loop, first, ann = ALoop(store), tenant(0), TenantId("ann")
-
-    def claimed() -> list[str]:
-        room = Room(jobs=2)
-        found = store.write(lambda tx: loop._claims.newcomers_first(tx, ANN, now=at(1), room=room))
-        return [job.tenant for job in found.claims]
-
-    assert claimed() == [first, first]
-    insert(store, new_job(900, tenant=ann))
-    loop._claims.news.heard = True
-    assert claimed() == ["ann"]
-    insert(store, new_job(901, tenant=TenantId("bob")), new_job(902, tenant=TenantId("eve")))
-    assert sorted(claimed()) == ["bob", first]
-    loop._claims.news.heard = True
-    assert claimed() == ["eve"]
-    assert claimed() == [first, first]
-
-
-@pytest.mark.postgres
 def test_beside_many_tenants_a_look_finds_a_new_action_at_once(open_postgres: OpenStore) -> None:
     store, name = open_postgres(), "app.notify"
     busy = [tenant(number) for number in range(KNOWN_HEADS_MAX + 1)]
