@@ -119,6 +119,7 @@ def test_limits_hold_for_who_came_last_when_a_look_has_not_seen_them(open_postgr
 
     loop.claim(limit=2)
     assert newcomers(900, at(1)) == ["ann"]
+    loop.claim(limit=2, now=at(2))
     loop.claim(limit=2, now=at(LOOK_KEPT_MS + 1))
     assert loop.looks == 2
     assert newcomers(901, at(LOOK_KEPT_MS + 2)) == []
