@@ -6,8 +6,8 @@ from typing import TypeVar
 import pytest
 
 from evertick import ActionCtx, App, Retry
-from evertick.engine.jobs import action_ends
-from evertick.engine.jobs.action_ends import ENDS_MAX
+from evertick.engine.jobs import actions
+from evertick.engine.jobs.actions import ENDS_MAX
 from evertick.engine.runtime.executors import InlineExecutors, Work
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation
@@ -25,7 +25,7 @@ class LateEnds(InlineExecutors):
 
     async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Executors.write`."""
-        if work.__qualname__.startswith(action_ends.ActionEnds.__name__):
+        if work.__qualname__.startswith(actions.ActionEnds.__name__):
             await asyncio.sleep(A_MINUTE_S)
         return await super().write(work, isolation=isolation)
 

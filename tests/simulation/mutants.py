@@ -17,7 +17,7 @@ from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import LONG_AGO
 from evertick.base.records.jobs import Completion, FunctionKind, JobState
-from evertick.engine.jobs import action_ends, actions, claims, completion, key_limits
+from evertick.engine.jobs import actions, claims, completion, key_limits
 from evertick.engine.jobs.mutations import batch, recovery
 from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.engine.maintenance import reaper
@@ -233,7 +233,7 @@ def undo_outermost_only(self: Any, depth: int) -> None:
         _undo_to(self, depth)
 
 
-_ends_round = action_ends.ActionEnds.round
+_ends_round = actions.ActionEnds.round
 
 
 async def ends_or_gives_up(self: Any) -> Any:
@@ -368,7 +368,7 @@ MUTANTS: Final = (
     Mutant("nested_undo", "what a failed nested mutation wrote stays",
            swap(UnitOfWork, "undo_to", undo_outermost_only)),
     Mutant("told_later", "on_complete is scheduled in a second transaction",
-           both(swap(batch, "finish", tell_later), swap(action_ends, "finish", tell_later))),
+           both(swap(batch, "finish", tell_later), swap(actions, "finish", tell_later))),
     Mutant("told_of_all", "on_complete is called after an end that it is not for",
            swap(Completion, "follows", lambda self, state: True)),
     Mutant("told_of_no_cancel", "on_complete is not called after a cancel that it is for",
@@ -394,7 +394,7 @@ MUTANTS: Final = (
     Mutant("held_without_limit", "jobs stay held when their pool's limit is removed",
            swap(SqliteTransaction, "any_limits", limits_alone)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
-           both(swap(action_ends.ActionEnds, "round", ends_or_gives_up),
+           both(swap(actions.ActionEnds, "round", ends_or_gives_up),
                 swap(actions.ActionLoop, "_remember", lambda self, attempt: None))),  # which hides it
     Mutant("believed", "a commit whose reply was lost is taken for done",
            swap(SimulatedExecutors, "write", believes_it_was_done)),

@@ -2,9 +2,9 @@
 
 Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
 that it may have happened, and it is not repeated (unless its retry policy says so). Nor is it begun again here when a
-failover has undone the commit of its claim or of its end. How actions ended is written by a loop of its own
-(`action_ends`). A function that has ended has left its slot: the next is claimed while its end is written, unless too
-many ends wait.
+failover has undone the commit of its claim or of its end. How actions ended is written in batches by a loop of its own:
+while the database is away the ends wait, and their functions are not run again. A function that has ended has left its
+slot: the next is claimed while its end is written, unless too many ends wait.
 
 An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
 alone, ask for a *pause*: nothing new is started until they have ended, and what runs is not disturbed.
@@ -18,19 +18,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
 from evertick.base.records.logs import AttemptLog
 from evertick.base.records.stored import size_of, storable
-from evertick.engine.jobs.action_ends import ENDS_MAX, ActionEnds, BegunAction, EndedAction
+from evertick.engine.jobs.begun_actions import BegunAction, EndedAction
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Claimed, Claims, Room
+from evertick.engine.jobs.completion import finish
 from evertick.engine.jobs.giving_back import give_back
 from evertick.engine.jobs.held_loops import say_held
 from evertick.engine.jobs.lost_claims import Attempt
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import RunningAction
 from evertick.rules.jobs.lifecycle import cut_off, ended, lost
 from evertick.store.contract.notifications import Notification
@@ -38,10 +41,89 @@ from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
+ENDS_MAX: Final = 500
+"""Ends written in one transaction."""
+
 BEGUN_MAX: Final = 10_000
 """Attempts that are remembered after their end."""
 CLEAN_UP_S: Final = 1.0
 """How long a cancelled action may still take, for its `finally`, when the worker ends."""
+
+
+class ActionEnds(Loop):
+    """Writes how actions ended. An end leaves the list only when it is written."""
+
+    name = "action ends"
+
+    def __init__(self, deps: EngineDeps, *, on_written: Callable[[BegunAction, JobEnd], None]) -> None:
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        self._on_written = on_written
+        self._waiting: list[EndedAction] = []
+        self._at_a_time = ENDS_MAX
+
+    def add(self, ended: EndedAction) -> None:
+        """Let an end be written soon."""
+        self._waiting.append(ended)
+        self.poke()
+
+    @property
+    def waiting(self) -> int:
+        """How many ends are not written yet."""
+        return len(self._waiting)
+
+    async def round(self) -> Instant | None:
+        """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
+        if not self._waiting:
+            return None
+        worker_id = self._waiting[0].running.worker_id
+        batch = [item for item in self._waiting if item.running.worker_id == worker_id][: self._at_a_time]
+        claims = {item.end.id: item.running.claim for item in batch}
+        ends = [item.end for item in batch]
+        now = self._deps.clock.now()
+
+        def work(transaction: Transaction) -> dict[JobId, JobEnd]:
+            held = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
+            if len(held) < len(ends):
+                transaction.confirm()  # before an end is forgotten
+            return held
+
+        # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
+        # what was written is no longer held, so it changes nothing and is followed by nothing.
+        try:
+            held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        except (Unavailable, Conflict):
+            raise
+        except Exception as error:
+            self._set_aside(batch, error)
+            return self._deps.clock.now()
+        self._at_a_time = ENDS_MAX
+        written = {id(item) for item in batch}
+        self._waiting = [item for item in self._waiting if id(item) not in written]
+        events: list[JobEnded] = []
+        for running, wanted in batch:
+            end = held.get(wanted.id)
+            self._on_written(running, end or wanted)
+            if end is not None:
+                events.append(JobEnded(running.claim, end, running.started_at, now))
+        self._deps.counters.jobs_ended(events)
+        if taken := len(batch) - len(events):
+            self._deps.counters.add("actions_taken", taken)
+        return self._deps.clock.now()
+
+    def _set_aside(self, batch: list[EndedAction], error: Exception) -> None:
+        """The engine failed in a way that it does not know: find the end that it failed at, and write a plain one."""
+        if len(batch) > 1:
+            self._at_a_time = len(batch) // 2
+            return
+        [(running, end)] = batch
+        claim = running.claim
+        _logger.error("how %s ended cannot be written", claim.name, exc_info=error, extra={"job_id": claim.id})
+        self._waiting = [item for item in self._waiting if item is not batch[0]]
+        if (claim.on_complete, claim.schedule, claim.retry) != (None, None, None) or end.logs or end.result:
+            raised = Raised(type(error).__name__, storable(f"how it ended cannot be written: {storable(str(error))}"))
+            running.claim = claim._replace(on_complete=None, schedule=None, retry=None)
+            plain = ended(running.claim, raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
+            self.add(EndedAction(running, plain))
 
 
 class ActionLoop(Loop):
