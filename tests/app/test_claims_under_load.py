@@ -15,14 +15,13 @@ from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
 from evertick.engine.jobs import claims, newcomers, tenant_fairness
-from evertick.engine.jobs.claims import BYTES_MAX
 from evertick.engine.jobs.mutations import loop
 from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
+from evertick.engine.jobs.room import BYTES_MAX, Claimed, Room
 from evertick.engine.runtime.executors import ThreadExecutors
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation
 from evertick.store.postgres.transaction import PostgresTransaction
-from evertick.testing.loop import JumpingLoop
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, worker_of
 from tests.store.rows import ANN
@@ -176,23 +175,23 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
     @app.action(name="work")
     async def work(ctx: ActionCtx) -> None: ...
 
-    worker, event_loop, store = worker_of(app), JumpingLoop(), app.environment.store
+    worker, store = worker_of(app), app.environment.store
     app.scheduler.run_after_many(0, [work.args() for _ in range(9)])
     due, comes = claims.Claims.due, threading.Event()
 
-    def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> claims.Claimed:
+    def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> Claimed:
         claimed = due(self, *args, **options)
         if comes.is_set():
             comes.clear()
             with ThreadPoolExecutor() as elsewhere:
                 elsewhere.submit(app.tenant("ann").scheduler.run_after, 0, "work").result()
-                elsewhere.submit(worker._hear, event_loop, frozenset({Notification.ACTION})).result()
+                elsewhere.submit(worker._hear, lambda _: None, frozenset({Notification.ACTION})).result()
         return claimed
 
     monkeypatch.setattr(claims.Claims, "due", due_while_one_comes)
 
     def claimed() -> list[str]:
-        room = claims.Room(jobs=2)
+        room = Room(jobs=2)
         found, _ = store.write(lambda tx: worker.actions._claim(tx, ANN, room), isolation=Isolation.EACH)
         return [job.tenant for job in found.claims]
 
@@ -200,7 +199,6 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
     comes.set()
     assert claimed() == ["ann", "default", "default"]
     assert claimed() == ["default"] * 2
-    event_loop.close()
 
 
 @pytest.mark.postgres

@@ -14,7 +14,8 @@ from evertick.base.errors import InvalidTenant, Misuse, QuotaExceeded
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
 from evertick.base.records.tenants import TenantLimits, TenantUsage
-from evertick.engine.jobs.claims import Claims, Room
+from evertick.engine.jobs.claims import Claims
+from evertick.engine.jobs.room import Room
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.limits.tenants import SqlTenants

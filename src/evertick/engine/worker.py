@@ -8,6 +8,7 @@ runs and goes on under a new identity.
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -128,7 +129,8 @@ class Worker:
 
     async def _run_loops(self) -> None:
         loop = asyncio.get_running_loop()
-        unlisten = self._deps.store.listen(partial(self._hear, loop))
+        poke = partial(call_in_loop, loop, self.poke)
+        unlisten = self._deps.store.listen(poke if self._deps.store.single_engine else partial(self._hear, poke))
         loops = [*self._claiming, self.actions.ends, *self._maintenance]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
@@ -153,11 +155,11 @@ class Worker:
     def _concerned(self, notifications: Notifications) -> list[Loop]:
         return [loop for loop in self._claiming if not notifications.isdisjoint(loop.subscribes)]
 
-    def _hear(self, event_loop: asyncio.AbstractEventLoop, notifications: Notifications) -> None:
-        """In any thread: a claim that is under way may see it before the event loop comes to it."""
+    def _hear(self, poke: Callable[[Notifications], object], notifications: Notifications) -> None:
+        """In any thread: a claim that is under way may see what is new before the event loop comes to `poke`."""
         for loop in self._concerned(notifications):
             loop.hear()
-        call_in_loop(event_loop, self.poke, notifications)
+        poke(notifications)
 
     def _cancel_actions(self) -> None:
         self.actions.cancel_all()

@@ -5,8 +5,9 @@ import pytest
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.tenants import TenantLimits
-from evertick.engine.jobs.claims import LOOK_KEPT_MS, Room
+from evertick.engine.jobs.claims import LOOK_KEPT_MS
 from evertick.engine.jobs.newcomers import KEPT_MS
+from evertick.engine.jobs.room import Room
 from evertick.store.contract.store import Isolation
 from evertick.store.postgres.transaction import PostgresTransaction
 from tests.store.claims.test_turns import ALoop, fill, tenant

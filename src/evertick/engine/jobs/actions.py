@@ -26,11 +26,12 @@ from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, St
 from evertick.base.records.logs import AttemptLog
 from evertick.base.records.stored import size_of, storable
 from evertick.engine.jobs.begun_actions import BegunAction, EndedAction
-from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Claimed, Claims, Room
+from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.completion import finish
 from evertick.engine.jobs.giving_back import give_back
 from evertick.engine.jobs.held_loops import say_held
 from evertick.engine.jobs.lost_claims import Attempt
+from evertick.engine.jobs.room import BYTES_MAX, JOB_BYTES_MAX, Claimed, Room
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded

@@ -18,9 +18,9 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -32,22 +32,21 @@ from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.lost_claims import Attempt, find_lost
 from evertick.engine.jobs.newcomers import Newcomers
+from evertick.engine.jobs.room import JOB_BYTES_MAX, Claimed, Room
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.claims import START, Head, Suspect
+from evertick.store.contract.claims import START, Head, Share, Suspect
 from evertick.store.contract.store import Isolation, Transaction
 
-BYTES_MAX: Final = 64 * 1024 * 1024
-"""Arguments that one loop of a worker holds at most, in bytes."""
-JOB_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Arguments of one job, in bytes: with room for less, nothing is claimed."""
 HEADS_MAX: Final = 256
 """Heads read in one look, unless more jobs than that are wanted."""
 LOOK_KEPT_MS: Final = 200
 """How long the heads of a look are used, where looks are kept."""
 KNOWN_HEADS_MAX: Final = 64
 """Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
+BESIDE_SHARE: Final = 4
+"""Of the places of a claim of actions at most one in so many is kept for tenants that came last."""
 GUESSED_HEADS_MAX: Final = 4
 """After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
 PROMOTED_MAX: Final = 1_000
@@ -60,28 +59,6 @@ SUSPECTS_MAX: Final = 100
 """Suspects looked at when one is wanted."""
 SERVED_MAX: Final = 10_000
 """Tenants of which a loop remembers when it last claimed from them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """What was claimed, and when the next job is due, whosever it is (None: there is none).
-
-    A suspect may have to wait although it is due, so it is no reason to look again at once: `suspect_is_due` tells of
-    it. It is None if the claim did not look; then the next round comes at once and looks.
-    """
-
-    claims: list[Claim]
-    next_due_at: Instant | None
-    suspect_is_due: bool | None = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """What a loop has room for, in jobs and in bytes of arguments; and how many jobs of each tenant it runs already."""
-
-    jobs: int
-    bytes: int = BYTES_MAX
-    running: Mapping[TenantId, int] = field(default_factory=dict)
 
 
 class ServedQueues:
@@ -199,8 +176,11 @@ class Claims:
     def newcomers_first(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim newcomers alone, so that they start sooner; if there are none, or the last were such, what is due."""
         found = None if self.news.came else self.newcomers(transaction, worker_id, now=now, room=room)
-        self.news.take(came=found is not None and bool(found.claims))
-        return found if found and found.claims else self.due(transaction, worker_id, now=now, room=room)
+        self.news.came = found is not None and bool(found.claims)
+        if found is None or not found.claims:
+            return self.due(transaction, worker_id, now=now, room=room)
+        self.news.heard = True  # there may be more
+        return found
 
     def newcomers_since(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Straight after `newcomers_first`: claim those that came while it claimed what is due. So they need not wait
@@ -209,7 +189,8 @@ class Claims:
         if self.news.came:
             return Claimed([], now)
         found = self.newcomers(transaction, worker_id, now=now, room=room)
-        self.news.take(came=bool(found.claims))
+        if found.claims:
+            self.news.came = self.news.heard = True
         return found
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
@@ -246,7 +227,13 @@ class Claims:
         are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # so that only a look finds newcomers
         is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too much for each batch
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
-            return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
+            heads = [*self._left, *self._new_heads(transaction, now)]
+            if self._kind is not FunctionKind.ACTION:
+                return self._take(transaction, worker_id, heads, room, now)
+            beside = self.news.came_last(now, heads)[: room.jobs // BESIDE_SHARE]
+            claims = self._take(transaction, worker_id, heads, replace(room, beside=beside), now)
+            self._deps.counters.add("newcomers_claimed", self.news.see(claims, now))
+            return claims
         if self._may_guess and self._last:
             self._may_guess = False
             return self._take(transaction, worker_id, self._last, room, now)
@@ -304,15 +291,17 @@ class Claims:
         """Claim behind the heads, in passes: what one tenant leaves goes to the others."""
         claims: list[Claim] = []
         limits = self._limits
-        limits.begin(transaction, heads, now=now)
+        limits.begin(transaction, [*heads, *room.beside], now=now)
         unheld = limits.unheld(heads)
         if limits.per_key:
             self._keys.begin(transaction)
         was_held, heads = len(unheld) < len(heads), unheld
         running = dict(room.running)
-        jobs, size = room.jobs, room.bytes
+        places = [Share(head, 1) for head in limits.unheld(room.beside)]
+        jobs, size = room.jobs - len(places), room.bytes
         while heads and jobs > 0 and size >= JOB_BYTES_MAX:
-            shares = limits.within(divide(heads, jobs, running=running, served=self._served_at))
+            shares = limits.within([*divide(heads, jobs, running=running, served=self._served_at), *places])
+            places = []
             claim_jobs = partial(self._keys.claim, transaction) if limits.per_key else transaction.claim_jobs
             taken = claim_jobs(shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size)
             self._claims_made += 1

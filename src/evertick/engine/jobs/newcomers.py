@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
+from evertick.base.records.jobs import Claim
 from evertick.store.contract.claims import Head
 
 EVERY_MS: Final = 25
@@ -42,6 +43,15 @@ class Newcomers:
         self.last = [head for head in heads if head[:2] not in places]
         self._came_at = now
 
+    def see(self, claims: Sequence[Claim], now: Instant) -> int:
+        """Note which of the claims are of those that came last; returns how many."""
+        ranks = {head[:2]: head.rank for head in self.last}
+        came = [claim for claim in claims if (claim.queue, claim.tenant) in ranks] if ranks else []
+        if came:
+            ranks.update({(claim.queue, claim.tenant): claim.rank for claim in came})
+            self.last, self._came_at = [Head(*place, rank) for place, rank in ranks.items()], now
+        return len(came)
+
     def begin_search(self, now: Instant) -> bool:
         """Whether to search: something was heard of, and no search was in vain just now. Then this one begins."""
         if not self.heard or 0 <= now - self._found_none_at < EVERY_MS:
@@ -52,9 +62,3 @@ class Newcomers:
     def found_some(self) -> None:
         """The search was not in vain."""
         self._found_none_at = LONG_AGO
-
-    def take(self, *, came: bool) -> None:
-        """Whether a claim took newcomers; then there may be more."""
-        self.came = came
-        if came:
-            self.heard = True
