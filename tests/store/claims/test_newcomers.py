@@ -5,14 +5,14 @@ import pytest
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.tenants import TenantLimits
-from evertick.engine.jobs.claims import LOOK_KEPT_MS
+from evertick.engine.jobs.claims import BESIDE_SHARE, LOOK_KEPT_MS
 from evertick.engine.jobs.newcomers import KEPT_MS
 from evertick.engine.jobs.room import Room
 from evertick.store.contract.store import Isolation
 from evertick.store.postgres.transaction import PostgresTransaction
 from tests.store.claims.test_turns import ALoop, fill, tenant
 from tests.store.conftest import OpenStore
-from tests.store.rows import ANN, at, insert, new_job
+from tests.store.rows import ACTION, ANN, at, insert, new_job
 
 
 @pytest.mark.postgres
@@ -124,3 +124,27 @@ def test_limits_hold_for_who_came_last_when_a_look_has_not_seen_them(open_postgr
     loop.claim(limit=2, now=at(LOOK_KEPT_MS + 1))
     assert loop.looks == 2
     assert newcomers(901, at(LOOK_KEPT_MS + 2)) == []
+
+
+@pytest.mark.postgres
+def test_a_claim_of_actions_keeps_a_place_for_who_came_last_without_a_notification(open_postgres: OpenStore) -> None:
+    store, name, first, ann = open_postgres(), "app.notify", tenant(0), TenantId("ann")
+    insert(store, *(new_job(n, tenant=first, name=name, kind=ACTION) for n in range(60)))
+    loop = ALoop(store, kind=ACTION)
+
+    def claimed(now: Instant, limit: int) -> list[str]:
+        return sorted(job.tenant for job in loop.claim(limit=limit, now=now).claims)
+
+    assert claimed(at(0), 8) == [first] * 8
+    insert(store, new_job(900, tenant=ann, name=name, kind=ACTION))
+    assert claimed(at(1), 8) == [first] * 8  # nothing was heard, and nobody came before
+    loop._claims.news.heard = True
+    came = store.write(lambda tx: loop._claims.newcomers_first(tx, ANN, now=at(2), room=Room(jobs=8)))
+    assert [job.tenant for job in came.claims] == ["ann"]
+    assert claimed(at(2), 8) == [first] * 7  # a place is kept
+    insert(store, *(new_job(901 + n, tenant=ann, name=name, kind=ACTION) for n in range(2)))
+    assert claimed(at(3), BESIDE_SHARE - 1) == [first] * (BESIDE_SHARE - 1)
+    assert claimed(at(3), 8) == ["ann", *[first] * 7]
+    assert claimed(at(4), 8) == ["ann", *[first] * 7]
+    assert claimed(at(5), 8) == [first] * 7
+    assert loop.looks == 1
