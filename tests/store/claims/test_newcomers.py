@@ -105,7 +105,8 @@ def test_who_came_last_is_tried_without_a_search_for_a_second_whatever_was_looke
 
 
 @pytest.mark.postgres
-def test_limits_hold_for_who_came_last_when_a_look_has_not_seen_them(open_postgres: OpenStore) -> None:
+@pytest.mark.parametrize("seen", ["by a look", "by a search"])
+def test_limits_hold_for_who_came_last_when_others_were_seen_since(open_postgres: OpenStore, seen: str) -> None:
     store = open_postgres()
     fill(store, tenants=1, jobs=40)
     loop, ann = ALoop(store), TenantId("ann")
@@ -120,9 +121,14 @@ def test_limits_hold_for_who_came_last_when_a_look_has_not_seen_them(open_postgr
 
     loop.claim(limit=2)
     assert newcomers(900, at(1)) == ["ann"]
-    loop.claim(limit=2, now=at(2))
-    loop.claim(limit=2, now=at(LOOK_KEPT_MS + 1))
-    assert loop.looks == 2
+    if seen == "by a look":
+        loop.claim(limit=2, now=at(2))
+        loop.claim(limit=2, now=at(LOOK_KEPT_MS + 1))
+        assert loop.looks == 2
+    else:
+        insert(store, new_job(910, tenant=TenantId("bob")))
+        loop._claims.news.heard = True
+        assert [job.tenant for job in loop.claim(limit=2, now=at(2)).claims].count("bob") == 1
     assert newcomers(901, at(LOOK_KEPT_MS + 2)) == []
 
 
