@@ -228,11 +228,12 @@ class Claims:
         is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too much for each batch
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
             heads = [*self._left, *self._new_heads(transaction, now)]
-            if self._kind is not FunctionKind.ACTION:
+            came_last = self.news.came_last(now, heads) if self._kind is FunctionKind.ACTION else []
+            if not (beside := came_last[: room.jobs // BESIDE_SHARE]):
                 return self._take(transaction, worker_id, heads, room, now)
-            beside = self.news.came_last(now, heads)[: room.jobs // BESIDE_SHARE]
             claims = self._take(transaction, worker_id, heads, replace(room, beside=beside), now)
-            self._deps.counters.add("newcomers_claimed", self.news.see(claims, now))
+            if count := self.news.see(claims, now):
+                self._deps.counters.add("newcomers_claimed", count)
             return claims
         if self._may_guess and self._last:
             self._may_guess = False
