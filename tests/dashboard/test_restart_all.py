@@ -37,6 +37,10 @@ def site(open_app: OpenApp, made: list[int]) -> Iterator[Site]:
         await step.run(make, 1)
         await step.run(make, 2)
 
+    @app.workflow(name="shop.parent")
+    async def parent(step: Step) -> None:
+        await step.workflow(flow)
+
     app.migrate()
     app.open()
     yield site_of(app)
@@ -135,3 +139,24 @@ def test_canceled_runs_are_restarted_too(site: Site) -> None:
     assert len(again(site, ids)) == 2
     assert "no run is chosen" in text_of(site.page(link, status=422))
     assert "have not failed" in text_of(site.page("workflow-batch/restart?all=yes&tab=done", status=422))
+
+
+def test_children_are_left_to_the_runs_that_called_them(site: Site, made: list[int]) -> None:
+    run = site.app.workflows.start(site.app.functions.resolve("shop.parent"))  # type: ignore[arg-type]
+    end(site, [str(run)])
+    ids = {str(each.id) for each in site.app.workflows.list(state="failed").runs}
+    assert len(ids) == 2
+
+    assert "Restart 1 run?" in text_of(site.page("workflow-batch/restart?tab=failed&all=yes"))
+    site.send("workflow-batch/restart", typed="restart 1", row=sorted(ids), shown="1", **{"from": "failed"})
+    assert len(again(site, sorted(ids))) == 2, "the child says so, too: its run calls it again"
+    made.clear()
+    end(site, [str(site.app.workflows.get(run).retried_as)])
+
+    assert made == [1, 2]
+
+
+def test_filters_that_are_not_understood_have_a_face(site: Site) -> None:
+    for path in ("workflow-batch/restart", "workflow-batch/restart/preview"):
+        page = site.send(path, state="failed", all="1", status=422)
+        assert "not understood" in text_of(page.text) and "state:" in text_of(page.text)

@@ -22,6 +22,7 @@ from evertick.base.records.jobs import (
     OCCURRENCE,
     SERVES,
     UNFINISHED,
+    Completion,
     FunctionKind,
     Job,
     JobEnd,
@@ -37,6 +38,7 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
+from evertick.base.records.runs import STEP
 from evertick.base.records.stored import Stored
 from evertick.store.contract.claims import START, Share
 from tests.store.limit_key_model import LIMIT_KEYS, LimitKeyDraws
@@ -48,6 +50,8 @@ KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
 WORKERS: Final = tuple(WorkerId(f"worker_{name}") for name in "abc")
 NAMES: Final = ("app.f", "app.g", "app.h")
 POOLS: Final = ("default", "default", "mail")
+CALLED: Final = COMPLETION.value(Completion("job_run", STEP, (), 1))
+"""The completion of what a run has called."""
 MESSAGES: Final = ("text", "No 'user' \"Ωé\\", "")
 ERRORS: Final = ("E: t", "TEXT", "user' \"ω", "user' \"Ωé\\", "1", "in text", "e", "type")
 KEYS: Final = ("k", "l", "K", "ключ")
@@ -195,7 +199,7 @@ class History(LimitKeyDraws, ScheduleDraws):
             parent_id=self._any_job(tables),
             key=pick(KEYS) if self._maybe(0.15) else None,
             retry=pick((None, RETRY.text('{"max":3}'))),
-            on_complete=pick((None, COMPLETION.text("{}"))),
+            on_complete=pick((None, COMPLETION.text("{}"), CALLED)),
             schedule=OCCURRENCE.value(self._occurrence()) if self._maybe(0.3) else None,
             state=JobState.CANCELED if self._maybe(0.1) else JobState.PENDING,
             pool=pick(POOLS),
@@ -321,6 +325,11 @@ class History(LimitKeyDraws, ScheduleDraws):
         job = self._pick(ended)
         replaces = self._pick((None, job.retried_as))
         return (job.id, self._some_id(tables)), {"tenant": job.tenant, "replaces": replaces}
+
+    def draw_mark_steps_retried(self, tables: Tables) -> Any:
+        parents = [(job.parent_id, job.tenant) for job in tables.jobs.values() if job.parent_id is not None]
+        run, tenant = self._pick(parents) if parents else (self._some_id(tables), self._pick(TENANTS))
+        return (run, self._some_id(tables)), {"tenant": tenant}
 
     def draw_cancel_job(self, tables: Tables) -> Any:
         unfinished = [job for job in tables.jobs.values() if job.state in UNFINISHED]

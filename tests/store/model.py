@@ -40,7 +40,7 @@ from evertick.base.records.jobs import (
     Stop,
     Worker,
 )
-from evertick.base.records.stored import Stored
+from evertick.base.records.stored import Stored, text_of
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.claims import START, Head, OwnJob, Share, Suspect
@@ -86,6 +86,16 @@ class ModelStore:
         result = work(transaction)
         self.tables = transaction.tables
         return result
+
+
+def _is_called(job: Job) -> bool:
+    """Whether a run has called it."""
+    return '", "kind": "step"' in (text_of(job.on_complete) or "")
+
+
+def _is_dead(job: Job) -> bool:
+    """Whether it failed, and a retry is what would run it again."""
+    return job.state is JobState.FAILED and job.retried_as is None and not _is_called(job)
 
 
 class ModelTransaction(LimitKeyModel, ScheduleModel):
@@ -243,7 +253,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             and (where.due_until is None or job.due_at < where.due_until)
             and where.key in (None, job.key)
             and where.limit_key in (None, job.limit_key)
-            and (not where.not_retried or (job.state is JobState.FAILED and job.retried_as is None))
+            and (not where.not_retried or _is_dead(job))
             and (where.error is None or (job.error is not None and _says(job.error.value, where.error)))
             and (where.blocked_at is None or blocked([job], self.workers_alive(where.blocked_at), where.blocked_at))
             and (after is None or (job.id < after if newest_first else job.id > after))
@@ -271,6 +281,15 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             return False
         self._save(replace(job, retried_as=again))
         return True
+
+    def mark_steps_retried(self, run_id: JobId, again: JobId, *, tenant: TenantId) -> None:
+        runs = [run_id]
+        while runs:
+            run = runs.pop()
+            for job in [each for each in self.tables.jobs.values() if (each.tenant, each.parent_id) == (tenant, run)]:
+                if _is_called(job) and job.state is JobState.FAILED and job.retried_as is None:
+                    self._save(replace(job, retried_as=again))
+                    runs += [job.id] if job.kind is FunctionKind.WORKFLOW else []
 
     def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
         return {job_id: found for job_id in ids if (found := self._attempts(job_id))}

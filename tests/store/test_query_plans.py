@@ -173,6 +173,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_journals": ({"runs": RUNS}, {"workflow_journal_pkey"}),
     "delete_messages": ({"runs": RUNS}, {"workflow_inbox_run"}),
     "mark_retried": ({"id": job_id(1), "again": job_id(2), "tenant": "default", "replaces": None}, {"history_pkey"}),
+    "mark_steps_retried": ({"run": job_id(1), "again": job_id(2), "tenant": "default"}, {"history_by_parent"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
 LISTED: Final = {

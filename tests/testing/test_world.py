@@ -190,6 +190,25 @@ def test_drain_runs_everything_however_far_away_and_stops_when_the_last_has_run(
     assert w.now == datetime(2026, 4, 11, tzinfo=UTC)
 
 
+def test_drain_leaves_the_jobs_of_a_paused_pool(world: OpenWorld) -> None:
+    app = App("app")
+    app.pool("mail", running=2)
+
+    @app.mutation(pool="mail")
+    def send(ctx: MutationCtx) -> None:
+        """Send a mail."""
+
+    w = world(app)
+    app.pools.pause("mail")
+    job = app.scheduler.run_after(3600, send)
+    w.drain()
+    assert w.job(job).state == "pending"
+
+    app.pools.resume("mail")
+    w.drain()
+    assert w.job(job).state == "success"
+
+
 def test_drain_waits_for_actions_that_run(world: OpenWorld) -> None:
     w = world(app)
     start = w.now

@@ -19,8 +19,8 @@ from weakref import WeakSet
 from evertick.app.app import App
 from evertick.app.execution.runner import Execution
 from evertick.base.errors import Misuse
-from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId
-from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
+from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId, pool_name
+from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime
 from evertick.base.records.jobs import is_of
 from evertick.engine.runtime.metrics import Counters, JobEnded
 from evertick.engine.runtime.settings import Settings
@@ -240,15 +240,20 @@ class SimulatedEngine:
         def is_waiting(transaction: Transaction) -> bool:
             if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
                 return True  # a mutation between two conflicts
-            if transaction.next_waiting_at() is not None:
+            waiting_until = transaction.next_waiting_at()
+            if waiting_until is not None and waiting_until < NEVER:
                 return True
             queues = {head.queue for head in transaction.ready_heads(limit=HEADS_MAX)}
             named = [transaction.queue_name(queue) for queue in queues]
             found = [each for each in named if each is not None]
             found += [(each.pool, each.name) for each in transaction.suspects(limit=HEADS_MAX)]
-            apps = self._environment.apps
             # Others wait for their code, or their app.
-            return any(is_of(pool, apps) and self._execution.function(name) is not None for pool, name in found)
+            apps = self._environment.apps
+            own = {pool_name(pool) for pool, name in found if is_of(pool, apps) and self._execution.function(name)}
+            stopped = {pool for pool, each in transaction.pool_limits().items() if each.paused} if own else set()
+            if own <= stopped:  # what is left waits for its pool, and runs may wait for that
+                return waiting_until is not None and not own
+            return True
 
         return not self._store.read(is_waiting)
 

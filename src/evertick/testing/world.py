@@ -127,7 +127,8 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         """Let everything happen that is scheduled, however far away, until nothing is pending and nothing runs.
 
         Raises LimitExceeded after `jobs_max` attempts (a chain that schedules itself for ever has no end), Misuse
-        if no worker is alive. Blocked jobs, whose function no worker knows, are left.
+        if no worker is alive. Blocked jobs, whose function no worker knows, are left, and so are those of a pool that
+        is paused.
         """
         if self._process is None or not self._process.alive:
             raise Misuse("the worker is dead, so nothing would ever run; start another with world.restart()")

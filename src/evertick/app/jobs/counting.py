@@ -13,9 +13,8 @@ COUNT_LOOKS_MAX: Final = 20
 
 def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
     """How many jobs a filter chooses: from the kept counts if they tell, else by counting them, to 10,000."""
-    kept = JobFilter(tenant=where.tenant, states=where.states, name=where.name, not_retried=where.not_retried)
-    if where == kept:
-        names = ("not_retried",) if where.not_retried else [state.value for state in where.states or JobState]
+    if where == JobFilter(tenant=where.tenant, states=where.states, name=where.name):
+        names = [state.value for state in where.states or JobState]
         functions = transaction.count_jobs(where.tenant, name=where.name).values()
         return Count(number=sum(getattr(each, name) for each in functions for name in names))
     counted, after = 0, None

@@ -26,6 +26,7 @@ from evertick.base.errors import (
     InvalidArguments,
     LimitExceeded,
     Misuse,
+    SchemaMismatch,
     WorkflowInactive,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
@@ -93,8 +94,8 @@ class JobOperations:
         `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
         such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
         the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them.
-        `not_retried=True`: failed, and not run again since. `limit`: at most 1,000. `cursor` continues after the page
-        that returned it.
+        `not_retried=True`: failed, not run again since, and not called by a run, which would call it again. `limit`: at
+        most 1,000. `cursor` continues after the page that returned it.
 
         A page looks through a few thousand jobs for `due_from`, `due_until`, `error`, `pool`, `limit_key` and a second
         of the other filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.
@@ -244,7 +245,8 @@ class JobOperations:
         """Run a failed or canceled job again, now, as a new job; returns its id. A job is retried once.
 
         With `args`, with these arguments by name, which are checked against the code if this app has the function. Then
-        a pending job can be replaced too: by one that is due at the same time.
+        a pending job can be replaced too: by one that is due at the same time. What a run of a workflow has called is
+        not retried: restart the run.
 
         Raises JobNotFound, JobNotRetryable, InvalidArguments, ArgumentsTooLarge, QuotaExceeded, AlreadyExists if a job
         holds the key meanwhile.
@@ -263,8 +265,9 @@ class JobOperations:
 
             app.jobs.retry_all(function=send, due_from=yesterday)
 
-        `state="canceled"` chooses canceled ones. Jobs whose key another job holds meanwhile are left out. Works in
-        pages, each a transaction of its own.
+        `state="canceled"` chooses canceled ones. Left out are jobs whose key another job holds meanwhile, and what a
+        run of a workflow has called: `app.workflows.restart_all` lets the run call it again. Works in pages, each a
+        transaction of its own.
 
         Raises Misuse for another state or an unknown word, InvalidDelay, QuotaExceeded when there is no room for more.
         """
@@ -352,12 +355,17 @@ class JobOperations:
         return repair.retry(transaction, job, args=args, trace=trace, now=now, make_id=self.make_id, check=self.check)
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:
-        """Run a job again, unless that was done, its key is taken, or its workflow is inactive; returns whether."""
+        """Run a job again, unless that was done, a run called it, its key is taken, or its workflow is inactive.
+
+        Returns whether.
+        """
         if job.retried_as is not None:
             return False
         try:
+            if repair.called_by(job) is not None:
+                return False
             self._again(transaction, job, None)
-        except (AlreadyExists, WorkflowInactive):
+        except (AlreadyExists, SchemaMismatch, WorkflowInactive):
             return False
         return True
 

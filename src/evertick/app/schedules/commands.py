@@ -23,7 +23,7 @@ from evertick.app.schedules.definition import (
 )
 from evertick.app.schedules.options import ScheduleOptions, check_until, given, note_of, stored_note, value_of, word
 from evertick.app.schedules.queries import ScheduleQueries, Where
-from evertick.app.schedules.specs import When, check_spec
+from evertick.app.schedules.specs import When, check_searchable, check_spec
 from evertick.app.schedules.views import description, occurrence_view, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.scheduling.quotas import Quotas
@@ -151,6 +151,7 @@ class ScheduleOperations(ScheduleQueries):
             paused if until is None else until, note, remaining, str(trigger), [str(each) for each in asked]
         )
         metadata = ScheduleMetadata(user=definition.memo, request_id=request_id, definition=digest, source=RUN_TIME)
+        check_searchable(definition.spec, self.now())
 
         def work(transaction: Transaction) -> ScheduleDescription:
             existing = transaction.get_schedule(name, tenant=self.tenant)

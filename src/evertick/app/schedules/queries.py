@@ -18,7 +18,7 @@ from evertick.api.schedules import (
     SchedulePage,
     TimeView,
 )
-from evertick.app.schedules.specs import When, union
+from evertick.app.schedules.specs import When, check_searchable, union
 from evertick.app.schedules.views import description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
@@ -135,6 +135,8 @@ class ScheduleQueries:
         if limit is not None:
             check_limit(limit, TIMES_MAX)
         spec = None if isinstance(schedule, str) else union(schedule)
+        if spec is not None:
+            check_searchable(spec, first)
 
         def work(transaction: Transaction) -> tuple[TimeView, ...]:
             if spec is None:

@@ -1,5 +1,6 @@
 """Specs of schedules: several joined into one, bounded, checked against the limits, anchored where they begin."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,6 +21,9 @@ TIMES_CHECKED: Final = 100
 """Coming times of a spec whose distances are checked when it is given to a schedule."""
 
 MINUTE_S: Final = 60
+
+SEARCH_S_MAX: Final = 2.0
+"""Seconds of processor time that may go into finding the next time of a spec that is given to a schedule."""
 
 PARTS_MAX: Final = 10_000
 """Specs that are united into one."""
@@ -89,6 +93,21 @@ _FIELDS: Final = {"start": "start", "end": "end", "jitter": "jitter_ms", "except
 """The field of `Spec` that each bound sets. A spec made without one holds the default."""
 
 
+def check_searchable(spec: Spec, now: Instant) -> None:
+    """Refuse a spec whose next time takes too long to find: by rules that fire once in decades, or never.
+
+    It is asked before a transaction begins, which others wait for. Raises InvalidSpec.
+    """
+    began = time.thread_time()
+    for rule in compile_spec(spec).rules:
+        rule.next(now // 1000)
+        if time.thread_time() - began > SEARCH_S_MAX:
+            raise InvalidSpec(
+                f"the next time of the spec takes more than {SEARCH_S_MAX:g} s to find: many of its sources fire "
+                "seldom or never; leave these out, or make several schedules"
+            )
+
+
 def check_spec(spec: Spec, now: Instant, settings: Settings, *, may_have_ended: bool = False) -> None:
     """Refuse a spec that a schedule cannot have.
 
@@ -97,6 +116,7 @@ def check_spec(spec: Spec, now: Instant, settings: Settings, *, may_have_ended: 
     """
     if not spec.has_sources:
         return
+    check_searchable(spec, now)
     recurrence = compile_spec(spec)
     if recurrence.is_empty():
         raise InvalidSpec("the spec never fires: no moment matches it")

@@ -20,7 +20,7 @@ from evertick.app.workflows.restarting import check_restart, ends_after, positio
 from evertick.app.workflows.run_views import run_views
 from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
-from evertick.base.ids import JOB_PREFIX, JobId, TenantId
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId, table_of
 from evertick.base.instants import Instant
 from evertick.base.job_options import check_key, check_name
 from evertick.base.outcomes import Returned
@@ -98,7 +98,7 @@ class WorkflowOperations:
         - `schedule`: the id of the schedule or cron that has started them.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
-        - `not_retried`: failed, and not run again since, neither restarted nor retried.
+        - `not_retried`: failed, not run again since, and not called by another run, which would call it again.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
         - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.
         - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
@@ -244,6 +244,7 @@ class WorkflowOperations:
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)
             transaction.mark_retried(job.id, again, tenant=self.tenant, replaces=job.retried_as)
+            transaction.mark_steps_retried(job.id, again, tenant=self.tenant)
             transaction.move_events(job.id, again)
             self._keep_attributes(
                 transaction, again, None if record is None else record.attributes, record if kept else None
@@ -262,7 +263,7 @@ class WorkflowOperations:
         if not isinstance(run_id, str):
             raise InvalidArguments(f"a run is named by its id or key, which is a text, not {run_id!r}")
         found: JobId | None = JobId(run_id)
-        if not run_id.startswith(f"{JOB_PREFIX}_"):
+        if table_of(run_id) != JOB_PREFIX:
             found = transaction.find_unfinished_key(run_id, tenant=self.tenant)
         if found is None:
             of_key = JobFilter(tenant=self.tenant, key=run_id, runs=RunFilter())

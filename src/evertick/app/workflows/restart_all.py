@@ -32,7 +32,8 @@ def restart_page(
         app.workflows.restart_all(process, error="AttributeError", from_failed=True)
 
     `state` chooses others than failed ones. `step` and `from_failed` say from where, as for `restart`; else they begin
-    anew. Left out are runs that were run again already, those that did not make the step, or succeeded, those with a
+    anew. Left out are child runs (the run that called one calls it again; to restart one alone, name it to `restart`),
+    runs that were run again already, those that did not make the step, or succeeded, those with a
     call before it that has no end yet, those whose key another run holds meanwhile, those of a workflow that is not
     active, and those that this release cannot read. Works in pages, each a transaction of its own.
 
@@ -40,6 +41,7 @@ def restart_page(
     """
     check_restart(step, from_failed=from_failed)
     where.setdefault("state", "failed")
+    where["roots"] = True
     chosen = runs_where(operations.tenant, workflow, **where)
     chosen = replace(chosen, not_retried=set(chosen.states) == {JobState.FAILED})
     last, _, newest = after.partition(" ")

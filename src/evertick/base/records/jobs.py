@@ -300,7 +300,7 @@ class JobFilter:
 
     `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
     in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows;
-    `not_retried` failed jobs that were not run again.
+    `not_retried` failed jobs that were not run again and that no run has called: it would call them again.
     """
 
     tenant: TenantId = DEFAULT_TENANT

@@ -26,7 +26,7 @@ class JobFilters:
     limit_key: str | None = flag("--limit-key", metavar="KEY", help="Jobs with this limit key.")
     error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
-    not_retried: bool = flag("--not-retried", default=False, help="Failed jobs that were not run again.")
+    not_retried: bool = flag("--not-retried", default=False, help="Failed jobs, not run again; no calls of runs.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time.")
 

@@ -103,6 +103,7 @@ def _all(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
     where = choice.where(session.now)
     if not choice.states:
         where["not_retried"] = True
+    where["roots"] = True  # a child is called again by the run that called it
     count = _count(session, choice.workflow, where)
     if not count:
         if choice.workflow is not None:

@@ -63,7 +63,7 @@ class RunFilters:
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
-    not_retried: bool = flag("--not-retried", default=False, help="Failed runs that were not run again.")
+    not_retried: bool = flag("--not-retried", default=False, help="Failed runs, not run again; no child runs.")
 
     @property
     def is_given(self) -> bool:

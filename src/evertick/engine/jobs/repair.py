@@ -11,7 +11,7 @@ from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, 
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
-from evertick.base.records.runs import RunRecord
+from evertick.base.records.runs import STEP, RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
@@ -59,8 +59,8 @@ def retry(
     once; when it fails again, it is the new one that can be retried.
 
     `check` is asked whether there is room for it, and may raise. `trace` is the trace context of the request. Raises
-    JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key meanwhile,
-    WorkflowInactive for a run whose workflow is not active.
+    JobNotRetryable for another state, for a job that was retried and for a call of a run, AlreadyExists if a job holds
+    the key meanwhile, WorkflowInactive for a run whose workflow is not active.
     """
     option = tenant_option(job.tenant)
     if job.retried_as is not None:
@@ -68,6 +68,11 @@ def retry(
     is_replaced = job.state is JobState.PENDING and args is not None
     if not is_replaced and job.state not in (JobState.FAILED, JobState.CANCELED):
         raise JobNotRetryable(_why_not(job))
+    if not is_replaced and (run_id := called_by(job)) is not None:
+        raise JobNotRetryable(
+            f"job {job.id} is a call of the run {run_id}, which would not hear of another one; `evertick workflow "
+            f"restart {run_id} --from-failed{option}` lets the run make it again"
+        )
     if is_replaced and job.schedule is not None:
         run = f"job {job.id} is a run of the schedule {job.schedule.value.id!r}"
         raise JobNotRetryable(f"{run}: update the schedule, cancel the job, and trigger the schedule again")
@@ -95,6 +100,8 @@ def retry(
     # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")
+    if job.kind is FunctionKind.WORKFLOW:
+        transaction.mark_steps_retried(job.id, again.id, tenant=job.tenant)
     return again.id
 
 
@@ -103,6 +110,12 @@ def alike(job: Job, job_id: JobId, now: Instant, *, due_at: Instant | None = Non
     due_at = now if due_at is None else due_at
     same = {name: getattr(job, name) for name in _SAME}
     return NewJob(id=job_id, requested_at=due_at, due_at=due_at, created_at=now, **same)
+
+
+def called_by(job: Job) -> str | None:
+    """The run that has called a job as a step, or as a child workflow; None if no run did. Raises SchemaMismatch."""
+    completion = None if job.on_complete is None else job.on_complete.value
+    return completion.name if completion is not None and completion.kind == STEP else None
 
 
 def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: TenantId) -> None:

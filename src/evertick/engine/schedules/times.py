@@ -51,9 +51,8 @@ class ScheduleTimes:
 
     def between(self, start: Instant, end: Instant, limit: int, *, beyond: Instant | None = None) -> list[FireTime]:
         """Times whose actual time lies in [start, end] and nominally later than `beyond`, in order, at most `limit`."""
-        jitter_s = -(-self.recurrence.spec.jitter_ms // 1000)
         times: list[FireTime] = []
-        first = start // 1000 - jitter_s - 1
+        first = self._before_delayed(start // 1000) - 1
         nominal = self.recurrence.next(first if beyond is None else max(first, beyond // 1000))
         while nominal is not None and nominal * 1000 <= end and len(times) < limit:
             time = self.fire_time(nominal)
@@ -61,6 +60,17 @@ class ScheduleTimes:
                 times.append(time)
             nominal = self.recurrence.next(nominal)
         return times
+
+    def _before_delayed(self, second: int) -> int:
+        """The last nominal time before `second`, if its delay may end later; else `second`.
+
+        A delay ends before the next nominal time, so the times before that one have all fired.
+        """
+        jitter_s = -(-self.recurrence.spec.jitter_ms // 1000)
+        if not jitter_s:
+            return second
+        nominal = self.recurrence.prev(second)
+        return second if nominal is None or nominal < second - jitter_s else nominal
 
 
 def times_of(schedule: Schedule) -> ScheduleTimes:

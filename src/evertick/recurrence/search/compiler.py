@@ -16,7 +16,7 @@ from evertick.recurrence.parse.fields import CALENDAR_YEAR, CRON_YEAR, follows_r
 from evertick.recurrence.search.calendar_days import days_of_calendar, days_of_cron
 from evertick.recurrence.search.exclusions import Exclusions, PlainDays
 from evertick.recurrence.search.filtered import FilteredSteps
-from evertick.recurrence.search.instant_rules import Bounded, InstantRule, Instants
+from evertick.recurrence.search.instant_rules import Bounded, InstantRule, Instants, Remembered
 from evertick.recurrence.search.local import Days, LocalRule
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.search.rrule_compiler import RRuleCompiler
@@ -105,6 +105,8 @@ class _Compiler:
             gap, overlap = policy_of(spec, Gap.SHIFT)
             compiler = RRuleCompiler(self._zone, gap, overlap, self._excluded)
             rules += [compiler.compile(rrule) for rrule in spec.rrules]
+        if len(rules) > 1 and (spec.excludes or spec.rrules):
+            rules = [Remembered(rule) for rule in rules]
         if spec.times:
             times = [moment_instant(self._zone, moment) for moment in spec.times]
             rules.append(Instants(at for at in times if not self._is_excluded(at)))

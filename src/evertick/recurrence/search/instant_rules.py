@@ -4,6 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from evertick.recurrence.spec.civil import SECOND_MAX
+
 
 class InstantRule(Protocol):
     """Anything that fires at instants."""
@@ -45,6 +47,40 @@ class Instants(InstantRule):
     def count(self, begin: int, end: int) -> int:
         """How many instants lie in [begin, end)."""
         return max(0, bisect_left(self._instants, end) - bisect_left(self._instants, begin))
+
+
+class Remembered(InstantRule):
+    """A rule whose next firing may be a long search, which remembers what it found last.
+
+    A union asks all of its rules for every firing of one of them. Those that fire later, or never again, need not be
+    searched anew.
+    """
+
+    __slots__ = ("_known", "_rule")
+
+    def __init__(self, rule: InstantRule) -> None:
+        self._rule = rule
+        self._known: tuple[int, int | None] = (SECOND_MAX + 1, None)
+
+    def next(self, after: int) -> int | None:
+        """The first firing later than `after`, or None."""
+        since, found = self._known  # of one search: threads replace it as a whole
+        if since > after or (found is not None and found <= after):
+            found = self._rule.next(after)
+            self._known = after, found
+        return found
+
+    def prev(self, before: int) -> int | None:
+        """The last firing earlier than `before`, or None."""
+        return self._rule.prev(before)
+
+    def count(self, begin: int, end: int) -> int:
+        """How many firings lie in [begin, end)."""
+        return self._rule.count(begin, end)
+
+    def moved_from(self, instant: int) -> list[int]:
+        """As the rule's own."""
+        return self._rule.moved_from(instant)
 
 
 class Union:

@@ -79,7 +79,7 @@ class Chosen(Body):
     pool: str | None = None
     limit_key: str | None = None
     blocked: bool | None = None
-    not_retried: bool | None = Field(None, description="Failed jobs that were not run again.")
+    not_retried: bool | None = Field(None, description="Failed jobs that were not run again; no calls of runs.")
 
     def where(self) -> JobsWhere:
         """The filters that were given."""

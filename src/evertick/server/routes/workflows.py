@@ -79,7 +79,7 @@ class RunsChosen(Body):
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. Of several all must match.',
     )
-    not_retried: bool | None = Field(None, description="Failed runs that were not run again.")
+    not_retried: bool | None = Field(None, description="Failed runs that were not run again, without child runs.")
 
     def where(self) -> dict[str, Any]:
         """The filters that were given, beside the workflow."""

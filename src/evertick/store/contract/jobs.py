@@ -57,6 +57,13 @@ class Jobs(Protocol):
         """
         ...
 
+    def mark_steps_retried(self, run_id: JobId, again: JobId, *, tenant: TenantId) -> None:
+        """Write down that the failed calls of a run, and those of its failed child runs, run again in the run `again`.
+
+        What runs again already as another job is left as it is.
+        """
+        ...
+
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         """Which of these jobs were asked to stop while they ran."""
         ...

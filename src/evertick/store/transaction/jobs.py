@@ -161,6 +161,14 @@ class SqlJobs(Driver):
             self._change_counts([(tenant, rows[0][0], 0, 0, 0, 0, 1)])
         return bool(rows)
 
+    def mark_steps_retried(self, run_id: JobId, again: JobId, *, tenant: TenantId) -> None:
+        marked, runs = Counter[str](), [run_id]
+        while runs:
+            rows = self._fetch("mark_steps_retried", {"run": runs.pop(), "again": again, "tenant": tenant})
+            marked.update(name for _, name, _ in rows)
+            runs += [JobId(found) for found, _, kind in rows if kind == FunctionKind.WORKFLOW]
+        self._change_counts([(tenant, name, 0, 0, 0, 0, count) for name, count in marked.items()])
+
     def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
         """Cancel jobs: for each its id, its state afterwards, what follows from its end, its function's name."""
         return self._fetch("cancel_jobs", params)

@@ -182,7 +182,7 @@ def _params(where: JobFilter) -> dict[str, Any]:
     return {
         "kind": None if where.runs is None else FunctionKind.WORKFLOW.value,
         "prefix": None if _is_of_ids(runs.prefix) else runs.prefix,
-        "roots": int(runs.roots),
+        "roots": int(runs.roots or where.not_retried),
         "attribute": first_name,
         "attribute_value": first_value,
         "others": json.dumps([f"{name}={value}" for name, value in others]),
@@ -219,8 +219,8 @@ def _is_narrowed(where: JobFilter) -> bool:
         runs.attributes or None,
         (runs.roots and _index_for(where) != " of roots") or None,
     )
-    if where.not_retried:  # its index has none of these columns
-        return any(each is not None for each in (*indexed, *asked, where.runs))
+    if where.not_retried:  # its index knows nothing of who has called a job
+        return True
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
 
 

@@ -20,7 +20,7 @@ from evertick.app.schedules.definition import (
     target_of,
 )
 from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
-from evertick.app.schedules.specs import When, check_spec, union
+from evertick.app.schedules.specs import When, check_searchable, check_spec, union
 from evertick.app.schedules.views import description, sentence
 from evertick.app.transacting import Work
 from evertick.engine.schedules import commands as requests
@@ -101,6 +101,7 @@ def replace_schedule(
     chosen = given(options)
     definition = define(operations.functions, name, when, do, chosen)
     chosen = {"note": "", "remaining_actions": UNSET, **chosen}
+    check_searchable(definition.spec, operations.now())
 
     def work(transaction: Transaction) -> ScheduleDescription:
         row = requests.locked(transaction, name, operations.tenant, if_version)

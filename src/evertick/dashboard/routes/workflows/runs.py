@@ -1,16 +1,18 @@
 """The list of runs, and what is done to several of them."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query
-from pydantic import Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from evertick.app.bodies import Body, Items
 from evertick.app.workflows.run_views import runs_by_id
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import EvertickError, JobNotFound, Misuse
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words, words_in
@@ -178,7 +180,10 @@ async def preview_batch(page: Shown, action: Action) -> Response:
 async def _typed(page: Page, action: Action, form: Form) -> "Batch":
     """The runs that a form is about."""
     given = {name: form[name] for name in FILTERS if form[name]}
-    chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
+    try:
+        chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
     return Batch(action, chosen, *await _ids(page, action, chosen))
 
 
@@ -228,7 +233,8 @@ async def _each(page: Page, batch: Batch, how: api.Restart) -> dict[str, str]:
 async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool]:
     """The runs that are meant: open ones are ended, and those that have not succeeded run again. Raises Misuse."""
     if not chosen.all:
-        return list(dict.fromkeys(chosen.row)), False
+        ids = list(dict.fromkeys(chosen.row))
+        return (await _callers(page, ids) if action == "restart" else ids), False
     where = chosen.where(to_datetime(page.now))
     of_action = TABS["open"][1] if action != "restart" else ("failed", "canceled")
     states = [each for each in where.get("state", of_action) if each in of_action]
@@ -237,6 +243,8 @@ async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool
             "runs in this tab have ended; nothing is left to end" if action != "restart" else
             "runs in this tab have not failed; the page of a run restarts it"
         )  # fmt: skip
+    if action == "restart":
+        where["roots"] = True  # a child is called again by the run that called it
     if states == ["failed"] and action == "restart":
         where["not_retried"] = True
     found: list[str] = []
@@ -250,6 +258,15 @@ async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool
         if cursor is None:
             break
     return found[:BATCH_MAX], len(found) > BATCH_MAX or cursor is not None
+
+
+async def _callers(page: Page, ids: list[str]) -> list[str]:
+    """The runs without the children of one of them, which are called again by the run that called them."""
+    parents: dict[str, str | None] = {}
+    for each in ids:
+        with contextlib.suppress(JobNotFound):
+            parents[each] = (await page.access.workflows.get(each)).parent_id
+    return [each for each in ids if parents.get(each) not in ids]
 
 
 async def _batch(page: Page, batch: Batch, form: Form, *, status: int = 200) -> Response:
