@@ -53,6 +53,31 @@ def test_the_more_pages_are_open_and_the_longer_they_take_the_more_seldom_they_a
     asyncio.run(story())
 
 
+def test_a_stream_that_is_opened_during_a_look_tells_the_first_change_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
+    tables = Tables()
+
+    async def story() -> None:
+        look, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(tenants: Sequence[TenantId]) -> list[Pulse]:
+            found = await tables.look(tenants)
+            if tenants == [DEFAULT_TENANT] and told._task is not None:
+                look.set()
+                await goes_on.wait()
+            return found
+
+        told = Hints(slow)
+        async with told.stream(DEFAULT_TENANT):
+            await look.wait()
+            async with told.stream(OTHER) as opened_meanwhile:
+                tables.pulses[OTHER] = Pulse("2", "1", "1")
+                goes_on.set()
+                assert await opened_meanwhile.changes(60) == ["jobs"]
+
+    asyncio.run(story())
+
+
 def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
     tables = Tables()

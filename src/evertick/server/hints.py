@@ -135,6 +135,9 @@ class Hints:
 
     def _compare(self, tenants: Sequence[TenantId], pulses: Sequence[Pulse]) -> None:
         before, self._seen = self._seen, dict(zip(tenants, pulses, strict=True))
+        for stream in self._streams:  # one that was opened during the look has seen its first pulse already
+            if stream.tenant not in self._seen and stream.tenant in before:
+                self._seen[stream.tenant] = before[stream.tenant]
         for stream in self._streams:
             was, now = before.get(stream.tenant), self._seen.get(stream.tenant)
             if was is None or now is None:

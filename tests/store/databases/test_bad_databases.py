@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.open import open_store
@@ -288,6 +289,15 @@ def test_the_tables_of_a_statement_are_no_functions(statement: str, tables: list
 def test_an_address_without_a_host_means_the_local_socket() -> None:
     assert PostgresAddress("postgresql:///shop").conninfo(pooled=False).startswith("postgresql:///shop?")
     assert PostgresAddress("postgresql://").conninfo(pooled=False).startswith("postgresql://?")
+
+
+def test_parameters_of_an_address_are_read_as_the_driver_reads_them() -> None:
+    url = "postgresql://h/d?password=a+b%2Bc%20d&sslrootcert=/etc/c++/ca.pem&sslcert="
+    found = conninfo_to_dict(PostgresAddress(url).conninfo(pooled=False))
+    given = conninfo_to_dict(url)
+    assert given["password"] == "a+b+c d"
+    assert {name: found[name] for name in given} == given
+    assert found["options"].startswith("-c lock_timeout=10s -c ")
 
 
 def test_an_address_then_the_environment_sets_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ lasts. `schema` is for statements (`store/place.py`).
 import os
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -38,10 +38,11 @@ class PostgresAddress:
     def __init__(self, url: str) -> None:
         """Raises InvalidDatabaseUrl if it is not such an address."""
         self._parts = postgres_parts(url)
-        query = dict(parse_qsl(self._parts.query))
+        # As libpq reads it: a + is no space, and what is empty is given all the same.
+        query = dict(parse_qsl(self._parts.query.replace("+", "%2B"), keep_blank_values=True))
         self.is_pooled = _is_pooled(query.get("pgbouncer"), url)
         """Whether it says that there is a pooler, or that there is none; None if it says nothing."""
-        self.listens_at = query.get("listen")
+        self.listens_at = query.get("listen") or None
         """HOST:PORT for LISTEN, if that is another than for everything else."""
         self._query = {name: value for name, value in query.items() if name not in _OWN}
         self.hosts = self._hosts()
@@ -75,13 +76,15 @@ class PostgresAddress:
             "keepalives_interval": "5",
             "keepalives_count": "3",
         }
-        merged = urlencode({**defaults, **query}).replace("+", "%20")
+        merged = urlencode({**defaults, **query}, quote_via=quote)
         # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
         return f"{self._parts.scheme}://{netloc}{self._parts.path}?{merged}"
 
     def _hosts(self) -> list[dict[str, str]]:
         """The servers that it names, each as the driver's parameters; empty if the driver would refuse the address."""
-        bare = f"{self._parts.scheme}://{self._parts.netloc}{self._parts.path}?{urlencode(self._query)}"
+        bare = (
+            f"{self._parts.scheme}://{self._parts.netloc}{self._parts.path}?{urlencode(self._query, quote_via=quote)}"
+        )
         try:
             found = conninfo_to_dict(bare)
         except psycopg.ProgrammingError:
