@@ -168,6 +168,11 @@ def test_a_connection_without_a_request_is_closed(folder: Path, start: Start, mo
         (("--host", "0.0.0.0"), 2, "tokens would travel in the clear"),
         (("--host", "example.org"), 2, "tokens would travel in the clear"),
         (("--tls-key", "app.py"), 2, "go together"),
+        (
+            ("--tls-key", "app.py", "--tls-certificate", "app.py"),
+            2,
+            "a private key without a passphrase, both in PEM form",
+        ),
         (("--port", "99999"), 2, "99999"),
         (("--host", "127.0.0.99.1", "--behind-proxy"), 2, "cannot listen"),
         (("nowhere.py",), 2, "there is no file nowhere.py"),

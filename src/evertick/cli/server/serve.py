@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -62,11 +63,29 @@ class ServeFlags:
         """Raise UsageError for options that contradict each other, or that would send secrets in the clear."""
         if (self.certificate is None) != (self.key is None):
             raise click.UsageError("--tls-certificate and --tls-key go together")
+        if self.certificate is not None and self.key is not None:
+            _check_pair(self.certificate, self.key)
         if not _is_loopback(self.host) and self.certificate is None and not self.behind_proxy:
             raise click.UsageError(
                 f"--host {self.host} can be reached from other machines, and tokens would travel in the clear: give "
                 "--tls-certificate and --tls-key, or --behind-proxy if a proxy before it ends TLS"
             )
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    """Raise UsageError for a certificate and a key with which no HTTPS can be served."""
+    try:
+        # Without a password of ours, OpenSSL would ask for one at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise click.UsageError(f"--tls-key: {key} is not the key of the certificate {certificate}") from None
+        raise click.UsageError(
+            f"--tls-certificate, --tls-key: {certificate} has to be a certificate and {key} a private key without a "
+            "passphrase, both in PEM form"
+        ) from None
+    except OSError as error:
+        raise click.UsageError(f"--tls-certificate, --tls-key: cannot be read: {error.strerror}") from None
 
 
 @click.command()
