@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evertick.base.errors import DatabaseUnavailable
+from evertick.store import write_health
 from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
 
@@ -87,6 +88,23 @@ def test_a_writer_gives_up_when_its_time_is_over(tmp_path: Path) -> None:
         store.close()
 
     assert 0.14 < waited_s < 3
+
+
+def test_a_lock_that_others_hold_is_told_until_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_health, "BELIEVED_S", 0.0)
+    monkeypatch.setattr(write_health, "PROBE_EVERY_S", 0.0)
+    store = SqliteStore(f"sqlite:///{tmp_path}/locked.db", busy_timeout_ms=100)
+    store.migrate()
+    with closing(sqlite3.connect(tmp_path / "locked.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        assert store.write_failure() is None, "nothing has failed"
+        with pytest.raises(DatabaseUnavailable):
+            store.write(lambda transaction: None)
+        failure = store.write_failure()
+        assert failure is not None and failure.reason == "another process holds its write lock"
+        other.execute("rollback")
+        assert store.write_failure() is None
+    store.close()
 
 
 def test_threads_that_queue_for_a_file_that_stays_locked_wait_for_it_together(tmp_path: Path) -> None:

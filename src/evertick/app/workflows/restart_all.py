@@ -14,8 +14,8 @@ from evertick.store.contract.store import Transaction
 if TYPE_CHECKING:
     from evertick.app.workflows.operations import WorkflowOperations
 
-RESTART_PAGE: Final = 50
-"""Runs that are looked at in one transaction: each copies its journal."""
+RESTART_PAGE: Final = 10
+"""Runs that are restarted in one transaction: each copies its journal, which may be long, while others wait to write."""
 
 
 def restart_page(

@@ -65,10 +65,11 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
         words = f"{place} is no SQLite database, or is damaged ({error}); name another file, or restore a copy"
         return unwritable(StorageFailed(words), "its file is damaged")
     if is_busy(error):
-        return DatabaseUnavailable(
+        words = (
             f"another process or connection holds the write lock of {place} ({error}); try again; if it is a "
             "transaction of your own, do this in it: app.bind(connection)"
         )
+        return unwritable(DatabaseUnavailable(words), "another process holds its write lock")
     if str(error).startswith("no such savepoint"):
         return TransactionRefused(
             f"{place}: a savepoint of Evertick's is gone ({error}): a statement of the function's own has released it, "
