@@ -355,7 +355,7 @@ class JobOperations:
         return repair.retry(transaction, job, args=args, trace=trace, now=now, make_id=self.make_id, check=self.check)
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:
-        """Run a job again, unless that was done, a run called it, its key is taken, or it may not run; returns whether."""
+        """Run a job again, unless that was done, a run called it, its key is taken, or it may not; returns whether."""
         if job.retried_as is not None:
             return False
         try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evertick.app.workflows.operations import WorkflowOperations
 
 RESTART_PAGE: Final = 10
-"""Runs that are restarted in one transaction: each copies its journal, which may be long, while others wait to write."""
+"""Runs that are restarted in one transaction: each copies its journal while others wait to write."""
 
 
 def restart_page(
