@@ -10,11 +10,11 @@ from evertick.base.ids import ScheduleId
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options
-from evertick.cli.core.progress import counting
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
     Selection,
+    change_all,
     counted,
     named,
     pages,
@@ -107,7 +107,7 @@ def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str
 @output_option
 def delete(chosen: Selection, force: bool, db: str | None, out: OutputOptions) -> None:
     """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
-    from evertick.api.commands import ChangedCount, DeletedSchedule
+    from evertick.api.commands import DeletedSchedule
 
     with open_session(db) as session:
         if chosen.query is None:
@@ -117,10 +117,7 @@ def delete(chosen: Selection, force: bool, db: str | None, out: OutputOptions) -
             out.write_view(DeletedSchedule(id=ScheduleId(schedule_id)))
             return
         where = chosen.where(session, "delete")
-        with counting("schedules are deleted", session.store) as progress:
-            count = session.schedules.with_progress(progress).delete_all(force=force, **where)
+        change_all(session, "delete", where, out, force=force)
         left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
-    click.echo(f"deleted {counted(count)}", err=True)
-    out.write_view(ChangedCount(count=count))
     if left:
         click.echo(f"left {counted(left)} declared in code: remove them there, or pause them", err=True)

@@ -10,9 +10,15 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.cli.core.progress import counting
 from evertick.cli.core.reasons import asked_for, reason_option
-from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
+from evertick.cli.schedule.selection import (
+    Selection,
+    change_all,
+    if_version_option,
+    named,
+    selection_options,
+    sid_option,
+)
 from evertick.cli.schedule.session import Session, open_session
 
 if TYPE_CHECKING:
@@ -81,8 +87,6 @@ def toggle(sid: str, direction: Direction, how: PauseFlags, db: str | None, out:
 @output_option
 def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions) -> None:
     """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
-    from evertick.api.commands import ChangedCount
-
     with open_session(db) as session:
         if chosen.query is None:
             out.write_view(pause_one(session, named(chosen.sid), how, if_version=chosen.if_version))
@@ -90,11 +94,7 @@ def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions
         if how.until is not None:
             raise click.UsageError("--until is for one schedule")
         where = chosen.where(session, "pause")
-        note = asked_for(how.reason)
-        with counting("schedules are paused", session.store) as progress:
-            count = session.schedules.with_progress(progress).pause_all(note, **where)
-    click.echo(f"paused {counted(count)}", err=True)
-    out.write_view(ChangedCount(count=count))
+        change_all(session, "pause", where, out, note=asked_for(how.reason))
 
 
 @click.command()
@@ -104,8 +104,6 @@ def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions
 @output_option
 def resume(chosen: Selection, how: ResumeFlags, db: str | None, out: OutputOptions) -> None:
     """Let a schedule go on, from now: what passed during the pause is not made up."""
-    from evertick.api.commands import ChangedCount
-
     with open_session(db) as session:
         if chosen.query is None:
             out.write_view(resume_one(session, named(chosen.sid), how, if_version=chosen.if_version))
@@ -113,10 +111,7 @@ def resume(chosen: Selection, how: ResumeFlags, db: str | None, out: OutputOptio
         if how.from_now:
             raise click.UsageError("--from-now is for one schedule")
         where = chosen.where(session, "resume")
-        with counting("schedules are resumed", session.store) as progress:
-            count = session.schedules.with_progress(progress).resume_all(how.reason or "", **where)
-    click.echo(f"resumed {counted(count)}", err=True)
-    out.write_view(ChangedCount(count=count))
+        change_all(session, "resume", where, out, note=how.reason or "")
 
 
 def pause_one(

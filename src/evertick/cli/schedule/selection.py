@@ -10,7 +10,8 @@ import click
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.cli.core.flags import Decorator, flag, flags, shared
-from evertick.cli.core.output import is_terminal
+from evertick.cli.core.output import OutputOptions, is_terminal
+from evertick.cli.core.progress import counting
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleSummary
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+DONE: Final = {"pause": "paused", "resume": "resumed", "delete": "deleted"}
+"""What is said of schedules when it is done."""
 
 
 def named(sid: str | None) -> str:
@@ -94,6 +98,16 @@ class Selection:
         count = len(pages(session, where, "id", LIMIT_MAX))
         click.confirm(f"{verb.capitalize()} {counted(count)}?", abort=True, err=True)
         return where
+
+
+def change_all(session: "Session", verb: str, where: "Where", out: OutputOptions, **how: Any) -> None:
+    """Do something to all schedules that are chosen, and say to how many."""
+    from evertick.api.commands import ChangedCount
+
+    with counting(f"schedules are {DONE[verb]}", session.store) as progress:
+        count = getattr(session.schedules.with_progress(progress), f"{verb}_all")(**how, **where)
+    click.echo(f"{DONE[verb]} {counted(count)}", err=True)
+    out.write_view(ChangedCount(count=count))
 
 
 def queried(text: str, now: Instant) -> "Where":
