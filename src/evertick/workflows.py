@@ -17,6 +17,7 @@ from evertick.api.workflows import (
     RunStep,
     RunView,
     WaitingEvent,
+    WithdrawnEvent,
     WorkflowTypeView,
 )
 from evertick.app.functions.function import Workflow
@@ -33,6 +34,6 @@ from evertick.rules.workflows.step_log import StepLog
 __all__ = [
     "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "DetailedRun", "DetailedRunPage", "JobId",
     "RowKind", "RunDetails", "RunEvent", "RunHistory", "RunOccurrence", "RunPage", "RunState", "RunStep", "RunTimeline",
-    "RunView", "RunWait", "RunsWhere", "Step", "StepLog", "StepOptions", "TimedStep", "WaitingEvent", "Workflow",
-    "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
+    "RunView", "RunWait", "RunsWhere", "Step", "StepLog", "StepOptions", "TimedStep", "WaitingEvent", "WithdrawnEvent",
+    "Workflow", "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
 ]  # fmt: skip

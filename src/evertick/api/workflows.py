@@ -14,7 +14,7 @@ from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import Job, JobState, OccurrenceRef
 from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
 from evertick.base.records.run_states import OPEN, RunState
-from evertick.base.records.runs import RunRecord, SentEvent
+from evertick.base.records.runs import RunRecord, Sender, SentEvent
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 
 STATES = {
@@ -35,7 +35,8 @@ class RunView(Schema):
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
     `generation` counts how often it has continued as new. `retried_as` is the run as which it was restarted or retried
-    last. `unreadable` says of each column that this release cannot read why.
+    last, `restarted_from` the run of which it is the restart itself. `unreadable` says of each column that this release
+    cannot read why.
     """
 
     id: JobId
@@ -54,6 +55,7 @@ class RunView(Schema):
     completed_at: Moment | None
     tenant: TenantId
     retried_as: JobId | None = None
+    restarted_from: JobId | None = None
     unreadable: tuple[str, ...] = ()
 
     @property
@@ -85,6 +87,7 @@ class RunView(Schema):
             completed_at=to_datetime_or_none(job.completed_at),
             tenant=job.tenant,
             retried_as=job.retried_as,
+            restarted_from=None if record is None else record.restarted_from,
             unreadable=reading.problems,
         )
 
@@ -124,8 +127,8 @@ class RunEvent(Schema):
     `kind` is start, step (a query or mutation, with its outcome), call (something else has begun), end (of such a
     call), drop (a call was given up), patch or cancel. `step` is the number of the call. `job_id` is the job as which
     a call runs, `due_at` when it ends by itself. `restarted_at` is when the run was restarted behind this event, so its
-    code went on then. `error` has the keys `type`, `message` and `data`. `unreadable` says why a result or the data of
-    an error cannot be read.
+    code went on then. `error` has the keys `type`, `message` and `data`. `sent_by` is who sent the event that ended the
+    wait for it, as in a `WaitingEvent`. `unreadable` says why a result or the data of an error cannot be read.
     """
 
     position: int
@@ -141,6 +144,8 @@ class RunEvent(Schema):
     result: Any
     error: dict[str, Any] | None
     restarted_at: Moment | None = None
+    sent_by: str | None = None
+    sent_by_job: JobId | None = None
     unreadable: tuple[str, ...] = ()
 
     @property
@@ -172,6 +177,8 @@ class RunEvent(Schema):
             result=None if is_call else reading.any("result", returned),
             error=error,
             restarted_at=None if is_call else to_datetime_or_none(row.due_at),
+            sent_by=None if row.sender is None else row.sender.name,
+            sent_by_job=None if row.sender is None else row.sender.job_id,
             unreadable=reading.problems,
         )
 
@@ -191,6 +198,7 @@ class RunEvent(Schema):
         return Row(
             self.position, self.kind, self.step, self.name, from_datetime(self.at), self.call, self.arguments,
             None if due_at is None else from_datetime(due_at), None, outcome,
+            None if self.sent_by is None else Sender(self.sent_by, self.sent_by_job),
         )  # fmt: skip
 
 
@@ -199,7 +207,8 @@ class RunStep(Schema):
 
     `kind` is what was called: query, mutation, action, job, workflow, sleep, timer or event. `outcome` is success,
     failed (with `error` as in an event), canceled (the code has given it up) or running, which has no end. A query or
-    mutation begins where the event before it ends.
+    mutation begins where the event before it ends. `sent_by` is who sent the event that ended a wait, `sent_by_job` the
+    job or run that did.
     """
 
     step: int
@@ -211,6 +220,8 @@ class RunStep(Schema):
     duration_ms: int | None
     job_id: JobId | None
     error: dict[str, Any] | None
+    sent_by: str | None = None
+    sent_by_job: JobId | None = None
 
 
 class RunOccurrence(Schema):
@@ -245,18 +256,51 @@ class RunOccurrence(Schema):
 class WaitingEvent(Schema):
     """An event that was sent to a run and that its code has not taken.
 
-    `size` counts the characters of its value as JSON. `key` is the one it was sent with.
+    `size` counts the characters of its value as JSON. `key` is the one it was sent with. `sent_by` is who sent it, as
+    histories name who changes something (`token ops`, `cli:ada`, `app shop`, `function shop.approve`), and
+    `sent_by_job` the job or run whose function did; None for what an earlier release sent. By `id` it is withdrawn.
     """
 
     name: str
     key: str | None
     sent_at: Moment
     size: int
+    id: str = ""
+    sent_by: str | None = None
+    sent_by_job: JobId | None = None
 
     @classmethod
     def of(cls, sent: SentEvent) -> Self:
         """The view of an event."""
-        return cls(name=sent.name, key=sent.key, sent_at=to_datetime(sent.sent_at), size=sent.size)
+        return cls(**_of_sent(sent))
+
+
+class WithdrawnEvent(WaitingEvent):
+    """An event that was withdrawn, with the value that it brought."""
+
+    value: Any
+
+    @classmethod
+    def of_value(cls, sent: SentEvent, text: str) -> Self:
+        """The view of an event and its value (JSON text)."""
+        return cls(**_of_sent(sent), value=json.loads(text))
+
+
+def event_id(sent: SentEvent) -> str:
+    """By what an event is named: SQLite gives the number of one that is gone to another one."""
+    return f"{sent.sent_at}-{sent.id}"
+
+
+def _of_sent(sent: SentEvent) -> dict[str, Any]:
+    return {
+        "name": sent.name,
+        "key": sent.key,
+        "sent_at": to_datetime(sent.sent_at),
+        "size": sent.size,
+        "id": event_id(sent),
+        "sent_by": None if sent.sender is None else sent.sender.name,
+        "sent_by_job": None if sent.sender is None else sent.sender.job_id,
+    }
 
 
 class RunHistory(Schema):
@@ -337,5 +381,7 @@ def _ended(step: RunStep, event: RunEvent) -> RunStep:
             "ended_at": event.at,
             "duration_ms": from_datetime(event.at) - from_datetime(step.started_at),
             "error": event.error,
+            "sent_by": event.sent_by,
+            "sent_by_job": event.sent_by_job,
         }
     )

@@ -41,7 +41,7 @@ class Access(ABC):
     """Whose data it is."""
 
     actor: str
-    """In whose name schedules are changed, as their history shows it."""
+    """In whose name schedules are changed and events sent, as histories show it."""
     _environment: "Environment | None" = None
 
     @property
@@ -143,7 +143,7 @@ class Access(ABC):
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
 
         e = self.environment
-        return blocking_workflows(e, workflow_operations(e, self.tenant_id), *self._ways)
+        return blocking_workflows(e, workflow_operations(e, self.tenant_id, self.actor), *self._ways)
 
     @property
     def db(self) -> "Documents":
@@ -245,7 +245,8 @@ class AsyncAccess:
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
         access = self._access
-        return AsyncWorkflows(workflow_operations(access.environment, access.tenant_id), *self._ways)
+        operations = workflow_operations(access.environment, access.tenant_id, access.actor)
+        return AsyncWorkflows(operations, *self._ways)
 
     @property
     def db(self) -> "AsyncDocuments":

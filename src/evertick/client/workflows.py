@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
-from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
+from evertick.api.workflows import RunHistory, RunPage, RunView, WithdrawnEvent, WorkflowTypeView
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
 from evertick.app.transacting import Page
@@ -81,6 +81,17 @@ class RunRequests(Requests):
         """
         body = {"event": event, "value": json_value(value, f"the value of the event {event!r}"), "key": key}
         return Call(method="POST", path=f"{self._of(run_id)}/signal", body=body, key=key, read=nothing)
+
+    @sent
+    def withdraw(
+        self, run_id: JobId | str, event: str, *, id: str | None = None, key: str | None = None
+    ) -> Call[WithdrawnEvent]:
+        """Take back an event that a run has not taken; returns it, with its value. As `app.workflows.withdraw`.
+
+        Raises JobNotFound, NotFound if no such event waits, Conflict if it was taken, Misuse if several are meant.
+        """
+        body = {"event": event, **given({"id": id, "key": key})}
+        return Call(method="POST", path=f"{self._of(run_id)}/withdraw", body=body, read=WithdrawnEvent.model_validate)
 
     @sent
     def cancel(self, run_id: JobId | str) -> Call[bool]:

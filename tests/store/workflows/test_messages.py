@@ -9,7 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import NEVER
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
-from evertick.base.records.runs import MessageKind, NewMessage, SentEvent
+from evertick.base.records.runs import MessageKind, NewMessage, Sender
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.contract.workflows import Parked
 from tests.store.conftest import OpenStore
@@ -97,17 +97,15 @@ def test_events_that_were_not_taken_are_told_without_their_values(store: Store) 
     send(store, event(one, "c", value="1234"), event(two), now=5)
     send(store, NewMessage(one, MessageKind.ENDED, "", 7, Returned("1")))
 
-    assert store.read(lambda tx: tx.waiting_events(one, limit=2)) == (
-        3,
-        [SentEvent("a", None, at(0), 3), SentEvent("b", "k", at(0), 1)],
-    )
+    def told(run_id: JobId, limit: int) -> tuple[int, list[tuple[object, ...]]]:
+        count, events = store.read(lambda tx: tx.waiting_events(run_id, limit=limit))
+        return count, [(each.name, each.key, each.sent_at, each.size) for each in events]
+
+    assert told(one, 2) == (3, [("a", None, at(0), 3), ("b", "k", at(0), 1)])
     taken = waiting(store, one)[0].id
     store.write(lambda tx: tx.take_messages([taken], now=NOW))
-    assert store.read(lambda tx: tx.waiting_events(one, limit=9)) == (
-        2,
-        [SentEvent("b", "k", at(0), 1), SentEvent("c", None, at(5), 4)],
-    )
-    assert store.read(lambda tx: tx.waiting_events(job_id(9), limit=9)) == (0, [])
+    assert told(one, 9) == (2, [("b", "k", at(0), 1), ("c", None, at(5), 4)])
+    assert told(job_id(9), 9) == (0, [])
 
 
 def test_only_unfinished_runs_are_reached(store: Store) -> None:
@@ -205,3 +203,21 @@ def test_a_conflict_keeps_nothing_of_a_message(store: Store) -> None:
     with pytest.raises(WriteConflict):
         store.write(work)
     assert waiting(store, one) == []
+
+
+def test_an_event_is_withdrawn_unless_it_is_taken_or_another_one_has_its_number(store: Store) -> None:
+    one, two = start(store, 1, 2)
+    ada = Sender("token ops", job_id(8))
+    send(store, event(one, "a", value='"x"')._replace(sender=ada), event(one, "b", key="k"), event(two, "a"))
+    assert [message.sender for message in waiting(store, one)] == [ada, None]
+    [a] = store.read(lambda tx: tx.events_named(one, "a", limit=9))
+    [b] = store.read(lambda tx: tx.events_named(one, "b", limit=9))
+    assert (a.sender, b.sender) == (ada, None)
+
+    assert store.write(lambda tx: tx.withdraw_event(two, a)) is None, "it was sent to another run"
+    assert store.write(lambda tx: tx.withdraw_event(one, a._replace(sent_at=at(1)))) is None, "that is another one"
+    assert store.write(lambda tx: tx.withdraw_event(one, a)) == '"x"'
+    assert store.write(lambda tx: tx.withdraw_event(one, a)) is None
+    store.write(lambda tx: tx.take_messages([b.id], now=NOW))
+    assert store.write(lambda tx: tx.withdraw_event(one, b)) is None
+    assert waiting(store, one) == [] and len(waiting(store, two)) == 1

@@ -83,14 +83,14 @@ class WorkflowRuns:
         """The runs of an action's tenant, each call a transaction of its own."""
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
 
-        operations = workflow_operations(self._e, run.tenant, run.origin_id)
+        operations = workflow_operations(self._e, run.tenant, f"function {run.name}", run.origin_id)
         return blocking_workflows(self._e, operations, self._e.store.view, self.transact)
 
     def awaited_workflows(self, run: FunctionRun, /) -> "AsyncWorkflows":
         """As `workflows`, without blocking the event loop."""
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
-        operations = workflow_operations(self._e, run.tenant, run.origin_id)
+        operations = workflow_operations(self._e, run.tenant, f"function {run.name}", run.origin_id)
         return AsyncWorkflows(operations, self._e.executors.view, self.transact_async)
 
     transact: Any

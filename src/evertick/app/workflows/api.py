@@ -21,6 +21,7 @@ from evertick.app.workflows.details import get, history, list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations
 from evertick.app.workflows.restart_all import restart_page
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
+from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import duration_ms
@@ -44,6 +45,7 @@ class _Surface(Surface[WorkflowOperations]):
     get = reads(get)
     history = reads(history)
     signal = writes(WorkflowOperations.signal)
+    withdraw = writes(withdraw)
     cancel = writes(WorkflowOperations.cancel)
     terminate = writes(WorkflowOperations.terminate)
     pause = writes(WorkflowOperations.pause)
@@ -159,10 +161,10 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
 
 
 def workflow_operations(
-    environment: "Environment", tenant: TenantId, parent_id: JobId | None = None
+    environment: "Environment", tenant: TenantId, actor: str, parent_id: JobId | None = None
 ) -> WorkflowOperations:
-    """The operations on a tenant's runs; what they start is scheduled by the job `parent_id`."""
-    return WorkflowOperations(tenant, environment.job_builder, parent_id)
+    """The operations on a tenant's runs in the name of `actor`; what they start is scheduled by `parent_id`."""
+    return WorkflowOperations(tenant, environment.job_builder, parent_id, actor=actor)
 
 
 def blocking_workflows(
@@ -180,7 +182,9 @@ def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Work
     def within(work: Work[R]) -> R:
         return work(run.unit.flush_to_db())
 
-    operations = WorkflowOperations(run.tenant, environment.job_builder, run.job_id or run.origin_id, run)
+    operations = WorkflowOperations(
+        run.tenant, environment.job_builder, run.job_id or run.origin_id, run, actor=f"function {run.name}"
+    )
     return Workflows(operations, within, within)
 
 

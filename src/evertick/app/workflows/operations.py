@@ -29,7 +29,7 @@ from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
 from evertick.base.records.journal import Row
 from evertick.base.records.run_states import RunFilter
-from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
+from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord, Sender
 from evertick.base.records.stored import json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
@@ -61,6 +61,8 @@ class WorkflowOperations:
     """The mutation to whose transaction they belong, if they belong to one."""
     options: Options = NO_OPTIONS
     attributes: str = ""
+    actor: str | None = None
+    """In whose name events are sent, as histories show it."""
 
     def using(self, *, attributes: Mapping[str, Any] | None = None, **options: Any) -> "WorkflowOperations":
         """The same with options for what is started."""
@@ -162,7 +164,8 @@ class WorkflowOperations:
                     f"{EVENTS_MAX:,} of {WAITING_CHARS_MAX:,} together can wait: send more when it has taken some, or "
                     "end the run"
                 )
-            message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key)
+            sender = None if self.actor is None else Sender(self.actor, self.parent_id)
+            message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key, sender=sender)
             if not transaction.send_messages([message], now=self.job_builder.now()):
                 raise RunNotOpen(job.id, job.state.value)
 
@@ -246,9 +249,8 @@ class WorkflowOperations:
             transaction.mark_retried(job.id, again, tenant=self.tenant, replaces=job.retried_as)
             transaction.mark_steps_retried(job.id, again, tenant=self.tenant)
             transaction.move_events(job.id, again)
-            self._keep_attributes(
-                transaction, again, None if record is None else record.attributes, record if kept else None
-            )
+            attributes = None if record is None else record.attributes
+            self._keep_attributes(transaction, again, attributes, record if kept else None, restarted_from=job.id)
             if kept and record is not None:
                 # In the database: there may be 50,000, and the longer this takes, the likelier it meets another write.
                 transaction.copy_journal((job.id, record.generation), again, rows=len(kept) - 1)
@@ -329,12 +331,17 @@ class WorkflowOperations:
             )
 
     def _keep_attributes(
-        self, transaction: Transaction, run_id: JobId, attributes: str | None, of: RunRecord | None = None
+        self,
+        transaction: Transaction,
+        run_id: JobId,
+        attributes: str | None,
+        of: RunRecord | None = None,
+        restarted_from: JobId | None = None,
     ) -> None:
-        """Write the record of a run that has not begun: with attributes, or what is kept of the run `of`."""
-        if of is not None or attributes:
+        """Write the record of a run that has not begun: with attributes, and of a restart what is kept of `of`."""
+        if restarted_from is not None or attributes:
             seed, progress = (run_id, None) if of is None else (of.seed_of_generation, of.progress)
-            record = RunRecord(run_id, seed, progress=progress, attributes=attributes)
+            record = RunRecord(run_id, seed, progress=progress, attributes=attributes, restarted_from=restarted_from)
             keep_attributes(transaction, record, tenant=self.tenant)
 
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:

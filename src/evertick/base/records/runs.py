@@ -1,5 +1,6 @@
 """Rows of workflow runs beside their jobs and journals: what identifies a run, and the messages it is sent."""
 
+import json
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -23,7 +24,8 @@ class RunRecord(NamedTuple):
 
     `generation` counts how often it has continued as new; each has a journal of its own. `seed` is where its chance and
     ids come from. `parent_seq` is the number of the call by which its parent, the parent of its job, waits for it.
-    `progress` is what its code last reported, `attributes` are those of the run, both as JSON text.
+    `progress` is what its code last reported, `attributes` are those of the run, both as JSON text. `restarted_from` is
+    the run of which it is the restart, or which it retries.
     """
 
     id: JobId
@@ -32,11 +34,30 @@ class RunRecord(NamedTuple):
     parent_seq: int | None = None
     progress: str | None = None
     attributes: str | None = None
+    restarted_from: JobId | None = None
 
     @property
     def seed_of_generation(self) -> str:
         """The seed of the present generation."""
         return f"{self.seed}/{self.generation}" if self.generation else self.seed
+
+
+class Sender(NamedTuple):
+    """Who sent an event, as histories and the audit log name those who change something: `token ops`, `cli:ada`,
+    `app shop`, `function shop.approve`. `job_id` is the job whose function sent it, or the run whose step did.
+    """
+
+    name: str
+    job_id: JobId | None = None
+
+    def to_text(self) -> str:
+        """As a column has it."""
+        return json.dumps(self[: 1 if self.job_id is None else 2])
+
+    @classmethod
+    def from_text(cls, text: str | None) -> "Sender | None":
+        """From a column; None where an earlier release wrote none."""
+        return None if text is None else cls(*json.loads(text))
 
 
 class MessageKind(StrEnum):
@@ -62,15 +83,18 @@ class NewMessage(NamedTuple):
     seq: int = 0
     outcome: Returned | Raised | None = None
     key: str | None = None
+    sender: Sender | None = None
 
 
 class SentEvent(NamedTuple):
-    """An event that waits to be taken. `size` counts the characters of its value as JSON."""
+    """An event that waits to be taken. `size` counts the characters of its value as JSON, `id` is the message's."""
 
     name: str
     key: str | None
     sent_at: Instant
     size: int
+    id: int
+    sender: Sender | None
 
 
 class Message(NamedTuple):
@@ -82,3 +106,4 @@ class Message(NamedTuple):
     name: str
     seq: int
     outcome: Returned | Raised | None
+    sender: Sender | None = None

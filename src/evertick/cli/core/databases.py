@@ -5,6 +5,7 @@ that is the one `evertick dev` uses here. So commands beside a running `evertick
 """
 
 import contextlib
+import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -175,3 +176,11 @@ def now_of(store: "Store") -> Instant:
     from evertick.app.simulation import clock_of
 
     return clock_of(store).now()
+
+
+def actor() -> str:
+    """In whose name a command changes a database: `cli:ada`."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError, ImportError):
+        return "cli"  # a container may run as a user without a name

@@ -5,7 +5,6 @@ against its code. Otherwise functions are known by their names alone. History na
 the time is that of the database's clock, which a simulation may have set.
 """
 
-import getpass
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +29,7 @@ from evertick.base.ids import IdMaker, JobId, ScheduleId, pool_name, system_entr
 from evertick.base.instants import from_datetime
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.cli.core.databases import chosen_tenant
+from evertick.cli.core.databases import actor, chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
 from evertick.cli.sessions.base import OnDatabase
@@ -167,11 +166,3 @@ def session_on(store: Store, functions: Functions | None, settings: Settings | N
         actor=actor(),
     )
     return ScheduleSession(store, operations)
-
-
-def actor() -> str:
-    """In whose name: `cli:ada`."""
-    try:
-        return f"cli:{getpass.getuser()}"
-    except (OSError, KeyError, ImportError):
-        return "cli"  # a container may run as a user without a name

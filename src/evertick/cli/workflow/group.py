@@ -11,6 +11,7 @@ COMMANDS: Final = {
     "children": Lazy("evertick.cli.workflow.runs:children", "List the child workflows of a run"),
     "wait": Lazy("evertick.cli.workflow.start:wait", "Wait until a run has ended"),
     "signal": Lazy("evertick.cli.workflow.changes:signal", "Send an event to a run"),
+    "withdraw": Lazy("evertick.cli.workflow.withdraw:withdraw", "Take back an event that a run has not taken"),
     "cancel": Lazy("evertick.cli.workflow.changes:cancel", "Ask runs to end; their code can clean up"),
     "terminate": Lazy("evertick.cli.workflow.changes:terminate", "End runs at once"),
     "pause": Lazy("evertick.cli.workflow.changes:pause", "Let runs take no further step"),

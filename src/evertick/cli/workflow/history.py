@@ -123,6 +123,8 @@ def _words(step: "RunStep", run: "RunView", held: Mapping[JobId, str]) -> dict[s
         if step.job_id is not None:
             waits = held.get(step.job_id, waits)
         words["outcome"] = "not ended" if run.has_ended else waits
+    elif step.sent_by is not None:
+        words["outcome"] = f"{step.outcome}, by {step.sent_by}"
     elif step.error is not None:
         said = error_line(JobError(step.error["type"], step.error["message"]))
         words["outcome"] = f"failed: {said if len(said) <= OUTCOME_CHARS else f'{said[:OUTCOME_CHARS]}…'}"

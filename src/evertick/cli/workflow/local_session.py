@@ -11,7 +11,7 @@ from evertick.app.workflows.api import Workflows
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.types import TypeOperations, WorkflowTypes
 from evertick.base.ids import IdMaker, JobId, system_entropy
-from evertick.cli.core.databases import chosen_tenant
+from evertick.cli.core.databases import actor, chosen_tenant
 from evertick.cli.sessions.base import OnDatabase
 from evertick.store.contract.store import Store
 
@@ -53,4 +53,4 @@ def session_on(store: Store) -> RunSession:
     """The runs of an open database."""
     tenant = chosen_tenant()
     builder = JobBuilder(NamedFunctions(store, tenant), IdMaker(system_entropy()), clock_of(store))
-    return RunSession(store, WorkflowOperations(tenant, builder))
+    return RunSession(store, WorkflowOperations(tenant, builder, actor=actor()))

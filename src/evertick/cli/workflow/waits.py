@@ -8,6 +8,7 @@ from evertick.cli.core.output import MomentWriter
 
 if TYPE_CHECKING:
     from evertick.api.run_details import RunDetails, RunWait
+    from evertick.api.workflows import WaitingEvent
 
 NAMED: Final = 3
 """Calls that are named; of more it is said how many."""
@@ -21,7 +22,9 @@ def words_of_waits(waits: "Sequence[RunWait]", moment: MomentWriter) -> str:
 
 def words_of_events(run: "RunDetails", moment: MomentWriter) -> str:
     """The events that a run has not taken: `decison (sent 04:27, 13 characters)`, a line each; empty for none."""
-    lines = [f"{each.name} (sent {moment(each.sent_at)}, {each.size:,} characters)" for each in run.waiting_events]
+    lines = [
+        f"{each.name} (sent {moment(each.sent_at)}{_by(each)}, {each.size:,} characters)" for each in run.waiting_events
+    ]
     left = run.waiting_event_count - len(lines)
     return "\n".join([*lines, f"and {left:,} more"] if left else lines)
 
@@ -31,10 +34,14 @@ def note_of_events(run: "RunDetails", moment: MomentWriter) -> str:
     count = run.waiting_event_count
     if not count:
         return ""
-    named = [f"{each.name}, sent {moment(each.sent_at)}" for each in run.waiting_events[:NAMED]]
+    named = [f"{each.name}, sent {moment(each.sent_at)}{_by(each)}" for each in run.waiting_events[:NAMED]]
     named += [f"{count - NAMED:,} more"] if count > NAMED else []
     what = "1 event waits" if count == 1 else f"{count:,} events wait"
     return f"{what}, not taken by its code: {'; '.join(named)}"
+
+
+def _by(event: "WaitingEvent") -> str:
+    return "" if event.sent_by is None else f" by {event.sent_by}"
 
 
 def _words(wait: "RunWait", moment: MomentWriter) -> str:

@@ -48,12 +48,15 @@ def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
 
 
 def not_taken(found: RunTimeline, times: Times) -> Markup:
-    """The events that a run has not taken: `1 event waits that its code has not taken: “decison”, sent 04:27.`"""
+    """The events that a run has not taken: `1 event waits that its code has not taken: “paid”, sent 04:27 by ada.`"""
     count = found.waiting_event_count
     if not count:
         return Markup()
     named = [
-        Markup("“{}”, sent {}").format(each.name, times.when(each.sent_at)) for each in found.waiting_events[:NAMED]
+        Markup("“{}”, sent {}{}").format(
+            each.name, times.when(each.sent_at), "" if each.sent_by is None else f" by {each.sent_by}"
+        )
+        for each in found.waiting_events[:NAMED]
     ]
     named += [Markup("{} more").format(f"{count - NAMED:,}")] if count > NAMED else []
     what = "1 event waits" if count == 1 else f"{count:,} events wait"

@@ -95,8 +95,11 @@ def retry(
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
-    if job.kind is FunctionKind.WORKFLOW and (record := transaction.get_runs([job.id]).get(job.id)) is not None:
-        keep_attributes(transaction, RunRecord(again.id, again.id, attributes=record.attributes), tenant=job.tenant)
+    if job.kind is FunctionKind.WORKFLOW:
+        record = transaction.get_runs([job.id]).get(job.id)
+        attributes = None if record is None else record.attributes
+        begins = RunRecord(again.id, again.id, attributes=attributes, restarted_from=job.id)
+        keep_attributes(transaction, begins, tenant=job.tenant)
     # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")

@@ -196,4 +196,4 @@ def _row_of(run: Run, message: Message, now: Instant) -> Row | None:
     else:
         waits = (c for c in run.open_calls.values() if c.kind is CallKind.EVENT and c.name == message.name)
         call = next(waits, None)
-    return None if call is None or message.outcome is None else run.end_row(call, message.outcome, now)
+    return None if call is None or message.outcome is None else run.end_row(call, message.outcome, now, message.sender)

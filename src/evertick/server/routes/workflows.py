@@ -9,11 +9,12 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
-from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
+from evertick.api.workflows import RunHistory, RunPage, RunView, WithdrawnEvent, WorkflowTypeView
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.restart_all import restart_page
+from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words
@@ -51,6 +52,16 @@ class Signal(Body):
 
     event: str
     value: Any = None
+    key: str | None = None
+
+
+class Withdrawal(Body):
+    """An event that is to be withdrawn. Where several of the name wait, `id` or `key` says which one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"event": "payed"}]})
+
+    event: str
+    id: str | None = Field(None, description="As `waiting_events` of the run has it.", max_length=100)
     key: str | None = None
 
 
@@ -199,6 +210,14 @@ async def signal_run(
     audited = caller.audited(work, "workflow.signal", f"{run_id} {signal.event}")
     await workflows.write(await caller.once(request, audited))
     return Response(status_code=204)
+
+
+@routes.at("POST", "/workflows/{run_id}/withdraw", Scope.OPERATE, returns=WithdrawnEvent)
+async def withdraw_event(caller: Called, run_id: Named, event: Withdrawal) -> Response:
+    """Take back an event that was sent to a run and that its code has not taken; returns it, with its value."""
+    workflows = caller.access.workflows
+    work = withdraw(workflows.operations, run_id, event.event, id=event.id, key=event.key)
+    return reply(await caller.change(workflows, work, "workflow.withdraw", f"{run_id} {event.event}"))
 
 
 def _action(action: str, words: str) -> Callable[[Caller, str], Awaitable[Response]]:

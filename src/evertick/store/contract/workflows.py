@@ -34,6 +34,9 @@ class Parked(NamedTuple):
 class Workflows(Protocol):
     """What a transaction can do with workflow runs."""
 
+    has_withdrawn: bool
+    """Whether this transaction has withdrawn an event, so what was read of messages before may not wait any more."""
+
     def insert_runs(self, runs: Sequence[RunRecord]) -> None:
         """Write the records of runs whose jobs are written in the same transaction."""
         ...
@@ -119,6 +122,14 @@ class Workflows(Protocol):
 
     def waiting_events(self, run_id: JobId, *, limit: int) -> tuple[int, list[SentEvent]]:
         """How many events were sent to a run and not taken, and the first `limit` of them."""
+        ...
+
+    def events_named(self, run_id: JobId, name: str, *, limit: int) -> list[SentEvent]:
+        """The first `limit` events of a name that were sent to a run and not taken."""
+        ...
+
+    def withdraw_event(self, run_id: JobId, event: SentEvent) -> str | None:
+        """Remove an event that was sent to a run; returns its value, or None if it does not wait any more."""
         ...
 
     def move_events(self, run_id: JobId, to_run: JobId) -> None:

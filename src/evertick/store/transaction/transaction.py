@@ -45,6 +45,7 @@ class SqlTransaction(
     """What this transaction made worth a look, so that workers should be poked after the commit."""
     own: OwnJob | None = None
     """The job whose function works in this transaction now."""
+    has_withdrawn: bool = False
     failure: EvertickError | None = None
     """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
 

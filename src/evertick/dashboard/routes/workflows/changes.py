@@ -1,4 +1,4 @@
-"""What is done to a run: an event is sent, it is paused, resumed, canceled, terminated or restarted."""
+"""What is done to a run: an event is sent or withdrawn, it is paused, resumed, canceled, terminated or restarted."""
 
 import json
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -9,7 +9,7 @@ from starlette.responses import Response
 from evertick.api.run_details import RunTimeline
 from evertick.app.bodies import Body
 from evertick.app.workflows.details import steps_again
-from evertick.base.errors import EvertickError, Misuse, StepStillRuns
+from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, StepStillRuns
 from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
 from evertick.base.records.run_states import RunState
@@ -75,6 +75,14 @@ class AskedStep(Body):
     tz: str | None = None
 
 
+class AskedEvent(Body):
+    """Which event is to be withdrawn."""
+
+    event: str = ""
+    id: str = ""
+    tz: str | None = None
+
+
 @routes.asks("/workflows/{run_id}/signal", Scope.OPERATE)
 async def show_signal(page: Shown, run_id: Named) -> Response:
     """Ask which event is to be sent."""
@@ -99,6 +107,24 @@ async def signal(page: Shown, run_id: Named) -> Response:
         return await _signal(page, run_id, form, status=422)
     kept = "" if waits else " Its code does not wait for that now; the event is kept."
     return page.done(page.url("workflows", run_id), f"Sent {form['event']}.{kept}")
+
+
+@routes.asks("/workflows/{run_id}/withdraw", Scope.OPERATE)
+async def show_withdraw(page: Shown, run_id: Named, asked: Annotated[AskedEvent, Query()]) -> Response:
+    """Ask whether an event is to be withdrawn."""
+    return await _withdraw(page, run_id, page.typed or Form([("event", asked.event), ("id", asked.id)]))
+
+
+@routes.form("/workflows/{run_id}/withdraw", Scope.OPERATE)
+async def withdraw(page: Shown, run_id: Named) -> Response:
+    """Withdraw an event that a run has not taken."""
+    form = await page.form()
+    try:
+        await api.withdraw_event(page.known, run_id, api.Withdrawal(event=form["event"], id=form.given("id")))
+    except (Misuse, NotFound, Conflict) as error:
+        form.fail("", str(error))
+        return await _withdraw(page, run_id, form, status=409)
+    return page.done(page.url("workflows", run_id), f"Withdrew {form['event']}.")
 
 
 @routes.asks("/workflows/{run_id}/restart", Scope.OPERATE)
@@ -170,6 +196,18 @@ async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 2
         "workflows/signal.html", status=status, run=found.run, form=form, events=events,
         not_taken=not_taken(found, page.times), commands=page.same(read, line),
         known=events if declared is None else declared.names,
+    )  # fmt: skip
+
+
+async def _withdraw(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
+    found = await page.access.workflows.timeline(run_id, limit=1)
+    event = next((each for each in found.waiting_events if each.id == form["id"]), None)
+    alone = sum(each.name == form["event"] for each in found.waiting_events) == 1
+    named = None if alone else form.given("id")
+    line = page.command("workflow", "withdraw", found.run.id, form["event"], id=named)
+    return page.render(
+        "workflows/withdraw.html", status=status, run=found.run, form=form, event=event,
+        commands=page.same(form, line, at=""),
     )  # fmt: skip
 
 

@@ -6,9 +6,11 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Query
 from starlette.responses import Response
 
+from evertick.api.jobs import JobView
 from evertick.api.run_details import RunTimeline, TimedStep
 from evertick.app.bodies import Body
 from evertick.base.records.access import Scope
+from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.run_states import OPEN, RunState
 from evertick.dashboard.markup.runs import apart, not_taken, run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
@@ -44,6 +46,7 @@ async def show_run(page: Shown, run_id: Named, asked: Annotated[Asked, Query()])
     values: dict[str, Any] = {"asked": asked, "found": found, "run": found.run, "is_open": found.run.state in OPEN}
     values |= {"state_of": run_state, "took": run_took(found.run, page.times)}
     values["lead"] = waiting(found.waits_for, page.times)
+    values["parent"], values["is_child"] = await _parent(page, found)
     values["not_taken"] = not_taken(found, page.times)
     values["waits_for_worker"] = await _waits_for_worker(page, found)
     if asked.view == "timeline":
@@ -105,6 +108,15 @@ def _chosen(found: RunTimeline, asked: int | None) -> TimedStep | None:
     if found.run.state is RunState.FAILED and failed:
         return failed[-1]
     return (running or found.steps)[-1]
+
+
+async def _parent(page: Page, found: RunTimeline) -> tuple[JobView | None, bool]:
+    """The job that has started a run, and whether that is the run that has called it as a child."""
+    run = found.run
+    if run.parent_id is None or run.parent_id == run.restarted_from:
+        return None, False
+    [parent] = await page.access.jobs.get_many([run.parent_id])
+    return parent, parent is not None and parent.kind is FunctionKind.WORKFLOW
 
 
 async def _waits_for_worker(page: Page, found: RunTimeline) -> str | None:

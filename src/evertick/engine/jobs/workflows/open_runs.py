@@ -130,6 +130,8 @@ class OpenRuns:
         around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
+        if self._transaction.has_withdrawn:  # a step of a run before this one may have withdrawn what this one was sent
+            self._messages[claim.id] = self._transaction.waiting_messages([claim.id])
         run = self._memory.take(self._loan, claim) or self._new_run(claim, journal, record)
         run.on_line = around.write_line
         waits_until: Instant | None = None

@@ -2,7 +2,7 @@
 -- not in order, and without what steps returned.
 -- PostgreSQL's own: it reads lists of objects by another function, and a limit for each of them by a lateral join.
 select row.run_id, row.position, row.kind, row.seq, row.name, row.at, row.call, row.arguments, row.due_at, row.attempt,
-       case row.kind when 'call' then row.result end, null
+       case row.kind when 'call' then row.result end, null, null
   from json_to_recordset(:runs::json) as run (run_id text, generation integer)
  cross join lateral (select *
                        from workflow_journal as journal

@@ -12,20 +12,20 @@ from evertick.base.records.attributes import from_text, value_text
 from evertick.base.records.jobs import FunctionKind, JobEnd, JobError
 from evertick.base.records.journal import CallKind, RowKind
 from evertick.base.records.journal import Row as JournalRow
-from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord, SentEvent
+from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord, Sender, SentEvent
 from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.contract.workflows import Entry, Parked
 from evertick.store.transaction.driver import Driver, Row
 
-RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress", "attributes")
+RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress", "attributes", "restarted_from")
 SAVED_COLUMNS: Final = ("generation", "progress", "run_id")
 SAVED_ATTRIBUTES: Final = ("attributes", "run_id")
 ATTRIBUTE_COLUMNS: Final = ("tenant", "name", "value", "run_id")
 JOURNAL_COLUMNS: Final = (
     "run_id", "generation", "position", "kind", "seq", "name", "at", "call", "arguments", "due_at", "attempt",
-    "result", "error",
+    "result", "error", "sender",
 )  # fmt: skip
-MESSAGE_COLUMNS: Final = ("run_id", "kind", "name", "seq", "result", "error", "key", "sent_at")
+MESSAGE_COLUMNS: Final = ("run_id", "kind", "name", "seq", "result", "error", "key", "sender", "sent_at")
 
 _ROW_KINDS: Final = {kind.value: kind for kind in RowKind}
 _CALL_KINDS: Final[dict[str | None, CallKind | None]] = {None: None} | {kind.value: kind for kind in CallKind}
@@ -35,6 +35,7 @@ class SqlWorkflows(Driver):
     """The contract `Workflows`."""
 
     hints: set[Notification]
+    has_withdrawn: bool
 
     def insert_runs(self, runs: Sequence[RunRecord]) -> None:
         if runs:
@@ -135,7 +136,10 @@ class SqlWorkflows(Driver):
     def waiting_messages(self, ids: Collection[JobId]) -> list[Message]:
         rows = self._fetch("waiting_messages", {"runs": json.dumps(sorted(ids))})
         rows.sort(key=itemgetter(0))
-        return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6])) for r in rows]
+        return [
+            Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6]), Sender.from_text(r[7]))
+            for r in rows
+        ]
 
     def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
         [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
@@ -143,7 +147,17 @@ class SqlWorkflows(Driver):
 
     def waiting_events(self, run_id: JobId, *, limit: int) -> tuple[int, list[SentEvent]]:
         rows = self._fetch("waiting_events", {"run_id": run_id, "limit": limit})
-        return (rows[0][4] if rows else 0), [SentEvent(*row[:4]) for row in rows]
+        return (rows[0][6] if rows else 0), [_sent_event(row) for row in rows]
+
+    def events_named(self, run_id: JobId, name: str, *, limit: int) -> list[SentEvent]:
+        rows = self._fetch("events_named", {"run_id": run_id, "name": name, "limit": limit})
+        return [_sent_event(row) for row in rows]
+
+    def withdraw_event(self, run_id: JobId, event: SentEvent) -> str | None:
+        named = {"id": event.id, "run_id": run_id, "sent_at": event.sent_at}
+        rows = self._fetch("withdraw_event", named)
+        self.has_withdrawn = self.has_withdrawn or bool(rows)
+        return (rows[0][0] or "null") if rows else None
 
     def move_events(self, run_id: JobId, to_run: JobId) -> None:
         self._run("move_events", {"run_id": run_id, "to_run": to_run})
@@ -181,21 +195,39 @@ def _journal_values(entry: Entry) -> Row:
     call = None if row.call is None else row.call.value
     return (
         entry.run_id, entry.generation, row.position, row.kind.value, row.seq, row.name, row.at, call,
-        row.arguments, row.due_at, row.attempt, *_outcome_values(row.outcome),
+        row.arguments, row.due_at, row.attempt, *_outcome_values(row.outcome), _sender_text(row.sender),
     )  # fmt: skip
 
 
 def _journal_row(r: Sequence[Any]) -> JournalRow:
     """A row of the journal, from its columns after run and generation."""
     return JournalRow(
-        r[0], _ROW_KINDS[r[1]], r[2], r[3], r[4], _CALL_KINDS[r[5]], r[6], r[7], r[8], _outcome(r[9], r[10])
+        r[0], _ROW_KINDS[r[1]], r[2], r[3], r[4], _CALL_KINDS[r[5]], r[6], r[7], r[8], _outcome(r[9], r[10]),
+        Sender.from_text(r[11]),
     )  # fmt: skip
 
 
 def _message_values(message: NewMessage) -> Row:
     """A message in the order of MESSAGE_COLUMNS, without the last."""
     outcome = _outcome_values(message.outcome)
-    return message.run_id, message.kind.value, message.name, message.seq, *outcome, message.key
+    return (
+        message.run_id,
+        message.kind.value,
+        message.name,
+        message.seq,
+        *outcome,
+        message.key,
+        _sender_text(message.sender),
+    )
+
+
+def _sent_event(r: Row) -> SentEvent:
+    """An event that waits, from the columns of `waiting_events`."""
+    return SentEvent(r[0], r[1], r[2], r[3], r[4], Sender.from_text(r[5]))
+
+
+def _sender_text(sender: Sender | None) -> str | None:
+    return None if sender is None else sender.to_text()
 
 
 def _outcome_values(outcome: Returned | Raised | None) -> tuple[str | None, str | None]:

@@ -1,0 +1,32 @@
+"""`evertick workflow withdraw`: an event that was sent is taken back."""
+
+import click
+
+from evertick.base.escaping import json_text, printable
+from evertick.cli.core.databases import data_options
+from evertick.cli.core.output import OutputOptions, row_options, words_of
+from evertick.cli.workflow.session import open_runs
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.argument("event")
+@click.option("--id", "event_id", metavar="EVENT_ID", help="Which one, where several of the name wait.")
+@click.option("--key", metavar="KEY", help="The one that was sent with this key.")
+@data_options
+@row_options
+def withdraw(
+    run_id: str, event: str, event_id: str | None, key: str | None, db: str | None, out: OutputOptions
+) -> None:
+    """Take back an EVENT that was sent to a run and that its code has not taken. It is written, with its value.
+
+    What the code has taken is refused. An event under a wrong name can be sent again under the right one.
+    """
+    from evertick.api.workflows import WithdrawnEvent
+
+    chosen = out.columns(WithdrawnEvent.names(), WithdrawnEvent.names())
+    with open_runs(db) as session:
+        found = session.runs.withdraw(run_id, event, id=event_id, key=key)
+        words = words_of(found, out.moments(session.now)) | {"value": json_text(found.value)}
+    click.echo(f"withdrew {printable(event)} from {printable(run_id)}", err=True)
+    out.write_one(found.to_json(), words, chosen)
