@@ -97,6 +97,7 @@ ROWS = {
     "workflow children": Row("", "none", 3, "no run 'none'", elsewhere=f"test_workflow:{CHILDREN}"),
     "workflow wait": Row("ENDED", "none", 3, "no run 'none'", ("id", "result")),
     "workflow signal": Row("RUN go", "ENDED go", 5, "has ended (success)", ("run", "event", "awaited")),
+    "workflow withdraw": Row("RUN left", "ENDED left", 3, "no event 'left' waits for run", ("name", "value")),
     "workflow cancel": Row("RUN", "ENDED", 5, "has ended already", ("id", "state")),
     "workflow terminate": Row("RUN", "ENDED", 5, "has ended already", ("id", "state")),
     "workflow pause": Row("RUN", "ENDED", 5, "has ended already", ("id", "state")),
@@ -195,6 +196,7 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     work_off(app, 5)
     run, paused = app.workflows.start(flow), app.workflows.start(flow)
     app.workflows.pause(paused)
+    app.workflows.signal(run, "left", {"by": "mail"})
     app.workflows.types.deprecate(old)
     pending = app.scheduler.run_after(3600, bill)
     worker = Worker(WorkerId("worker_1"), Instant(0), Instant(0), "host", 1)

@@ -219,6 +219,26 @@ def test_what_a_run_waits_for_and_has_not_taken_is_told(shop: Path, command: Com
     assert [each["name"] for each in found["waits_for"]] == ["verified"]
     history = command("workflow", "history", "w1", "-o", "json").json
     assert history["waiting_events"] == found["waiting_events"]
+    assert found["waiting_events"][0]["sent_by"].startswith("cli:")
+
+    taken_back = command("workflow", "withdraw", "w1", "a")
+    assert taken_back.err == "withdrew a from w1\n"
+    assert dict(line.split("\t", 1) for line in taken_back.out.splitlines())["value"] == '"by mail"'
+    several = command("workflow", "withdraw", "w1", "verifeid")
+    assert (several.code, "say which one by its id: " in several.err) == (2, True)
+    first = found["waiting_events"][0]
+    assert command("workflow", "withdraw", "w1", "verifeid", "--id", first["id"], "-o", "json").json == {
+        **first, "value": "by mail",
+    }  # fmt: skip
+    assert command("workflow", "withdraw", "w1", "verifeid", "--id", first["id"]).code == 3
+    left = command("workflow", "get", "w1", "-o", "json").json["waiting_events"]
+    assert [each["name"] for each in left] == ["verifeid", "b"]
+    command("workflow", "signal", "w1", "verified", '"yes"')
+    work(lambda app: app.workflows.get(run_id).has_ended)
+    taken = command("workflow", "withdraw", "w1", "verified")
+    assert (taken.code, "has taken the event 'verified' already" in taken.err) == (5, True)
+    steps = [line.split("\t") for line in command("workflow", "history", "w1").out.splitlines()]
+    assert steps[1][3] == f"success, by {first['sent_by']}"
 
 
 def test_an_event_that_the_run_does_not_wait_for_now_is_kept(shop: Path, command: Command) -> None:

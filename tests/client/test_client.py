@@ -261,7 +261,11 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
             client.workflows.signal(decided, "decison", {"approved": True})
         client.workflows.signal(decided, "decision", {"approved": True})
         client.workflows.signal("order-7", "payed", 12)
-        assert [each.name for each in client.workflows.get(run_id).waiting_events] == ["payed"]
+        [payed] = client.workflows.get(run_id).waiting_events
+        assert (payed.name, payed.sent_by, payed.sent_by_job) == ("payed", "token root", None)
+        with pytest.raises(NotFound, match="no event 'payd' waits"):
+            client.workflows.withdraw(run_id, "payd")
+        assert client.workflows.withdraw("order-7", "payed", id=payed.id).value == 12
         client.workflows.signal("order-7", "paid", Decimal("12.50"), key="once")
         assert client.workflows.result(run_id, timeout=30) == "12.50"
         assert client.workflows.get(run_id) == served.app.workflows.get(run_id)

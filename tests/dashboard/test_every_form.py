@@ -49,6 +49,7 @@ def things_of(open_app: OpenApp) -> Things:
     with Engine(app) as engine:
         engine.wait(failed)
         engine.until(lambda: app.workflows.history(run).steps or None)
+    app.workflows.signal(run, "left")
     pending = app.scheduler.run_after(3_600, order, item="later")
     view = app.views.create("schedules", "Mine", {"q": "x"}, shared=True)
     token = app.tokens.create("other", scope="read", tenant="default")
@@ -87,6 +88,7 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
     "workflow-types/{name}/{action}": ("workflow-types/shop.fulfil/pause",),
     "workflows/{run_id}/signal": ("workflows/{run}/signal",),
     "workflows/{run_id}/restart": ("workflows/{run}/restart",),
+    "workflows/{run_id}/withdraw": ("workflows/{run}/withdraw?event=left",),
     "workflows/{run_id}/{action}": ("workflows/{run}/terminate",),
     "pools/{name}/limits": ("pools/default/limits",),
     "pools/{name}/{action}": ("pools/default/pause", "pools/default/delete"),

@@ -250,12 +250,28 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
     assert "Sent verifeid. Its code does not wait for that now" in unquote(unasked.headers["set-cookie"])
     for path in (f"workflows/{run_id}", f"workflows/{run_id}/signal"):
         assert "1 event waits that its code has not taken: “verifeid”, sent " in text_of(site.page(path)), path
+    [waits] = site.app.workflows.get(run_id).waiting_events
+    assert (waits.sent_by or "").startswith("token ")
+    assert "“verifeid”, sent " in text_of(site.page(f"workflows/{run_id}"))
+    [link] = site.page(f"workflows/{run_id}").select(".banner a")
+    form = site.page(str(link["href"]).partition("/t/default/")[2])
+    assert "Withdraw verifeid?" in text_of(form)
+    assert commands_in(form) == [f"evertick workflow withdraw {run_id} verifeid"]
+    done = site.send(f"workflows/{run_id}/withdraw", event="verifeid", id=waits.id)
+    assert "Withdrew verifeid." in unquote(done.headers["set-cookie"])
+    assert site.app.workflows.get(run_id).waiting_event_count == 0
+    gone = site.send(f"workflows/{run_id}/withdraw", status=409, event="verifeid", id=waits.id)
+    assert "no event 'verifeid' with the id" in text_of(gone.text)
     sent = site.send(f"workflows/{run_id}/signal", event="verified", value='"yes"')
     assert sent.headers["location"].endswith(run_id) and "kept" not in unquote(sent.headers["set-cookie"])
     with Engine(site.app):
         until(lambda: site.app.workflows.get(run_id).state == "success")
     done = site.page(f"workflows/{run_id}")
     assert "Done after" in text_of(done)
+    assert f"Sent by {waits.sent_by}" in text_of(site.page(f"workflows/{run_id}?step=3"))
+    assert f'"yes" by {waits.sent_by}' in text_of(site.page(f"workflows/{run_id}?view=events"))
+    again = site.app.workflows.restart(run_id)
+    assert f"It is the restart of {run_id}." in text_of(site.page(f"workflows/{again}"))
     assert done.find("a", string="Signal…")["title"] == "The run has ended"  # type: ignore[index]
 
 

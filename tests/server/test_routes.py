@@ -103,6 +103,26 @@ def test_an_event_that_is_sent_under_a_key_is_sent_once(http: Http) -> None:
     assert actions.count("workflow.signal") == 1
 
 
+def test_an_event_that_was_not_taken_is_withdrawn(http: Http) -> None:
+    run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    path = f"{HOME}/workflows/{run}"
+    http.ok("POST", f"{path}/signal", json={"event": "payed", "value": {"amount": 12}})
+    [waits] = http.ok("GET", path)["waiting_events"]
+    done = http.ok("POST", f"{path}/withdraw", json={"event": "payed", "id": waits["id"]})
+    assert done == {**waits, "value": {"amount": 12}}
+    assert done["sent_by"].startswith("token ")
+    assert http.ok("GET", path)["waiting_event_count"] == 0
+
+    gone = http.problem(404, "POST", f"{path}/withdraw", json={"event": "payed"})
+    assert gone["code"] == "not_found"
+    [change] = [
+        each for each in http.ok("GET", f"{HOME}/audit-log")["changes"] if each["action"] == "workflow.withdraw"
+    ]
+    assert (change["actor"], change["target"], change["after"]["value"]) == (
+        done["sent_by"], f"{run} payed", {"amount": 12},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("home", [HOME, "/api/v1"])
 def test_a_token_that_is_made_under_a_key_is_made_once_and_its_secret_is_told_once(http: Http, home: str) -> None:
     made = http.ok("POST", f"{home}/tokens", json={"name": "reports"}, headers={"Idempotency-Key": "k"})
