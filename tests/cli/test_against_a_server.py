@@ -41,7 +41,8 @@ READS: Final = {
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {
-    "workflow signal", "workflow withdraw", "workflow cancel", "workflow terminate", "workflow pause", "workflow resume", "workflow restart",
+    "workflow signal", "workflow withdraw", "workflow cancel", "workflow terminate",
+    "workflow pause", "workflow resume", "workflow restart",
     "pool set", "pool pause", "pool resume", "pool delete", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
     "job retry", "job run-now", "job reschedule", "workflow type pause", "workflow type resume",
