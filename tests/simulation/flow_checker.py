@@ -8,6 +8,7 @@ asleep        a run waits, although what it waits for has been sent
 dropped       what a run gave up went on to succeed
 cleanup       a run was canceled, and the step that cleans up was not made once
 paused        a paused run was claimed, or went on though no client let it
+withdrawn     an event was withdrawn, and seen or withdrawn once more
 journal       positions with gaps, or code that does not fit the journal that it has written
 """
 
@@ -60,7 +61,7 @@ def flow_violations(world: World, profile: Profile) -> list[str]:
     found = [*world.complaints, *evidence.complaints]
     for check in (lost, actions, isolation, unrest, company, apart):
         found += check(evidence)
-    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned, _stopped, _paused):
+    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned, _stopped, _paused, _withdrawn):
         found += check_runs(evidence, journals)
     found += _replayed(evidence)
     count_rare_states(evidence)
@@ -85,6 +86,24 @@ def asleep(world: World) -> Iterator[str]:
     )
     for run_id, kind, name in rows:
         yield f"asleep: {run_id} waits, and was sent {kind} {name}"
+
+
+def _withdrawn(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:
+    """An event that was withdrawn is gone: no run sees it, and it is withdrawn once."""
+    took = {
+        json.loads(result).removeprefix("took "): txns
+        for journal in journals.values()
+        for result, txns in journal.steps.items()
+        if result.startswith('"took ')
+    }
+    for value, txns in took.items():
+        if len(txns) > 1:
+            yield f"withdrawn: {value} was withdrawn {len(txns)} times"
+    for run_id, result in e.world.rows(
+        "select id, new_state from sim_history where what = 'journal' and old_state = 'end' and new_state is not null"
+    ):
+        if result.startswith('"') and json.loads(result) in took:
+            yield f"withdrawn: {result} was withdrawn, and {run_id} has seen it"
 
 
 def _journals(world: World) -> dict[str, Rows]:
@@ -189,6 +208,8 @@ def _fit(e: Evidence, items: list[dict[str, Any]], outcomes: list[Any], *, quara
             allowed = outcome in e.world.sent[item["event"]] or (outcome == "timeout" and "seconds" in item)
         elif do == "stop":
             allowed = False
+        elif do == "take back":
+            allowed = outcome in ("nobody", "nothing", "its own run") or outcome.startswith("took ") or quarantined
         elif do == "poke":
             allowed = outcome in (tag, "nobody")
         elif do == "child":

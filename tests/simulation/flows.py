@@ -23,7 +23,7 @@ from typing import Any, Final
 from evertick.app.app import App
 from evertick.app.execution.contexts import ActionCtx, MutationCtx
 from evertick.app.functions.options import Retry
-from evertick.base.errors import JobNotFound, RunNotOpen, StepFailed, StepOutcomeUnknown
+from evertick.base.errors import JobNotFound, Misuse, RunNotOpen, StepFailed, StepOutcomeUnknown
 from evertick.rules.workflows.step import Step
 from tests.simulation.functions import Planned, Spec, Stage
 
@@ -56,6 +56,24 @@ def flow_poke(ctx: MutationCtx, spec: Spec) -> str:
         return "nobody"
     Stage.world.rare["flow_poked"] += 1
     return str(spec["tag"])
+
+
+@FLOWS.mutation(name="flow_take_back")
+def flow_take_back(ctx: MutationCtx, spec: Spec) -> str:
+    """An event that another run was poked with is withdrawn; returns `took` and its value."""
+    try:
+        found = ctx.workflows.get(f"flow {spec['to']}")
+    except JobNotFound:
+        return "nobody"
+    pokes = [each for each in found.waiting_events if each.key is None]  # clients may send theirs again
+    if not pokes:
+        return "nothing"
+    try:
+        taken = ctx.workflows.withdraw(found.id, pokes[0].name, id=pokes[0].id)
+    except Misuse:
+        return "its own run"
+    Stage.world.rare["flow_withdrawn"] += 1
+    return f"took {taken.value}"
 
 
 @FLOWS.mutation(name="flow_stop")
@@ -154,6 +172,10 @@ async def _poke(step: Step, item: Spec) -> str:
     return await step.run(flow_poke, item)
 
 
+async def _take_back(step: Step, item: Spec) -> str:
+    return await step.run(flow_take_back, item)
+
+
 async def _stop(step: Step, item: Spec) -> str:
     return await step.run(flow_stop, item, step.id)
 
@@ -181,16 +203,17 @@ _DO: Final = {
     "child": _child,
     "all": _all,
     "stop": _stop,
+    "take back": _take_back,
 }
 
 
 class FlowWorkload:
     """Draws flow specs, and what clients do with the runs."""
 
-    def __init__(self, chance: random.Random, flows: int, stops: random.Random) -> None:
+    def __init__(self, chance: random.Random, flows: int, stops: random.Random, takes: random.Random) -> None:
         self._chance = chance
-        self._stops = stops
-        """Chance of its own, so that the other flows of a seed stay what they were."""
+        self._stops, self._takes = stops, takes
+        """Chances of their own, so that the other flows of a seed stay what they were."""
         self._flows = flows
 
     def requests(self) -> list[Spec]:
@@ -203,6 +226,9 @@ class FlowWorkload:
             if self._stops.random() < 0.1:
                 stop = {"do": "stop", "tag": f"{tag}.stop", "how": self._stops.choice(("cancel", "terminate"))}
                 spec["items"].insert(self._stops.randrange(len(spec["items"])), stop)
+            for n in range(self._takes.choice((0, 0, 1, 2))):
+                take = {"do": "take back", "tag": f"{tag}.t{n}", "to": f"f{self._takes.randrange(self._flows)}"}
+                spec["items"].insert(self._takes.randrange(len(spec["items"]) + 1), take)
             asked.append({"how": "start", "tag": tag, "flow": spec})
             later = [
                 {"how": "signal", "tag": tag, "event": item["event"], "value": f"{tag} {n}"}

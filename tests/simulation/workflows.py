@@ -58,6 +58,7 @@ RARE_PER_100_SEEDS: Final = {
     "flow_child_failed": 2,
     "flow_wait_done": 20,
     "flow_wait_timeout": 20,
+    "flow_withdrawn": 10,
     "flow_poked": 20,
     "flow_sleep_done": 20,
     "flow_dropped": 10,
@@ -173,7 +174,8 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
 async def _scenario(world: World, profile: Profile) -> None:
     chance = random.Random(f"{world.loop.seed}/flows")
     stops = random.Random(f"{world.loop.seed}/stops")
-    to_do = FlowWorkload(chance, flows=chance.choice((2, 4, 8)), stops=stops).requests()
+    takes = random.Random(f"{world.loop.seed}/takes")
+    to_do = FlowWorkload(chance, flows=chance.choice((2, 4, 8)), stops=stops, takes=takes).requests()
     cluster = FlowCluster(world, profile, to_do)
     cluster.start()
     disturbing = asyncio.create_task(cluster.disturb(TURMOIL_MAX_S), name="disturb")

@@ -156,7 +156,7 @@ class RunEvent(Schema):
     @classmethod
     def of(cls, row: Row) -> Self:
         """The view of a row."""
-        reading = RowReading()
+        reading, sender = RowReading(), Sender.from_text(row.sender)
         outcome, is_call = row.outcome, row.kind is RowKind.CALL
         returned = outcome.result if isinstance(outcome, Returned) else None
         error = None
@@ -177,8 +177,8 @@ class RunEvent(Schema):
             result=None if is_call else reading.any("result", returned),
             error=error,
             restarted_at=None if is_call else to_datetime_or_none(row.due_at),
-            sent_by=None if row.sender is None else row.sender.name,
-            sent_by_job=None if row.sender is None else row.sender.job_id,
+            sent_by=None if sender is None else sender.name,
+            sent_by_job=None if sender is None else sender.job_id,
             unreadable=reading.problems,
         )
 
@@ -198,7 +198,7 @@ class RunEvent(Schema):
         return Row(
             self.position, self.kind, self.step, self.name, from_datetime(self.at), self.call, self.arguments,
             None if due_at is None else from_datetime(due_at), None, outcome,
-            None if self.sent_by is None else Sender(self.sent_by, self.sent_by_job),
+            None if self.sent_by is None else Sender(self.sent_by, self.sent_by_job).to_text(),
         )  # fmt: skip
 
 

@@ -16,7 +16,13 @@ from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
-from evertick.app.workflows.restarting import check_restart, ends_after, position_to_restart, rows_kept
+from evertick.app.workflows.restarting import (
+    check_restart,
+    ends_after,
+    position_to_restart,
+    record_of_restart,
+    rows_kept,
+)
 from evertick.app.workflows.run_views import run_views
 from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
@@ -164,7 +170,7 @@ class WorkflowOperations:
                     f"{EVENTS_MAX:,} of {WAITING_CHARS_MAX:,} together can wait: send more when it has taken some, or "
                     "end the run"
                 )
-            sender = None if self.actor is None else Sender(self.actor, self.parent_id)
+            sender = None if self.actor is None else Sender(self.actor, self.parent_id).to_text()
             message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key, sender=sender)
             if not transaction.send_messages([message], now=self.job_builder.now()):
                 raise RunNotOpen(job.id, job.state.value)
@@ -249,8 +255,7 @@ class WorkflowOperations:
             transaction.mark_retried(job.id, again, tenant=self.tenant, replaces=job.retried_as)
             transaction.mark_steps_retried(job.id, again, tenant=self.tenant)
             transaction.move_events(job.id, again)
-            attributes = None if record is None else record.attributes
-            self._keep_attributes(transaction, again, attributes, record if kept else None, restarted_from=job.id)
+            keep_attributes(transaction, record_of_restart(again, job.id, record, kept), tenant=self.tenant)
             if kept and record is not None:
                 # In the database: there may be 50,000, and the longer this takes, the likelier it meets another write.
                 transaction.copy_journal((job.id, record.generation), again, rows=len(kept) - 1)
@@ -330,19 +335,10 @@ class WorkflowOperations:
                 f"{job.kind.value} {job.name}: choose another key, or replace it with on_conflict='replace'"
             )
 
-    def _keep_attributes(
-        self,
-        transaction: Transaction,
-        run_id: JobId,
-        attributes: str | None,
-        of: RunRecord | None = None,
-        restarted_from: JobId | None = None,
-    ) -> None:
-        """Write the record of a run that has not begun: with attributes, and of a restart what is kept of `of`."""
-        if restarted_from is not None or attributes:
-            seed, progress = (run_id, None) if of is None else (of.seed_of_generation, of.progress)
-            record = RunRecord(run_id, seed, progress=progress, attributes=attributes, restarted_from=restarted_from)
-            keep_attributes(transaction, record, tenant=self.tenant)
+    def _keep_attributes(self, transaction: Transaction, run_id: JobId, attributes: str) -> None:
+        """Write the record of a run that begins with attributes."""
+        if attributes:
+            keep_attributes(transaction, RunRecord(run_id, run_id, attributes=attributes), tenant=self.tenant)
 
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
         """Write the job of a run that is restarted."""

@@ -10,7 +10,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobError, JobState
 from evertick.base.records.journal import DELIVERED, Row, RowKind
-from evertick.base.records.runs import MessageKind, NewMessage
+from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.engine.jobs.completion import STEP_CANCELED
 from evertick.store.contract.store import Transaction
 
@@ -59,6 +59,14 @@ def rows_kept(rows: Sequence[Row], position: int, now: Instant) -> list[Row]:
     kept = list(rows[:position])
     kept[-1] = kept[-1].restarted(now)
     return kept
+
+
+def record_of_restart(again: JobId, old: JobId, record: RunRecord | None, kept: Sequence[Row]) -> RunRecord:
+    """The record of the run `again`, which is the restart of `old` and keeps these rows of its journal."""
+    if record is None:
+        return RunRecord(again, again, restarted_from=old)
+    seed, progress = (record.seed_of_generation, record.progress) if kept else (again, None)
+    return RunRecord(again, seed, progress=progress, attributes=record.attributes, restarted_from=old)
 
 
 def check_restart(step: int | str | None, *, from_failed: bool) -> None:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.runs import Sender
 from evertick.base.records.stored import size_of
 
 ROW_BYTES: Final = 64
@@ -68,7 +67,8 @@ class Row(NamedTuple):
 
     `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; of a row that is
     delivered, when the run was restarted behind it. `attempt` is the claim of the run under which an action was begun.
-    `sender` is who sent the event with which a call has ended. A named tuple: there are many of them.
+    `sender` is who sent the event with which a call has ended (`runs.Sender`, as text).
+    A named tuple: there are many of them.
     """
 
     position: int
@@ -81,7 +81,7 @@ class Row(NamedTuple):
     due_at: Instant | None = None
     attempt: int | None = None
     outcome: Returned | Raised | None = None
-    sender: Sender | None = None
+    sender: str | None = None
 
     @property
     def seen_at(self) -> Instant:

@@ -74,7 +74,7 @@ class MessageKind(StrEnum):
 class NewMessage(NamedTuple):
     """A message as it is sent. A run takes only one of those with the same `key`.
 
-    `name` is that of an event; `seq` the number of the call that has ended.
+    `name` is that of an event; `seq` the number of the call that has ended. `sender` is a `Sender` as text.
     """
 
     run_id: JobId
@@ -83,7 +83,7 @@ class NewMessage(NamedTuple):
     seq: int = 0
     outcome: Returned | Raised | None = None
     key: str | None = None
-    sender: Sender | None = None
+    sender: str | None = None
 
 
 class SentEvent(NamedTuple):
@@ -106,4 +106,4 @@ class Message(NamedTuple):
     name: str
     seq: int
     outcome: Returned | Raised | None
-    sender: Sender | None = None
+    sender: str | None = None

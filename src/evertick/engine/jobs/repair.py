@@ -96,10 +96,7 @@ def retry(
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
     if job.kind is FunctionKind.WORKFLOW:
-        record = transaction.get_runs([job.id]).get(job.id)
-        attributes = None if record is None else record.attributes
-        begins = RunRecord(again.id, again.id, attributes=attributes, restarted_from=job.id)
-        keep_attributes(transaction, begins, tenant=job.tenant)
+        _keep_record(transaction, job, again.id)
     # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")
@@ -119,6 +116,14 @@ def called_by(job: Job) -> str | None:
     """The run that has called a job as a step, or as a child workflow; None if no run did. Raises SchemaMismatch."""
     completion = None if job.on_complete is None else job.on_complete.value
     return completion.name if completion is not None and completion.kind == STEP else None
+
+
+def _keep_record(transaction: Transaction, run: Job, again: JobId) -> None:
+    """Write what the run that runs `run` again has before it begins."""
+    record = transaction.get_runs([run.id]).get(run.id)
+    attributes = None if record is None else record.attributes
+    begins = RunRecord(again, again, attributes=attributes, restarted_from=run.id)
+    keep_attributes(transaction, begins, tenant=run.tenant)
 
 
 def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: TenantId) -> None:

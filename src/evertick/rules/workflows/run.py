@@ -25,7 +25,6 @@ from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.attributes import Value, changed, from_text, to_text
 from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row, RowKind
-from evertick.base.records.runs import Sender
 from evertick.rules.workflows.calls import Call, CallFuture, Request, Timer
 from evertick.rules.workflows.endings import ContinueAsNew, ContinuedAsNew, RunEnd, end_of, exception_of
 from evertick.rules.workflows.event_loop import DeterministicLoop, Evicted, running_loop
@@ -136,7 +135,7 @@ class Run(DeterministicLoop):
             call.kind, call.fingerprint, outcome=outcome,
         )  # fmt: skip
 
-    def end_row(self, call: Call, outcome: Returned | Raised | None, at: Instant, sender: Sender | None = None) -> Row:
+    def end_row(self, call: Call, outcome: Returned | Raised | None, at: Instant, sender: str | None = None) -> Row:
         """The row of a call that has ended; `outcome` is None for a timer, `sender` is that of an event."""
         return Row(self.position, RowKind.END, call.seq, call.name, max(at, self.now), outcome=outcome, sender=sender)
 

@@ -201,9 +201,9 @@ async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 2
 
 async def _withdraw(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
     found = await page.access.workflows.timeline(run_id, limit=1)
-    event = next((each for each in found.waiting_events if each.id == form["id"]), None)
-    alone = sum(each.name == form["event"] for each in found.waiting_events) == 1
-    named = None if alone else form.given("id")
+    alike = [each for each in found.waiting_events if each.name == form["event"]]
+    event = next((each for each in alike if form["id"] in ("", each.id)), None)
+    named = form.given("id") if len(alike) > 1 else None
     line = page.command("workflow", "withdraw", found.run.id, form["event"], id=named)
     return page.render(
         "workflows/withdraw.html", status=status, run=found.run, form=form, event=event,

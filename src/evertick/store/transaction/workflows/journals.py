@@ -136,10 +136,7 @@ class SqlWorkflows(Driver):
     def waiting_messages(self, ids: Collection[JobId]) -> list[Message]:
         rows = self._fetch("waiting_messages", {"runs": json.dumps(sorted(ids))})
         rows.sort(key=itemgetter(0))
-        return [
-            Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6]), Sender.from_text(r[7]))
-            for r in rows
-        ]
+        return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6]), r[7]) for r in rows]
 
     def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
         [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
@@ -195,7 +192,7 @@ def _journal_values(entry: Entry) -> Row:
     call = None if row.call is None else row.call.value
     return (
         entry.run_id, entry.generation, row.position, row.kind.value, row.seq, row.name, row.at, call,
-        row.arguments, row.due_at, row.attempt, *_outcome_values(row.outcome), _sender_text(row.sender),
+        row.arguments, row.due_at, row.attempt, *_outcome_values(row.outcome), row.sender,
     )  # fmt: skip
 
 
@@ -203,7 +200,7 @@ def _journal_row(r: Sequence[Any]) -> JournalRow:
     """A row of the journal, from its columns after run and generation."""
     return JournalRow(
         r[0], _ROW_KINDS[r[1]], r[2], r[3], r[4], _CALL_KINDS[r[5]], r[6], r[7], r[8], _outcome(r[9], r[10]),
-        Sender.from_text(r[11]),
+        r[11],
     )  # fmt: skip
 
 
@@ -217,17 +214,13 @@ def _message_values(message: NewMessage) -> Row:
         message.seq,
         *outcome,
         message.key,
-        _sender_text(message.sender),
+        message.sender,
     )
 
 
 def _sent_event(r: Row) -> SentEvent:
     """An event that waits, from the columns of `waiting_events`."""
     return SentEvent(r[0], r[1], r[2], r[3], r[4], Sender.from_text(r[5]))
-
-
-def _sender_text(sender: Sender | None) -> str | None:
-    return None if sender is None else sender.to_text()
 
 
 def _outcome_values(outcome: Returned | Raised | None) -> tuple[str | None, str | None]:
