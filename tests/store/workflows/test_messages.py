@@ -208,7 +208,7 @@ def test_a_conflict_keeps_nothing_of_a_message(store: Store) -> None:
 def test_an_event_is_withdrawn_unless_it_is_taken_or_another_one_has_its_number(store: Store) -> None:
     one, two = start(store, 1, 2)
     ada = Sender("token ops", job_id(8))
-    send(store, event(one, "a", value='"x"')._replace(sender=ada), event(one, "b", key="k"), event(two, "a"))
+    send(store, event(one, "a", value='"x"')._replace(sender=ada.to_text()), event(one, "b", key="k"), event(two, "a"))
     assert [message.sender for message in waiting(store, one)] == [ada.to_text(), None]
     [a] = store.read(lambda tx: tx.events_named(one, "a", limit=9))
     [b] = store.read(lambda tx: tx.events_named(one, "b", limit=9))
