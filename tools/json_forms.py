@@ -47,7 +47,7 @@ from evertick.api.schedules import (
 )
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
-from evertick.api.workflows import RunEvent, RunHistory, RunView, WorkflowTypeView
+from evertick.api.workflows import RunEvent, RunHistory, RunView, WithdrawnEvent, WorkflowTypeView
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
 HEAD: Final = """\
@@ -134,6 +134,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow children": (_many(RunView),),
     "workflow wait": (_one(RunDetails),),
     "workflow signal": (_one(SentEvent),),
+    "workflow withdraw": (_one(WithdrawnEvent),),
     "workflow cancel": (_many(RunDetails),),
     "workflow terminate": (_many(RunDetails),),
     "workflow pause": (_many(RunDetails),),
