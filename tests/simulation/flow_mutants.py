@@ -21,7 +21,6 @@ ADVANCE: Final = open_runs.advance
 NEW_RUN: Final = open_runs.new_run
 RUN_STEP: Final = open_runs._Around.run_step
 LEND: Final = RunsInMemory.lend
-WITHDRAW_EVENT: Final = SqliteTransaction.withdraw_event
 
 
 def journal_later(self: Any, entries: Sequence[Any]) -> None:
@@ -82,13 +81,6 @@ def one_loan(self: Any, loan: Any, claims: Any) -> None:
     loan.update(self.__dict__.get("one_place", {}))
     LEND(self, loan, claims)
     self.one_place = loan
-
-
-def withdrawn_late(self: Any, run_id: Any, event: Any) -> Any:
-    """Runs of the same batch are not told that an event has gone."""
-    value = WITHDRAW_EVENT(self, run_id, event)
-    self.has_withdrawn = False
-    return value
 
 
 def forget(*args: Any, **options: Any) -> None:
@@ -152,7 +144,5 @@ MUTANTS: Final = (
         "pause undone", "a run that is paused while a worker has it goes on",
         sql("park_runs", "case when stage = 'paused' then stage else e.value ->> 'stage' end", "e.value ->> 'stage'"),
     ),
-    Mutant("withdrawn late", "a run sees what a step beside it has withdrawn",
-           swap(SqliteTransaction, "withdraw_event", withdrawn_late)),
     Mutant("rows forgotten", "what a run did in a batch is not written", swap(OpenRuns, "_note", forget)),
 )  # fmt: skip
