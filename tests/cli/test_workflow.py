@@ -211,7 +211,7 @@ def test_what_a_run_waits_for_and_has_not_taken_is_told(shop: Path, command: Com
     lines = dict(line.split("\t", 1) for line in reversed(shown.out.splitlines()))
     assert (lines["waits_for"], lines["waiting_event_count"]) == ("event verified", "4")
     assert lines["waiting_events"].startswith("verifeid (sent 20")
-    assert lines["waiting_events"].endswith("Z, 9 characters)")
+    assert "Z by cli:" in lines["waiting_events"] and lines["waiting_events"].endswith(", 9 characters)")
     assert "4 events wait, not taken by its code: verifeid, sent 20" in command("workflow", "history", "w1").err
     assert command("workflow", "history", "w1").err.endswith("; 1 more\n")
     found = command("workflow", "get", "w1", "-o", "json").json
@@ -330,8 +330,9 @@ def test_a_history_is_drawn_and_written_as_data_that_replays(shop: Path, command
     assert drawn[1].split() == ["STEP", "NAME", "KIND", "OUTCOME", "STARTED_AT", "DURATION", "TIMELINE"]
     assert [line.split()[:4] for line in drawn[2:4]] == [
         ["1", "app.reserve", "mutation", "success"],
-        ["2", "verified", "event", "success"],
+        ["2", "verified", "event", "success,"],
     ]
+    assert "success, by cli:" in drawn[3]
     assert "failed: ConnectionError: card refused" in drawn[4]
     assert "█" in drawn[4]
     piped = [line.split("\t") for line in command("workflow", "history", run_id).out.splitlines()]
