@@ -120,6 +120,8 @@ def test_children_can_be_left_out_of_the_list(site: Site) -> None:
     form = text_of(site.page("workflow-batch/cancel?all=yes&roots=yes"))
     assert "Cancel 1 run?" in form and "All open runs: without children ." in form
     assert "without children ( remove )" in text_of(site.page("workflows?tab=failed&roots=yes"))
+    [child] = workflows.children(run_id)
+    assert "Parent run batch-7 shop.batch" in text_of(site.page(f"workflows/{child.id}"))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +273,7 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
     assert f"Sent by {waits.sent_by}" in text_of(site.page(f"workflows/{run_id}?step=3"))
     assert f'"yes" by {waits.sent_by}' in text_of(site.page(f"workflows/{run_id}?view=events"))
     again = site.app.workflows.restart(run_id)
-    assert f"It is the restart of {run_id}." in text_of(site.page(f"workflows/{again}"))
+    assert f"It is the restart of {run_id}" in text_of(site.page(f"workflows/{again}"))
     assert done.find("a", string="Signal…")["title"] == "The run has ended"  # type: ignore[index]
 
 
