@@ -116,6 +116,7 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     overview = text_of(site.page("/t/default?tz=UTC"))
     assert "Outage from 13:15 to 15:00:07 UTC: no worker looked at schedules." in overview
     assert f"{len(missed)} times of 3 schedules were missed" in overview
+    assert f"Missed, 24 h {len(missed)}" in overview
     [outage] = site.app.insight.overview().outages
     assert (outage.missed, outage.made_up, outage.schedules, outage.more) == (len(missed), 0, 3, False)
 
@@ -138,6 +139,9 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert engine.times("backfill", "started") == missed
     after = text_of(site.page(""))
     assert "were missed, and made up for since" in after and "Backfill" not in after
+    assert "Missed, 24 h 0" in after, "as `schedule audit` counts"
+    counts = site.app.schedules.audit(NOON, NOON + timedelta(hours=4)).counts
+    assert (counts.missed, counts.made_up, site.app.schedules.counts().missed.number) == (0, len(missed), 0)
     made_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")
     assert "Missed, and made up for by backfill_" in text_of(made_up)
     assert "Backfill this one" in why and "Backfill this one" not in text_of(made_up), "it would run twice"

@@ -118,7 +118,7 @@ def _overview(
         overdue_since=None if trouble.first_overdue is None else to_datetime(trouble.first_overdue.next_at),
         failed_hour=Count.of(trouble.failed),
         not_retried_hour=Count(number=min(trouble.not_retried, COUNT_MAX), more=trouble.failed > COUNT_MAX),
-        missed_day=Count.of(trouble.missed),
+        missed_day=Count(number=min(trouble.missed - trouble.made_up, COUNT_MAX), more=trouble.missed > COUNT_MAX),
         queued=_queued(due),
         alive=len(alive),
         lost=tuple(worker.id for worker in workers if worker.id not in living),

@@ -154,6 +154,8 @@ class Trouble(NamedTuple):
     not_retried: int
     """How many of the failed jobs were not run again."""
     missed: int
+    made_up: int
+    """How many of the missed times a trigger or a backfill has started or queued since."""
     failing: int
     paused: int
     has_missed: bool

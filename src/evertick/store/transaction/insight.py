@@ -116,14 +116,15 @@ class SqlInsight(Driver):
     def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         params["late_reasons"] = json.dumps(list(look.late_reasons))
-        [(ended, missed, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
-        failed, (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(
-            json.loads, [ended, aged, *lists]
+        [(ended, lost, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
+        failed, (missed, made_up), (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(
+            json.loads, [ended, lost, aged, *lists]
         )
         return Trouble(
             failed[0],
             failed[1],
             missed,
+            made_up,
             failing,
             paused,
             bool(has_missed),

@@ -1,5 +1,5 @@
 -- trouble: what is wrong with a tenant, in one row: how many jobs failed since a moment, and how many of these were not run
--- again; how many occurrences were missed since one, how many schedules are failing and paused (to :limit at most), whether one
+-- again; how many occurrences were missed since one, and how many of these were made up for, how many schedules are failing and paused (to :limit at most), whether one
 -- has missed a time, which pools are paused and why, and which have used their rate; the :shown failing schedules that ran last
 -- with the outcomes of their :runs newest occurrences, and the state of the
 -- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
@@ -11,11 +11,17 @@ select (select json_array(count(*), count(*) - count(retried_as))
                   from history indexed by history_failed
                  where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
                  limit :limit)),
-       (select count(*) from (select 1
-                                from {each :reasons} as r
-                               cross join occurrences
-                               where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
-                               limit :limit)),
+       (select json_array(count(*), count(made_up))
+          from (select (select 1
+                          from occurrences as later
+                         where later.tenant = :tenant and later.schedule_id = o.schedule_id
+                           and later.nominal_at = o.nominal_at
+                           and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered')
+                         limit 1) as made_up
+                  from {each :reasons} as r
+                 cross join occurrences as o
+                 where o.tenant = :tenant and o.reason = r.each and o.nominal_at >= :day_ago
+                 limit :limit) as missed),
        (select json_array(count(*), min(nominal_at))
           from (select nominal_at
                   from {each :late_reasons} as r
