@@ -16,7 +16,7 @@ from evertick.base.records.schedules import OccurrenceRow
 from evertick.base.records.stored import text_of as text_of_value
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.markup.templates import action_words, capitalise
-from evertick.dashboard.routes.overview import alike, besides, heading, late_now
+from evertick.dashboard.routes.overview import alike, heading, late_now, unexplained
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, ScheduleState
 from evertick.store.contract.store import Transaction
@@ -77,10 +77,35 @@ def test_what_the_heading_counts_needs_attention(site: Site) -> None:
         page = site.page("")
     assert "One run has failed in the last hour." in text_of(page)
     [row] = page.select(".att tbody tr")
-    assert "Needs attention 1" in text_of(page) and "Failed runs 1 in the last hour" in text_of(row)
-    [to, show] = row.select("a")
-    assert to["href"] == show["href"]
+    assert "Needs attention 1" in text_of(page) and "shop.fail 1 failed in the last hour" in text_of(row)
+    assert "ValueError: " in text_of(row), "the last error, as in `evertick status`"
+    _, show, last = row.select("a")
     assert "shop.fail" in text_of(site.page(str(show["href"])))
+    assert "ValueError" in text_of(site.page(str(last["href"])))
+    [failed] = app.jobs.list(state="failed").jobs
+    with Engine(app) as engine:
+        engine.wait(app.jobs.retry(failed.id))
+    overview = app.insight.overview()
+    [again] = [each for each in overview.attention if each.problem == "failed"]
+    assert (overview.failed_hour.number, overview.not_retried_hour.number, again.count) == (2, 1, 1)
+    assert again.job_id != failed.id
+
+
+def test_failures_that_a_failing_schedule_tells_of_are_not_told_twice(site: Site) -> None:
+    """A function of which others failed, too, has all of its failures in one number, as in `evertick status`."""
+    app = site.app
+    now = app.environment.clock.now()
+    app.environment.store.write(lambda tx: go_wrong(tx, now))
+    fail = app.functions.resolve("shop.fail")
+    with Engine(app) as engine:
+        by_schedule = engine.wait(app.scheduler.run_after(0, fail, how="half"))
+        app.environment.store.write(
+            lambda tx: tx.connection.execute(f"update history set schedule_id = 'fails' where id = '{by_schedule.id}'")
+        )
+        assert not [each for each in app.insight.overview().attention if each.problem == "failed"]
+        engine.wait(app.scheduler.run_after(0, fail, how="half"))
+    [both] = [each for each in app.insight.overview().attention if each.problem == "failed"]
+    assert both.count == 2
 
 
 def test_what_is_explained_already_is_not_said_twice() -> None:
@@ -94,10 +119,10 @@ def test_what_is_explained_already_is_not_said_twice() -> None:
         more=False,
         since=AT,
     )
-    hour = {"failed_hour": Count(number=7), "late": Count(number=2)}
-    assert list(besides(now(**hour))) == ["failed", "late"]
-    assert list(besides(now(**hour, attention=(failing,)))) == ["late"]
-    assert besides(now()) == {}
+    two = Count(number=2)
+    assert unexplained(now(late=two)) == unexplained(now(late=two, attention=(failing,))) == two
+    assert unexplained(now(late=two, attention=(failing.model_copy(update={"problem": "held"}),))) is None
+    assert unexplained(now()) is None
 
 
 def test_like_changes_by_one_program_are_one_line(site: Site) -> None:

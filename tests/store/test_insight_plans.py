@@ -53,6 +53,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10, "late_at": at(-10_000), "now": NOW},
         {
             "history_failed",
+            "history_pkey",
             "jobs_waiting",
             "occurrences_by_reason",
             "occurrences_pkey",

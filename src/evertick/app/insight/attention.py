@@ -1,5 +1,6 @@
 """What needs attention: missed times, schedules that no worker looks at, jobs that no worker serves or a paused pool
-holds back, runs of workflows that cannot go on, schedules that fail or are paused for long.
+holds back, runs of workflows that cannot go on, schedules and functions that fail, schedules that are paused
+for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
 failing ones, and some of the paused ones.
@@ -10,14 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
+from evertick.api.reading import RowReading
 from evertick.api.schema import Count
 from evertick.app.insight.outages import MISSED_MAX, SKIPPED_MAX
 from evertick.app.schedules.views import pause_in
 from evertick.app.workflows.stuck import STUCK_MAX, stuck_groups
 from evertick.base.ids import ScheduleId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
-from evertick.base.records.insight import DueGroup, FailingSchedule, MissedTime, Trouble
-from evertick.base.records.jobs import Serves
+from evertick.base.records.insight import DueGroup, FailingFunction, FailingSchedule, MissedTime, Trouble
+from evertick.base.records.jobs import NO_ERROR, Serves
 from evertick.rules.schedules.fates import FAILURES, Reason
 from evertick.rules.schedules.state import Pause
 
@@ -67,6 +69,7 @@ def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
         *_stuck(seen.trouble),
         *_held([group for group in seen.due if is_served(group, seen.serves)], seen.trouble.paused_pools),
         *_failing(seen.trouble.failing_schedules),
+        *_failed(seen.trouble.failing_functions),
         *_paused(now, seen),
     )
 
@@ -185,6 +188,22 @@ def _failing(schedules: Iterable[FailingSchedule]) -> Iterator[AttentionView]:
             count=failed,
             more=False,
             since=to_datetime(row.at),
+        )
+
+
+def _failed(functions: Iterable[FailingFunction]) -> Iterator[AttentionView]:
+    for row in functions:
+        error = RowReading().error("error", row.error) or NO_ERROR
+        yield AttentionView(
+            problem="failed",
+            kind="function",
+            name=row.name,
+            what=f"{row.jobs:,} failed in the last hour",
+            why=error.text,
+            count=row.jobs,
+            more=False,
+            since=to_datetime(row.at),
+            job_id=row.job_id,
         )
 
 

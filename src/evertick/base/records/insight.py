@@ -134,6 +134,17 @@ class FailingSchedule(NamedTuple):
     outcomes: list[str | None]
 
 
+class FailingFunction(NamedTuple):
+    """A function with failures that no failing schedule tells of: how many were not run again, and the last of them."""
+
+    name: str
+    jobs: int
+    at: Instant
+    job_id: JobId
+    error: Stored[Any] | None
+    """A `JobError`."""
+
+
 class PausedSchedule(NamedTuple):
     """A paused schedule with the text of its state."""
 
@@ -167,6 +178,7 @@ class Trouble(NamedTuple):
     stuck: list[StuckRun]
     overdue: int
     first_overdue: "OverdueSchedule | None"
+    failing_functions: list[FailingFunction]
 
 
 class OverdueSchedule(NamedTuple):

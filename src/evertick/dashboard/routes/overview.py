@@ -47,7 +47,7 @@ async def show_overview(page: Shown) -> Response:
         crowded=_crowded(page, coming),
         changes=alike(changes)[:LINES],
         most_changes=CHANGES,
-        besides=besides(now),
+        unexplained=unexplained(now),
         nothing=nothing,
         late=late_now(now),
         behind_ms=behind_ms(now),
@@ -64,14 +64,14 @@ async def _other_tenants(page: Page) -> list[TenantId]:
     return [each for each in found if each != page.tenant]
 
 
-EXPLAINS: Final = {"failed": {"failing", "stuck"}, "late": {"overdue", "unserved", "held"}}
-"""What needs attention that says more of runs of this kind."""
+LATENESS: Final = {"overdue", "unserved", "held"}
+"""What needs attention that says more of late runs."""
 
 
-def besides(now: OverviewView) -> dict[str, Count]:
-    """What the heading counts and nothing that needs attention explains: failed and late runs."""
-    counted, known = {"failed": now.failed_hour, "late": late_now(now)}, {each.problem for each in now.attention}
-    return {kind: count for kind, count in counted.items() if count.number and not known & EXPLAINS[kind]}
+def unexplained(now: OverviewView) -> Count | None:
+    """Late runs that the heading counts and nothing that needs attention explains; None if there are none."""
+    late = late_now(now)
+    return late if late.number and not {each.problem for each in now.attention} & LATENESS else None
 
 
 def alike(changes: Sequence[ChangeView]) -> list[tuple[ChangeView, ...]]:

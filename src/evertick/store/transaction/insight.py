@@ -11,6 +11,7 @@ from evertick.base.records.insight import (
     ActivityRow,
     ChangeRow,
     DueGroup,
+    FailingFunction,
     FailingSchedule,
     FoundJob,
     FunctionActivity,
@@ -117,9 +118,17 @@ class SqlInsight(Driver):
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         params["late_reasons"] = json.dumps(list(look.late_reasons))
         [(ended, lost, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
-        failed, (missed, made_up), (late, first), pools, failing_schedules, paused_schedules, stuck, overdue = map(
-            json.loads, [ended, lost, aged, *lists]
-        )
+        (
+            failed,
+            (missed, made_up),
+            (late, first),
+            pools,
+            failing_schedules,
+            paused_schedules,
+            stuck,
+            overdue,
+            functions,
+        ) = map(json.loads, [ended, lost, aged, *lists])
         return Trouble(
             failed[0],
             failed[1],
@@ -136,6 +145,7 @@ class SqlInsight(Driver):
             [StuckRun(tenant, each[0], each[1], JOB_ERROR.optional(each[2]), each[3]) for each in stuck],
             overdue[0],
             OverdueSchedule(*overdue[1:]) if overdue[0] else None,
+            [FailingFunction(*each[:4], JOB_ERROR.optional(each[4])) for each in functions],
         )
 
     def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:

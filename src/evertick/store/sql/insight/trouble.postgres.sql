@@ -71,4 +71,22 @@ select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as 
                   from schedules
                  where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
                  order by coalesce(next_at, 9223372036854775807), id
-                 limit :limit) as overdue)
+                 limit :limit) as overdue),
+       (select coalesce(json_agg(json_build_array(name, jobs, at, id, (select error from history where id = f.id))
+                                 order by at desc, name), '[]')::text
+          from (select name, count(*) as jobs, max(completed_at) as at,
+                       (array_agg(id order by completed_at desc))[1] as id
+                  from (select name, completed_at, id, retried_as,
+                               case when schedule_id is null then 0
+                                    else (select count(*)
+                                            from schedules as s
+                                           where s.tenant = :tenant and s.id = h.schedule_id and s.failing = 1) end
+                               as of_failing
+                          from history as h
+                         where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                         limit :limit) as failed
+                 where retried_as is null
+                 group by name
+                having count(*) > sum(of_failing)
+                 order by at desc, name
+                 limit :shown) as f)

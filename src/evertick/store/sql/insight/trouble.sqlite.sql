@@ -4,7 +4,8 @@
 -- with the outcomes of their :runs newest occurrences, and the state of the
 -- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
 -- workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
--- :stuck_look jobs that wait until then. Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
+-- :stuck_look jobs that wait until then; and the functions with failures that no failing schedule tells of, with how many
+-- were not run again, and the last of them (SQLite takes its id from the row with the maximum). Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
 -- schedules_paused, schedules_missed, schedules_by_last and jobs_waiting, and the primary key of occurrences. Lists are JSON.
 select (select json_array(count(*), count(*) - count(retried_as))
           from (select retried_as
@@ -74,4 +75,20 @@ select (select json_array(count(*), count(*) - count(retried_as))
                   from schedules
                  where tenant = :tenant and coalesce(next_at, 9223372036854775807) < :late_at
                  order by coalesce(next_at, 9223372036854775807), id
-                 limit :limit) as overdue)
+                 limit :limit) as overdue),
+       (select json_group_array(json_array(name, jobs, at, id, (select error from history where id = f.id)))
+          from (select name, count(*) as jobs, max(completed_at) as at, id
+                  from (select name, completed_at, id, retried_as,
+                               case when schedule_id is null then 0
+                                    else (select count(*)
+                                            from schedules as s
+                                           where s.tenant = :tenant and s.id = h.schedule_id and s.failing = 1) end
+                               as of_failing
+                          from history as h indexed by history_failed
+                         where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                         limit :limit) as failed
+                 where retried_as is null
+                 group by name
+                having count(*) > sum(of_failing)
+                 order by at desc, name
+                 limit :shown) as f)
