@@ -73,7 +73,7 @@ class Site:
             row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
             assert row is not None
             reports = tx.run_reports([(DEFAULT_TENANT, S1)], limit=1_000)
-            evaluation = self.by(now).evaluation
+            evaluation = self.by(now).evaluation(tx)
             item = evaluate(row, Inputs(reports=reports), evaluation)
             write(tx, [item], evaluation)
             return item
@@ -353,7 +353,7 @@ def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(si
         row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
         assert row is not None
         action = ServedFunction(row.function, FunctionKind.ACTION, DEFAULT_POOL, "()")
-        evaluation = replace(site.by(after(1)).evaluation, function_of=lambda name, app: action)
+        evaluation = replace(site.by(after(1)).evaluation(tx), function_of=lambda name, app: action)
         item = evaluate(row, Inputs(), evaluation)
         write(tx, [item], evaluation)
         return item

@@ -7,6 +7,7 @@ the schedule is checked inside it. Every operation leaves an entry in the schedu
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Unpack
 
 from evertick.api.schedules import OccurrenceView, ScheduleDescription, ScheduleSummary
@@ -25,7 +26,7 @@ from evertick.app.schedules.options import ScheduleOptions, check_until, given, 
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_searchable, check_spec
 from evertick.app.schedules.views import description, occurrence_view, sentence, summary
-from evertick.app.scheduling.job_builder import Functions
+from evertick.app.scheduling.job_builder import Functions, served_as
 from evertick.app.scheduling.quotas import Quotas
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
@@ -333,6 +334,7 @@ class ScheduleOperations(ScheduleQueries):
         return Requester(
             tenant=self.tenant, actor=self.actor, now=now, make_id=self.make_id, targets=self.targets,
             retention_ms=self.settings.completed_retention_ms, tracing=self.tracing,
+            function_of=partial(served_as, self.functions),
         )  # fmt: skip
 
     def _simple(self, schedule_id: str, change: Change, event: Callable[[Instant], Event]) -> Work[ScheduleSummary]:

@@ -119,7 +119,7 @@ def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) ->
 
 def obstacle_of(operations: "ScheduleOperations", transaction: Transaction, row: Schedule) -> str | None:
     """Why a schedule's target may not run, as things stand; None if it may."""
-    evaluation = operations.by(operations.now()).evaluation
+    evaluation = operations.by(operations.now()).evaluation(transaction)
     found = operations.targets.ineligible(transaction, [row], evaluation).get((row.tenant, row.id))
     return None if found is None else found.reason or found.blocked_reason
 

@@ -16,11 +16,25 @@ from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.scheduling.inactive_workflows import inactive_among, runs_among
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
-from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, WorkflowInactive
+from evertick.base.errors import (
+    AlreadyExists,
+    InvalidArguments,
+    InvalidDelay,
+    Misuse,
+    WorkflowInactive,
+)
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso
 from evertick.base.job_options import check_key, check_priority
-from evertick.base.records.jobs import COMPLETION, UNFINISHED, Completion, FunctionKind, JobState, NewJob
+from evertick.base.records.jobs import (
+    COMPLETION,
+    UNFINISHED,
+    Completion,
+    FunctionKind,
+    JobState,
+    NewJob,
+    ServedFunction,
+)
 from evertick.base.records.retry import RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
@@ -42,6 +56,15 @@ class Functions(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Function[..., Any]]: ...
+
+
+def served_as(functions: Functions, name: str, app: str | None = None) -> ServedFunction | None:
+    """What a worker with these functions runs under a name, in an app if one is given; None if none is at hand."""
+    # They are looked through: to resolve a name without the code reads the database, and this is inside a transaction.
+    function = next((each for each in functions if name in (each.name, *each.aliases)), None)
+    if function is None or app not in (None, function.app_name) or function.kind is FunctionKind.QUERY:
+        return None
+    return function.served._replace(name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ all. Each bumps the schedule's version and leaves a line in its history.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from evertick.base.errors import (
@@ -18,15 +19,22 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.jobs import FunctionKind, ServedFunction
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
-from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
+from evertick.engine.schedules.outcome import (
+    COMPLETED_RETENTION_MS,
+    Evaluated,
+    Evaluation,
+    FunctionOf,
+    no_function,
+)
 from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
+from evertick.rules.jobs.serving import served_under
 from evertick.rules.schedules.events import Deleted, Event, Updated
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import BUFFER_MAX, Policies
@@ -54,11 +62,20 @@ class Requester:
     """Who is asked whether a target may run; None lets all of them."""
     retention_ms: int = COMPLETED_RETENTION_MS
     tracing: Tracing | None = None
+    function_of: FunctionOf = no_function
+    """The functions at hand: a run that a request starts is in the pool of its function, and has its retry policy."""
 
-    @property
-    def evaluation(self) -> Evaluation:
-        """What evaluations on its behalf need."""
-        return Evaluation(now=self.now, make_id=self.make_id, retention_ms=self.retention_ms, tracing=self.tracing)
+    def evaluation(self, transaction: Transaction) -> Evaluation:
+        """What evaluations on its behalf need. A function whose code is not at hand is what a live worker says."""
+
+        def function_of(name: str, app: str | None) -> ServedFunction | None:
+            own = self.function_of(name, app)
+            return served_under(name, app, transaction.workers_alive(self.now)) if own is None else own
+
+        return Evaluation(
+            now=self.now, make_id=self.make_id, retention_ms=self.retention_ms, tracing=self.tracing,
+            function_of=cache(function_of),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +158,7 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     before = _evaluated(transaction, row, (), by)
-    write(transaction, [before], by.evaluation)
+    write(transaction, [before], by.evaluation(transaction))
     seen = before.row.saved()
     edited = seen if change.edit is None else change.edit(seen)
     edited = _in_trace(edited, by)._replace(version=row.version + 1, updated_at=by.now)
@@ -210,7 +227,7 @@ def _write(
 ) -> Evaluated:
     """Let the events of a change happen, write what follows, and add a line to the history."""
     item = _evaluated(transaction, row, change.events, by, spec_since=spec_since)
-    write(transaction, [item], by.evaluation)
+    write(transaction, [item], by.evaluation(transaction))
     _add_line(transaction, row, change, by)
     return item
 
@@ -236,18 +253,18 @@ def _evaluated(
 
     Raises Unavailable if that is more than a transaction should hold.
     """
-    ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], by.evaluation)
+    ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], by.evaluation(transaction))
     eligibility = ineligible.get((row.tenant, row.id), ELIGIBLE)
     if eligibility.gone:
         raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
     for _ in range(ROUNDS_MAX):
         reports = transaction.run_reports([(row.tenant, row.id)], limit=REPORTS_MAX)
         inputs = Inputs(reports=reports, requests=requests, eligibility=eligibility, spec_since=spec_since)
-        item = evaluate(row, inputs, by.evaluation)
+        item = evaluate(row, inputs, by.evaluation(transaction))
         if not item.more:
             return item._replace(retired=False)
-        page = evaluate(row, inputs._replace(requests=()), by.evaluation)
-        write(transaction, [page._replace(retired=False)], by.evaluation)
+        page = evaluate(row, inputs._replace(requests=()), by.evaluation(transaction))
+        write(transaction, [page._replace(retired=False)], by.evaluation(transaction))
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
 

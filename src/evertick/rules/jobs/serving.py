@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobState, JobSummary, Serves, Worker
+from evertick.base.records.jobs import JobState, JobSummary, ServedFunction, Serves, Worker, is_of
 
 
 def served(workers: Iterable[Worker]) -> list[Serves]:
@@ -19,6 +19,13 @@ def served_by(worker: Worker) -> Serves | None:
         return None if worker.serves is None else worker.serves.value
     except SchemaMismatch:
         return None
+
+
+def served_under(name: str, app: str | None, workers: Iterable[Worker]) -> ServedFunction | None:
+    """What one of some workers runs under a name, in an app if one is given; its retry policy is not told."""
+    apps = None if app is None else {app}
+    found = (each for serves in served(workers) for each in serves.functions)
+    return next((each for each in found if each.name == name and is_of(each.pool, apps)), None)
 
 
 def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant) -> set[JobId]:
