@@ -335,7 +335,8 @@ def test_a_search_finds_things_of_every_kind(world: OpenWorld, shop_app: App) ->
     assert found("order-17") == [("job", job_id)]
     assert found(job_id[-6:]) == [("job", job_id)]
     assert ("job", job_id) in found(job_id[:12])
-    assert found("ful-") == [("run", run_id)]
+    assert found("ful-") == found("ada") == [("run", run_id)], "a key, by its beginning or by a part"
+    assert found("er-17") == [("job", job_id)]
     assert found(run_id) == [("run", run_id)]
     assert found("nothing of the kind") == []
     with pytest.raises(Misuse, match="1 to 200"):

@@ -19,8 +19,8 @@ from evertick.store.contract.store import Transaction
 EACH_MAX: Final = 8
 """Things of each kind that are found."""
 CHARS_MAX: Final = 200
-IDS_LOOKED_AT: Final = 1_000
-"""The newest jobs of each kind in whose ids a part is looked for."""
+LOOKED_AT: Final = 1_000
+"""The newest jobs of each kind in whose ids and keys a part is looked for."""
 JOBS_FOUND: Final = 50
 """Jobs that are found in each way, of which the best are shown."""
 
@@ -28,7 +28,7 @@ JOBS_FOUND: Final = 50
 def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ...]]:
     """Things whose id or name contains a text: at most 8 schedules, functions, jobs and runs each.
 
-    Jobs and runs are found by the beginning of their key or id, and by any part of the id among the newest 1,000 that
+    Jobs and runs are found by the beginning of their key or id, and by any part of these among the newest 1,000 that
     ended in each state, and 1,000 that have not, the newest of each function. What is called exactly so comes first.
     Raises Misuse for an empty text or one of more than 200 characters.
     """
@@ -43,7 +43,7 @@ def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ..
         names = {*counts, *served_functions(transaction)}
         functions = sorted((name for name in names if low in name.lower()), key=lambda name: (len(name), name))
         unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
-        jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, look=IDS_LOOKED_AT, limit=JOBS_FOUND)
+        jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, look=LOOKED_AT, limit=JOBS_FOUND)
         jobs.sort(key=lambda job: job.id, reverse=True)
         jobs.sort(key=lambda job: wanted not in (job.id, job.key))
         runs = [job.id for job in jobs if job.kind == FunctionKind.WORKFLOW]

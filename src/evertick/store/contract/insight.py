@@ -164,9 +164,9 @@ class Insight(Protocol):
     def found_jobs(
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int
     ) -> list[FoundJob]:
-        """Jobs whose key or id begins with a text, and those whose id has it somewhere, in no order.
+        """Jobs whose key or id begins with a text, and those whose id or key has it somewhere, in no order.
 
-        A part of an id is looked for in the `look` newest of each state of ended jobs, and in as many of others,
+        A part of these is looked for in the `look` newest of each state of ended jobs, and in as many of others,
         divided among their functions, `unfinished`. At most `limit` are found in each of these ways.
         """
         ...

@@ -16,9 +16,9 @@ with found (id) as (
     union all
     (select r.id
        from {each :{by}s} as e
-      cross join lateral (select id from {rows} where tenant = :tenant and {by} = e.each
+      cross join lateral (select id, key from {rows} where tenant = :tenant and {by} = e.each
                            order by (id || '') desc limit :beside_{by} + 1) as r
-      where position(:text in r.id) > 0
+      where position(:text in r.id) > 0 or position(:text in r.key) > 0
       limit :limit)
     {then union all}
 )

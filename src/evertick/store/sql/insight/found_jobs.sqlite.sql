@@ -1,6 +1,6 @@
--- found_jobs: a tenant's jobs whose key or id begins with :text (and is below :beyond), and those whose id has it somewhere,
+-- found_jobs: a tenant's jobs whose key or id begins with :text (and is below :beyond), and those whose id or key has it somewhere,
 -- among the :beside_state + 1 newest of each state of ended ones and the :beside_name + 1 newest of each function in :names of
--- others. At most :limit of each way. Reads the indexes of keys, history_by_state and jobs_by_name, and the rows of what it found. :states come as
+-- others. At most :limit of each way. Reads the indexes of keys, history_by_state and jobs_by_name, and the rows of what it looks at. :states come as
 -- JSON: beside a list of values, SQLite would make a Bloom filter of the whole history.
 with found (id) as (
     select id
@@ -24,7 +24,7 @@ with found (id) as (
       from (select r.id
               from {each :{by}s} as e
              cross join {rows} as r indexed by {rows}_by_{by}
-             where r.tenant = :tenant and r.{by} = e.each and instr(r.id, :text) > 0
+             where r.tenant = :tenant and r.{by} = e.each and (instr(r.id, :text) > 0 or instr(r.key, :text) > 0)
                and r.id >= coalesce((select edge.id from {rows} as edge indexed by {rows}_by_{by}
                                       where edge.tenant = :tenant and edge.{by} = e.each
                                       order by edge.id desc limit 1 offset :beside_{by}), '')
