@@ -1,5 +1,6 @@
 """What holds for every history of a schedule, whatever its policies: random events, folded one by one and at once."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -31,7 +32,7 @@ from evertick.rules.schedules.events import (
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.plan import Note, Plan, Start, Verdict
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
-from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, ScheduleState, Unlisted, new_state
+from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, RunEnd, ScheduleState, Unlisted, new_state
 from evertick.rules.schedules.state_json import from_text, to_text
 
 SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
@@ -289,6 +290,26 @@ def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
     unlisted = Unlisted(len(state.running), len(state.waiting))
     assert from_text(text) == state._replace(running=(), waiting=(), unlisted=unlisted)
     assert to_text(from_text(text)) == text
+    assert text == canonical(text)
+
+
+@given(histories(), st.text(), st.text())
+@settings(max_examples=100, deadline=None)
+def test_words_of_a_state_are_written_as_json_has_them(history: History, first: str, second: str) -> None:
+    end = RunEnd(OccurrenceKey(Origin.TRIGGER, first, history.now), history.now, second or None, first)
+    state = history.state._replace(
+        note=first, blocked_reason=second or None, run_id_template=second, last_result=end, last_failure=end
+    )
+    text = to_text(state)
+
+    assert text == canonical(text)
+    assert to_text(from_text(text)) == text
+    assert (from_text(text).last_failure, from_text(text).note) == (end, first)
+
+
+def canonical(text: str) -> str:
+    """JSON as the encoder of the standard library writes it, sorted."""
+    return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def test_a_state_of_a_newer_version_is_refused() -> None:

@@ -178,6 +178,9 @@ class Counters(NamedTuple):
         return self.fated(Fate.MISSED)
 
 
+NO_COUNTERS: Final = Counters()
+
+
 class ScheduleState(NamedTuple):
     """Everything the rules need to know about a schedule, and everything they change.
 
@@ -209,7 +212,7 @@ class ScheduleState(NamedTuple):
     unlisted: Unlisted = NONE_UNLISTED
     ahead: tuple[Occurrence, ...] = ()
     backfills: tuple[Backfill, ...] = ()
-    counters: Counters = Counters()
+    counters: Counters = NO_COUNTERS
     last_result: RunEnd | None = None
     last_failure: RunEnd | None = None
 
