@@ -23,8 +23,9 @@ from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
-from evertick.engine.schedules.evaluation import Inputs, evaluate
+from evertick.engine.schedules.evaluation import Inputs
 from evertick.engine.schedules.log import log_evaluated
+from evertick.engine.schedules.on_time import evaluate
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.engine.schedules.persistence import write
 from evertick.store.contract.notifications import Notification

@@ -55,8 +55,11 @@ class Evaluation:
 
     def function(self, target: Target) -> ServedFunction:
         """What a target calls; as the target knows it, where the function is not at hand."""
+        function = self.function_of(target.name, target.app)
+        if function is not None:
+            return function
         pool = DEFAULT_POOL if target.app is None else full_pool(target.app, DEFAULT_POOL)
-        return self.function_of(target.name, target.app) or ServedFunction(target.name, target.kind, pool, "")
+        return ServedFunction(target.name, target.kind, pool, "")
 
 
 class Happened(NamedTuple):
@@ -90,45 +93,45 @@ def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Eval
     now = evaluation.now
     if plan.starts and (kind := evaluation.function(schedule.target).kind) is not schedule.target.kind:
         schedule = schedule.with_target(replace(schedule.target, kind=kind))
-    jobs = {start.occurrence.key: _job(schedule, start, happened, evaluation) for start in plan.starts}
+    jobs = {start.occurrence.key: job_of(schedule, start, happened.reports, evaluation) for start in plan.starts}
     retire_at = retires_at(plan.state, evaluation.retention_ms)
     return Evaluated(
         row=_after(schedule, plan, happened, retire_at, now),
         plan=plan,
         jobs=list(jobs.values()),
-        occurrences=[_ledger_row(schedule, verdict, jobs.get(verdict.occurrence.key), now) for verdict in plan.fates],
+        occurrences=[ledger_row(schedule, verdict, jobs.get(verdict.occurrence.key), now) for verdict in plan.fates],
         reports=happened.reports,
         more=happened.more,
         retired=retire_at is not None and retire_at <= now and not happened.more,
     )
 
 
-def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evaluation) -> NewJob:
+def job_of(schedule: Schedule, start: Start, reports: Sequence[RunReport], evaluation: Evaluation) -> NewJob:
     """The job that runs an occurrence, with the arguments of the target or those that its trigger brought.
 
     The run of a workflow has its name as its key: it is found, sent events and ended by it.
     """
-    occurrence, target, now = start.occurrence, schedule.target, evaluation.now
+    occurrence, target, now, last_failure = start.occurrence, schedule.target, evaluation.now, start.last_failure
     ref = OccurrenceRef(
-        id=schedule.id,
-        origin=occurrence.origin.value,
-        request=occurrence.request,
-        nominal_at=occurrence.nominal_at,
-        run_id=start.run_id,
-        last_result=_result_text(start.last_result, schedule, happened.reports),
-        last_failure=start.last_failure.message if start.last_failure else None,
+        schedule.id,
+        occurrence.origin.value,
+        occurrence.request,
+        occurrence.nominal_at,
+        start.run_id,
+        last_result=_result_text(start.last_result, schedule, reports),
+        last_failure=None if last_failure is None else last_failure.message,
     )
     function = evaluation.function(target)
     retry = target.retry or function.retry
     return NewJob(
-        id=JobId(evaluation.make_id(JOB_PREFIX, now)),
-        tenant=schedule.tenant,
-        kind=target.kind,
-        name=target.name,
-        args=schedule.overrides.get(occurrence.request, target.args),
+        JobId(evaluation.make_id(JOB_PREFIX, now)),
+        target.kind,
+        target.name,
+        schedule.overrides.get(occurrence.request, target.args),
         requested_at=occurrence.nominal_at,
         due_at=now,
         created_at=now,
+        tenant=schedule.tenant,
         key=start.run_id if target.kind is FunctionKind.WORKFLOW else None,
         retry=None if retry is None else RETRY.value(retry),
         schedule=OCCURRENCE.value(ref),
@@ -136,7 +139,8 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
     )
 
 
-def _ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: Instant) -> OccurrenceRow:
+def ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: Instant) -> OccurrenceRow:
+    """The row of the ledger that a verdict becomes; `job` is the one that was started for it."""
     occurrence = verdict.occurrence
     job_id = job.id if job is not None and verdict.fate is Fate.STARTED else None
     return OccurrenceRow(
