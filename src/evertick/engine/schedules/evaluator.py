@@ -25,9 +25,9 @@ from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs
 from evertick.engine.schedules.log import log_evaluated
-from evertick.engine.schedules.on_time import evaluate
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.engine.schedules.persistence import write
+from evertick.engine.schedules.usual import evaluate
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.records.schedule import Schedule

@@ -118,7 +118,7 @@ def job_of(schedule: Schedule, start: Start, reports: Sequence[RunReport], evalu
         occurrence.request,
         occurrence.nominal_at,
         start.run_id,
-        last_result=_result_text(start.last_result, schedule, reports),
+        last_result=result_text(start.last_result, schedule, reports),
         last_failure=None if last_failure is None else last_failure.message,
     )
     function = evaluation.function(target)
@@ -177,7 +177,7 @@ def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instan
         schedule = schedule.with_metadata(schedule.metadata.with_overrides_of({each.request for each in after.waiting}))
     return schedule.with_state(
         after,
-        last_result=_result_text(after.last_result, schedule, happened.reports),
+        last_result=result_text(after.last_result, schedule, happened.reports),
         last_failure=after.last_failure.message if after.last_failure is not None else None,
         wake_at=min((moment for moment in moments if moment is not None), default=None),
         next_at=None if sleeps else next_at,
@@ -195,7 +195,7 @@ def _lateness(plan: Plan, now: Instant) -> int | None:
     return None if last is None else int(started_late(last.origin, now - last.actual_at))
 
 
-def _result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:
+def result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:
     """The result that an end stands for: that of a run just reported, or the one remembered before."""
     if end is None:
         return None

@@ -10,6 +10,8 @@ from evertick.rules.schedules.state import Occurrence, OccurrenceKey, Run, Stop
 Open = Run | Occurrence
 """A run that has not ended, or an occurrence that waits."""
 
+Row = tuple[Any, ...]
+
 OPEN_COLUMNS: Final = (
     "tenant", "schedule_id", "nominal_at", "origin", "request", "waits", "position", "actual_at", "overlap", "run_id",
     "reason", "started_at", "stop",
@@ -17,23 +19,24 @@ OPEN_COLUMNS: Final = (
 KEY_COLUMNS: Final = OPEN_COLUMNS[:5]
 
 
-def open_row(schedule: tuple[str, str], each: Open, position: int) -> tuple[Any, ...]:
+def open_row(schedule: tuple[str, str], each: Open, position: int) -> Row:
     """The row of an open run or waiting occurrence of a schedule (tenant and id)."""
-    of_run: tuple[Any, ...] = (None, None, None, None)
-    occurrence = each.occurrence if isinstance(each, Run) else each
     if isinstance(each, Run):
-        of_run = (each.run_id, each.why.value, each.started_at, None if each.stop is None else each.stop.value)
-    waits = int(occurrence is each)
-    key = key_row(schedule, occurrence.key)
-    return (*key, waits, position, occurrence.actual_at, occurrence.overlap.value, *of_run)
+        (nominal_at, actual_at, overlap, origin, request), run_id, why, started_at, stop = each
+        stop_value = None if stop is None else stop.value
+        return (
+            *schedule, nominal_at, origin.value, request, 0, position, actual_at, overlap.value,
+            run_id, why.value, started_at, stop_value,
+        )  # fmt: skip
+    return (*key_row(schedule, each.key), 1, position, each.actual_at, each.overlap.value, None, None, None, None)
 
 
-def key_row(schedule: tuple[str, str], key: OccurrenceKey) -> tuple[Any, ...]:
+def key_row(schedule: tuple[str, str], key: OccurrenceKey) -> Row:
     """What identifies a row."""
     return (*schedule, key.nominal_at, key.origin.value, key.request)
 
 
-def read_open(row: tuple[Any, ...]) -> Open:
+def read_open(row: Row) -> Open:
     """What a row holds. Raises ValueError if a newer release wrote it."""
     _, _, nominal_at, origin, request, waits, _, actual_at, overlap, run_id, reason, started_at, stop = row
     occurrence = Occurrence(

@@ -14,10 +14,10 @@ from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules import evaluation as general
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
 from evertick.engine.schedules.evaluation import Inputs
-from evertick.engine.schedules.on_time import started_on_time
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
-from evertick.rules.schedules.events import Paused, Triggered
-from evertick.rules.schedules.fates import Origin, Reason
+from evertick.engine.schedules.usual import usual
+from evertick.rules.schedules.events import Event, Paused, Triggered
+from evertick.rules.schedules.fates import Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import (
@@ -36,7 +36,8 @@ from evertick.store.records.schedule import STATE, Schedule, StoredSpec
 
 NOON: Final = 1_800_014_400_000
 SCHEDULES: Final = 20_000
-USUAL_MIN: Final = 1_500
+STARTS_MIN: Final = 800
+ENDS_MIN: Final = 800
 UNUSUAL_MIN: Final = 3_000
 RARE: Final = 0.02
 """How often a part of a schedule is not as it mostly is."""
@@ -105,7 +106,7 @@ class Maker:
             remaining=rarely(lambda: choice([0, 1, 5]), None),
             spec_ended=rarely(lambda: True, usual=False),
             recount=rarely(lambda: Recount("again", self.moment()), None),
-            running=rarely(lambda: (self.run(),), ()),
+            running=tuple(self.run() for _ in range(rarely(lambda: 2, choice([0, 1])))),
             waiting=rarely(lambda: (self.occurrence(),), ()),
             unlisted=rarely(lambda: Unlisted(1, 0), Unlisted()),
             ahead=rarely(lambda: (self.occurrence(),), ()),
@@ -143,17 +144,24 @@ class Maker:
             revision=5,
         )
 
-    def inputs(self) -> Inputs:
-        key = (Instant(NOON), "schedule", "")
-        report = RunReport(JobId("job_1"), TenantId("acme"), ScheduleId("s"), *key, self.moment(), "success", "1", "")
-        request = self.random.choice([Triggered(at=self.now, request="t"), Paused(at=self.now, note="")])
+    def inputs(self, state: ScheduleState) -> Inputs:
+        """Mostly all runs have ended that are open."""
+        requests: list[Event] = [Triggered(at=self.now, request="t"), Paused(at=self.now, note="")]
         blocked = self.random.choice([Eligibility("workflow w is paused"), Eligibility(gone=True)])
+        ended = self.rarely(lambda: (self.run(),), state.running)
         return Inputs(
-            reports=self.rarely(lambda: (report,), ()),
-            requests=self.rarely(lambda: (request,), ()),
+            reports=tuple(self.report(run) for run in ended),
+            requests=self.rarely(lambda: [self.random.choice(requests)], []),
             eligibility=self.rarely(lambda: blocked, ELIGIBLE),
             spec_since=self.rarely(self.moment, None),
         )
+
+    def report(self, run: Run) -> RunReport:
+        nominal_at, _, _, origin, request = self.rarely(self.occurrence, run.occurrence)
+        outcome = self.rarely(lambda: self.random.choice(list(RunOutcome)), RunOutcome.SUCCESS)
+        key = (ScheduleId("s"), nominal_at, origin.value, request)
+        job_id, result = JobId(self.random.choice(["job_1", "job_2"])), self.random.choice([None, "1"])
+        return RunReport(job_id, TenantId("acme"), *key, self.moment(), outcome.value, result, "")
 
     def function(self, row: Schedule) -> ServedFunction | None:
         """What the app has under the name: mostly of the kind that the schedule knows."""
@@ -178,19 +186,21 @@ def parts(item: Evaluated) -> tuple[Any, ...]:
     return (*item, tuple(item.row), item.row.stored_state.text, item.row.open_now, item.plan.state)
 
 
-def test_the_usual_start_is_judged_as_the_rules_judge_it() -> None:
-    usual = unusual = 0
+def test_usual_cases_are_judged_as_the_rules_judge_them() -> None:
+    starts = ends = unusual = 0
     for seed in range(SCHEDULES):
         maker = Maker(seed)
-        row, inputs = maker.schedule(), maker.inputs()
-        function = maker.function(row)
+        row = maker.schedule()
+        inputs, function = maker.inputs(row.state), maker.function(row)
 
-        item = judged(started_on_time, maker, row, inputs, function)
+        item = judged(usual, maker, row, inputs, function)
 
         if item is None:
             unusual += 1
         else:
-            usual += 1
+            starts += len(item.jobs)
+            ends += len(item.reports)
             assert parts(item) == parts(judged(general.evaluate, maker, row, inputs, function)), f"seed {seed}"
-    assert usual >= USUAL_MIN
+    assert starts >= STARTS_MIN
+    assert ends >= ENDS_MIN
     assert unusual >= UNUSUAL_MIN
