@@ -125,7 +125,7 @@ def _succeeded(schedule: Schedule, reports: Sequence[RunReport], now: Instant) -
     [run] = state.running
     key = run.occurrence.key
     names_run = (report.origin, report.request, report.nominal_at) == key
-    if report.outcome != RunOutcome.SUCCESS or report.ended_at > now or not names_run:
+    if report.outcome != RunOutcome.SUCCESS or not names_run:
         return None
     times = times_of(schedule)
     nominal = _next(times.recurrence, state.seen_until // 1000)
