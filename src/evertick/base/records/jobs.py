@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId, app_of
@@ -18,8 +17,6 @@ PRIORITY_MS: Final = 60_000
 """A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
 PRIORITY_MAX: Final = 1_000
 """Priorities go from minus this to this."""
-
-_quoted: Final = encode_basestring_ascii
 
 
 class Completion(NamedTuple):
@@ -137,14 +134,8 @@ class OccurrenceRef(NamedTuple):
     last_failure: str | None
 
     def to_text(self) -> str:
-        """As JSON text, put together by hand: every start of a schedule writes one."""
-        result, failure = self.last_result, self.last_failure
-        return (
-            f'{{"v": {VERSION}, "id": {_quoted(self.id)}, "origin": {_quoted(self.origin)}, '
-            f'"request": {_quoted(self.request)}, "nominal_at": {self.nominal_at}, "run_id": {_quoted(self.run_id)}, '
-            f'"last_result": {"null" if result is None else _quoted(result)}, '
-            f'"last_failure": {"null" if failure is None else _quoted(failure)}}}'
-        )
+        """As JSON text."""
+        return json.dumps({"v": VERSION, **self._asdict()})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
