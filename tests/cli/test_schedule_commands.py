@@ -483,6 +483,10 @@ def test_backfills_of_many_are_of_the_span_that_was_planned(
     done = command("schedule", "backfill", "--query", "id:s", "--start-time", "now-2m", "--end-time", "now-1m", "--yes")
 
     assert (done.code, done.err) == (0, "started backfills of 1 schedule\n")
+    span = ("--start-time", "now-2m", "--end-time", "now-1m", "--yes")
+    for nothing in ("id:s health:failing", "id:none"):
+        done = command("schedule", "backfill", "--query", nothing, *span)
+        assert (done.code, done.err.startswith("no time to run: ")) == (0, True), done.err
 
 
 def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> None:

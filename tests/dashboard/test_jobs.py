@@ -347,7 +347,9 @@ def test_what_was_run_again_is_marked_and_can_be_left_out(site: Site) -> None:
     assert "1 not run again" in text_of(site.page("functions/shop.tally"))
 
     form = site.page("jobs/retry-all?state=failed")
-    assert "Retry 1 failed job again?" in text_of(form)
+    assert "Retry 1 failed job?" in text_of(form)
+    form = site.page("jobs/retry-all?state=failed&not_retried=true")
+    assert "All that the filters choose: not run again." in text_of(form)
     site.send("jobs/retry-all?state=failed", shown="1")
     assert site.app.jobs.get(two).retried_as is not None
     left = site.page("functions?state=failed&not_retried=true")

@@ -36,8 +36,8 @@ def test_a_run_is_told_from_its_rule_to_its_end(world: OpenWorld) -> None:
 
     assert (told.fate, told.reason, told.missing, told.ran) == (Fate.STARTED, Reason.ON_TIME, None, True)
     assert chain(told) == [
-        "matched", "not excluded", "within bounds", "kept", "active", "limit", "awake", "eligible", "overlap", "room",
-        "startable", "started", "ended",
+        "matched", "not excluded", "within bounds", "kept", "active", "limit", "catch-up", "eligible", "overlap",
+        "room", "startable", "started", "ended",
     ]  # fmt: skip
     assert told.sentence == "started on time as s-2026-01-01T00:01:00Z, ended success after 20 s"
     assert told.fix is None
@@ -127,7 +127,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
     told = app.schedules.explain("s", datetime(2026, 1, 1, 8, tzinfo=UTC))
 
     assert (told.fate, told.reason) == (Fate.MISSED, Reason.CATCH_UP_WINDOW)
-    assert chain(told)[-2:] == ["limit", "!awake"]
+    assert chain(told)[-2:] == ["limit", "!catch-up"]
     assert told.sentence == (
         "missed: 1 h 12 min late; the catch-up window is 1 h; "
         "no worker looked at it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
@@ -302,7 +302,7 @@ def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be
 
     assert told.sentence == f"missed, and made up for by {made.id} at 2026-01-01T00:03:30Z, which ended success"
     assert (told.fate, told.ran, told.fix) == (Fate.MISSED, True, None)
-    assert chain(told)[-2:] == ["!awake", "made up"]
+    assert chain(told)[-2:] == ["!catch-up", "made up"]
     assert [each.origin for each in told.occurrences] == ["schedule", "backfill"], (
         "the one that is explained comes first"
     )
@@ -350,6 +350,8 @@ def test_what_was_asked_by_hand_is_told_as_such(world: OpenWorld) -> None:
     told = app.schedules.explain("s", START + timedelta(seconds=90))
 
     assert told.checks[0].text == "asked for by hand: a trigger (r-1)"
+    [lateness] = [each.text for each in told.checks if each.name == "catch-up"]
+    assert lateness == "what is asked for by hand is never too late"
     assert told.ran
 
 

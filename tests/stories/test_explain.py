@@ -28,7 +28,7 @@ def test_it_ran_and_this_is_how(world: World) -> None:
     assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended success after 0 ms"
     assert [check.name for check in explanation.checks] == [
         *("matched", "not excluded", "within bounds"),
-        *("kept", "active", "limit", "awake", "eligible", "overlap", "room", "startable"),
+        *("kept", "active", "limit", "catch-up", "eligible", "overlap", "room", "startable"),
         *("started", "ended"),
     ]
 
@@ -80,7 +80,7 @@ def test_it_did_not_run_because_nobody_was_there(world: World) -> None:
     world.outage(hours(6))
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
-    assert (explanation.fate, explanation.checks[-1].name) == ("missed", "awake")
+    assert (explanation.fate, explanation.checks[-1].name) == ("missed", "catch-up")
     assert explanation.sentence.endswith("no worker looked at it from 2026-01-01T05:00:00Z to 2026-01-01T06:00:00Z")
 
 

@@ -237,7 +237,8 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
             if unseen(reason, found.detail):
                 sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
             return chain.with_rows(found, sentence, _fix(chain, row, found))
-        chain.passed(name, _PASSED[name].format(late=late))
+        by_hand = name == "catch-up" and found.origin != Origin.SCHEDULE
+        chain.passed(name, BY_HAND if by_hand else _PASSED[name].format(late=late))
     if found.fate == Fate.BUFFERED:
         chain.stopped("overlap", found.detail)
         return chain.with_rows(found, f"buffered: {found.detail}", _command("describe", chain.schedule))
@@ -281,8 +282,8 @@ _GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
     ("kept", "the schedule was deleted while it waited", frozenset({Reason.DELETED})),
     ("active", "the schedule was paused", frozenset({Reason.PAUSED})),
     ("limit", "no actions remained", frozenset({Reason.LIMIT})),
-    ("awake", "no worker evaluated it within the catch-up window", SEEN_LATE),
-    ("eligible", "its target might not run", frozenset({Reason.TARGET_INELIGIBLE})),
+    ("catch-up", "no worker evaluated it within the catch-up window", SEEN_LATE),
+    ("eligible", "its target could not run", frozenset({Reason.TARGET_INELIGIBLE})),
     ("overlap", "an earlier run was open", frozenset({Reason.OVERLAP, Reason.SUPERSEDED, Reason.BACKFILL_CANCELED})),
     ("room", "there was no room", frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})),
     ("startable", "the start was refused", frozenset({Reason.START_REFUSED})),
@@ -292,14 +293,15 @@ _GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
 _PASSED: Final = {
     "kept": "the schedule was not deleted meanwhile",
     "active": "not paused",
-    "awake": "looked at {late}",
-    "eligible": "its target might run",
+    "catch-up": "looked at {late}",
+    "eligible": "its target could run",
     "limit": "actions remained",
     "overlap": "no run was in the way, or its turn came",
     "room": "there was room",
     "startable": "the start was not refused",
 }
 
+BY_HAND: Final = "what is asked for by hand is never too late"
 
 _WIDER: Final = {Overlap.SKIP: "BufferOne", Overlap.BUFFER_ONE: "BufferAll"}
 """The policy that lets more times wait, as commands call it."""

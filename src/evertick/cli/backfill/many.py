@@ -41,6 +41,8 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
         out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
         todo = [plan for plan in plans if plan.count]
         failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
+        if not plans and out.tells_of_nothing:
+            click.echo("no time to run: no schedule is chosen, or none of them has one between these moments", err=True)
         if flags.dry_run or not todo:
             return _told(failed)
         times = sum(plan.count for plan in todo)

@@ -20,17 +20,17 @@ CATCH_UPS: Final = {
 }
 """What becomes of the times that passed during an outage."""
 GAPS: Final = {
-    "": "as usual for its kind",
-    "next": "right after the gap: 02:30 runs at 03:00",
-    "shift": "later by as much: 02:30 runs at 03:30",
-    "skip": "not at all on that day",
+    "": "runs as is usual for this kind of times",
+    "next": "runs right after the gap: 02:30 runs at 03:00",
+    "shift": "runs later by as much: 02:30 runs at 03:30",
+    "skip": "does not run on that day",
 }
 """When the clocks go forward, and a time does not exist."""
 REPEATED: Final = {
-    "": "as usual for its kind",
-    "first": "the first time only",
-    "both": "both times",
-    "last": "the second time only",
+    "": "runs as is usual for this kind of times",
+    "first": "runs the first time only",
+    "both": "runs both times",
+    "last": "runs the second time only",
 }
 """When the clocks go back, and a time comes twice."""
 CHOICES: Final = {"overlaps": OVERLAPS, "catch_ups": CATCH_UPS, "gaps": GAPS, "repeated": REPEATED}

@@ -192,8 +192,8 @@ NAMES: Final = {
     "kept": ("Not deleted", "Deleted while it waited"),
     "active": ("Active", "Paused"),
     "limit": ("Runs were left", "No runs were left"),
-    "awake": ("A worker looked in time", "No worker looked in time"),
-    "eligible": ("Its target might run", "Its target might not run"),
+    "catch-up": ("Not too late", "No worker looked in time"),
+    "eligible": ("Its target could run", "Its target could not run"),
     "overlap": ("No run in the way", "An earlier run was in the way"),
     "room": ("There was room", "There was no room"),
     "startable": ("It could be started", "It could not be started"),
@@ -208,7 +208,7 @@ NAMES: Final = {
 """The checks of an explanation: what each finds if all is well, and if it ends there."""
 PLAIN: Final = frozenset({"not excluded", "within bounds", "kept", "limit", "eligible", "overlap", "room", "startable"})
 """Checks whose name says it all when they pass: those side by side are one step."""
-REACHED: Final = {"awake": "worker", "overlap": "overlap", "started": "start", "ended": "end"}
+REACHED: Final = {"catch-up": "worker", "overlap": "overlap", "started": "start", "ended": "end"}
 """What an explanation says that it has not come to."""
 
 
