@@ -10,7 +10,9 @@ import pytest
 from evertick import App, MutationCtx, Retry, cron, every
 from evertick.api.schedules import ScheduleDescription
 from evertick.cli.schedule.files import plan
+from evertick.cli.schedule.local_session import ScheduleSession
 from evertick.cli.schedule.session import Session
+from evertick.errors import Misuse
 from tests.cli.desk import Command, Ended, work_off
 from tests.server.serving import serving
 
@@ -290,6 +292,35 @@ def test_it_asks_and_what_cannot_be_asked_needs_yes(
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda prompt: "n")
     assert apply(YAML).code == 130
     assert one.schedules.list(kind="schedule").schedules == ()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_how_far_it_is(
+    is_terminal: bool, one: App, apply: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: is_terminal)
+    done = apply(YAML, "--yes")  # what erases a line is left out where no terminal is
+    compared = [f"{n} of 2 schedules are compared" for n in (1, 2)]
+    applied = [f"{n} of 2 schedules are done" for n in (1, 2)]
+    shown = ["\r" + "\r".join([*lines, ""]) for lines in (compared, applied)] if is_terminal else ["", ""]
+    assert done.code == 0
+    assert done.err == f"{shown[0]}{UNSEEN}{shown[1]}2 created\n"
+
+
+def test_on_a_terminal_failures_stand_on_lines_of_their_own(
+    one: App, apply: Apply, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.core.progress.is_terminal", lambda stream: True)
+
+    def fails(self: object, *args: object, dry_run: bool, **definition: object) -> object:
+        if not dry_run:
+            raise Misuse("no room")
+        return created(self, *args, dry_run=True, **definition)  # type: ignore[arg-type]
+
+    created = ScheduleSession.created
+    monkeypatch.setattr(ScheduleSession, "created", fails)
+    done = apply(YAML, "--yes")
+    assert "\rbilling.remind: no room\n" in done.err
 
 
 def test_pruning_deletes_what_its_scope_has_and_the_file_has_not(one: App, apply: Apply, command: Command) -> None:

@@ -4,9 +4,9 @@ Ctrl-C and errors leave that line behind.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import click
 
@@ -16,7 +16,40 @@ from evertick.cli.core.output import is_terminal
 if TYPE_CHECKING:
     from evertick.store.contract.store import Store
 
+T = TypeVar("T")
+
 LINE_ANEW: Final = "\r\x1b[K"
+
+
+class Line:
+    """A line on a terminal that is written anew again and again, and is gone at the end of its block.
+
+    Where standard error is no terminal, nothing is written.
+    """
+
+    def __init__(self) -> None:
+        self._is_shown = is_terminal(sys.stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wipe()
+
+    def show(self, text: str) -> None:
+        """Write a text in place of the one before."""
+        if self._is_shown:
+            click.echo(f"{LINE_ANEW}{text}", nl=False, err=True)
+
+    def wipe(self) -> None:
+        """Leave the line empty, for what is to stand there."""
+        self.show("")
+
+    def over(self, things: Sequence[T], done: str) -> Iterator[T]:
+        """The things one by one, saying how many are done: "12 of 500 schedules are done"."""
+        for number, thing in enumerate(things, 1):
+            yield thing
+            self.show(f"{number:,} of {len(things):,} {done}")
 
 
 def confirm_count(what: str, count: int) -> None:
@@ -36,16 +69,16 @@ def counting(done: str, store: "Store | None") -> Iterator[Callable[[int], None]
 
     Without a store it is a server that works, which ends what it has begun.
     """
-    is_shown, so_far = is_terminal(sys.stderr), 0
+    line, so_far = Line(), 0
 
     def progress(count: int) -> None:
         nonlocal so_far
         so_far = count
-        if is_shown:
-            click.echo(f"{LINE_ANEW}{count:,} {done}", nl=False, err=True)
+        line.show(f"{count:,} {done}")
 
     def leave(words: str) -> None:
-        click.echo(f"{LINE_ANEW if is_shown else ''}{so_far:,} {done}; {words}", err=True)
+        line.wipe()
+        click.echo(f"{so_far:,} {done}; {words}", err=True)
 
     try:
         yield progress
@@ -62,5 +95,4 @@ def counting(done: str, store: "Store | None") -> Iterator[Callable[[int], None]
             leave("the others may not be")
         raise
     finally:
-        if is_shown:
-            click.echo(LINE_ANEW, nl=False, err=True)
+        line.wipe()

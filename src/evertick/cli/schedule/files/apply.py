@@ -14,6 +14,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, colorful, is_terminal, output_option
+from evertick.cli.core.progress import Line
 from evertick.cli.schedule.files.problems import Problem, say_problems
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
@@ -75,7 +76,9 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
     ]
     say_problems(problems)
     with open_session(how.db, how.app_file) as session:
-        found = [planned(session, each, resets=how.resets, force=how.force) for each in declared.entries]
+        with Line() as line:
+            entries = line.over(declared.entries, "schedules are compared")
+            found = [planned(session, each, resets=how.resets, force=how.force) for each in entries]
         say_problems([each for each in found if isinstance(each, Problem)])
         steps = [each for each in found if isinstance(each, Step)]
         if how.prune:
@@ -134,15 +137,18 @@ def _confirm(changing: Sequence[Step], *, yes: bool) -> None:
 def _done(changing: Sequence[Step]) -> dict[str, EvertickError]:
     """Take the steps; returns what went wrong, by schedule."""
     failures: dict[str, EvertickError] = {}
-    for index, step in enumerate(changing):
-        try:
-            step.do()
-        except EvertickError as error:
-            failures[step.schedule_id] = error
-            click.echo(printable(f"{step.schedule_id}: {error}"), err=True)
-        except KeyboardInterrupt:
-            click.echo(f"interrupted after {index} of {counted(len(changing))}; apply again to go on", err=True)
-            raise
+    with Line() as line:
+        for index, step in enumerate(line.over(changing, "schedules are done")):
+            try:
+                step.do()
+            except EvertickError as error:
+                failures[step.schedule_id] = error
+                line.wipe()
+                click.echo(printable(f"{step.schedule_id}: {error}"), err=True)
+            except KeyboardInterrupt:
+                line.wipe()
+                click.echo(f"interrupted after {index} of {counted(len(changing))}; apply again to go on", err=True)
+                raise
     return failures
 
 
