@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from evertick.api.insight import ActivityView, MinuteView
-from evertick.base.instants import HOUR_MS, MINUTE_MS, from_datetime
+from evertick.base.instants import HOUR_MS, MINUTE_MS, Instant, from_datetime
 from evertick.dashboard.markup.filling import filled
 
 POINT_MS: Final = 10 * MINUTE_MS
@@ -17,25 +17,45 @@ BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 
 
+YOUNG_MS: Final = 6 * HOUR_MS
+"""Of a day in which nothing ended before its last hours, these alone are drawn: they would be a line at the edge."""
+
+
 class Charted(NamedTuple):
-    """A span of time: points of ten minutes by what is drawn of them, and how many attempts ended and failed in all."""
+    """A span of time: points of ten minutes by what is drawn of them, and how many attempts ended and failed in all.
+
+    `since` is where they begin if nothing ended before, else None.
+    """
 
     series: dict[str, list[Any]]
     ended: int
     failed: int
+    since: Instant | None = None
 
 
 def charted(activity: ActivityView) -> Charted:
     """Activity as it is drawn."""
-    minutes = activity.minutes
-    return Charted(_series(activity), sum(each.ended for each in minutes), sum(each.failed for each in minutes))
+    minutes, since = activity.minutes, _since(activity)
+    start = from_datetime(activity.start) if since is None else since
+    return Charted(
+        _series(activity, start), sum(each.ended for each in minutes), sum(each.failed for each in minutes), since
+    )
 
 
-def _series(activity: ActivityView) -> dict[str, list[Any]]:
+def _since(activity: ActivityView) -> Instant | None:
+    """Where a chart begins of which only the last hours have something; an hour is shown at least."""
+    start, end = from_datetime(activity.start), from_datetime(activity.end)
+    first = min((from_datetime(each.at) for each in activity.minutes), default=start)
+    if first < end - YOUNG_MS:
+        return None
+    return Instant(max(start, min(first // POINT_MS * POINT_MS - POINT_MS, end - HOUR_MS)))
+
+
+def _series(activity: ActivityView, start: Instant) -> dict[str, list[Any]]:
     """What happened, as charts draw it: for each ten minutes the seconds since the epoch, what ended and failed in a
     minute, and how late it began (seconds; None where nothing began).
     """
-    first = from_datetime(activity.start) // POINT_MS * POINT_MS
+    first = start // POINT_MS * POINT_MS
     points: dict[int, list[MinuteView]] = {at: [] for at in range(first, from_datetime(activity.end) + 1, POINT_MS)}
     for minute in activity.minutes:
         points.setdefault(from_datetime(minute.at) // POINT_MS * POINT_MS, []).append(minute)

@@ -11,6 +11,8 @@ from evertick.dashboard.markup.filling import filled
 WIDTH: Final = 4
 HEIGHT: Final = 18
 BARS: Final = 30
+WIDE_BARS: Final = 60
+"""For how many bars a wide strip has room at least: few ones would be blocks."""
 SHAPES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "ok": ((8, 10),),
     "late": ((3, 3), (8, 10)),
@@ -25,7 +27,7 @@ SHAPES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
 
 
 def strip(outcomes: Sequence[str], *, label: str | None = None, wide: bool = False) -> Markup:
-    """A strip of outcomes, right-aligned to `BARS`; with `wide`, as wide as its place, of any number."""
+    """A strip of outcomes, right-aligned to `BARS`; with `wide`, as wide as its place, from the left."""
     if not outcomes:
         return Markup()
     first = 0 if wide else BARS - len(outcomes)
@@ -36,7 +38,7 @@ def strip(outcomes: Sequence[str], *, label: str | None = None, wide: bool = Fal
             paths.setdefault("skipped" if outcome == "canceled" else outcome, []).append(bar)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
     drawn = Markup().join(filled('<path class="{}" d="{}"/>', css, "".join(d)) for css, d in paths.items())
-    width = (len(outcomes) if wide else BARS) * WIDTH
+    width = (max(len(outcomes), WIDE_BARS) if wide else BARS) * WIDTH
     return filled(
         '<svg class="strip{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}: {}">{}</svg>',
         " wide" if wide else "",
