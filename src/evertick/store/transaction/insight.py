@@ -145,7 +145,7 @@ class SqlInsight(Driver):
             [StuckRun(tenant, each[0], each[1], JOB_ERROR.optional(each[2]), each[3]) for each in stuck],
             overdue[0],
             OverdueSchedule(*overdue[1:]) if overdue[0] else None,
-            [FailingFunction(*each[:4], JOB_ERROR.optional(each[4])) for each in functions],
+            [FailingFunction(each[0], each[1], each[2], each[3], JOB_ERROR.optional(each[4])) for each in functions],
         )
 
     def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
