@@ -3,11 +3,12 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -313,6 +314,32 @@ def test_a_file_that_is_not_at_its_path_any_more_takes_no_writes(
 
     kept.replace(store.path)
     store.read(lambda tx: tx.connection.execute("select * from mine"))
+
+
+def test_a_log_that_was_removed_takes_no_writes(store: SqliteStore, url: str) -> None:
+    """What others write then goes into a new one, and is lost with this process."""
+    assert store.path is not None
+    insert(store, new_job(1))
+    log = store.path.with_name(f"{store.path.name}-wal")
+    kept = log.rename(log.with_name("kept"))
+
+    with pytest.raises(DatabaseUnavailable, match=r"-wal was deleted while it was in use"):
+        insert(store, new_job(2))
+
+    kept.rename(log)
+    insert(store, new_job(2))
+
+
+def test_a_log_stays_while_others_come_and_go(store: SqliteStore, url: str) -> None:
+    for number in range(1, 6):
+        with closing(SqliteStore(url)) as other:
+            insert(other, new_job(2 * number))
+            insert(store, new_job(2 * number + 1))
+            store.write(lambda tx: None)
+        with closing(sqlite3.connect(store.path or "")) as foreign:
+            foreign.execute("pragma wal_checkpoint(truncate)")
+
+    assert all(find(store, number) is not None for number in range(2, 12))
 
 
 def test_a_change_of_folder_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Whether the file of an open database is still the one at its path.
 
 A connection goes on with a file that was deleted, or replaced by a restored copy, and everything that it writes is lost
-without an error when the process ends.
+without an error when the process ends. So it is with its write-ahead log: what other processes write meanwhile goes
+into a new one, which is lost then.
 """
 
 import os

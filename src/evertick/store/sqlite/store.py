@@ -131,6 +131,8 @@ class SqliteStore:
             except OSError as error:
                 raise StorageFailed(f"cannot create the folder of {self.path}: {error.strerror}") from error
         self._file = None if self.path is None else SameFile(self.path)
+        # Its write-ahead log stays where it is while this process has the file open in a transaction of its own.
+        self._wal = None if self.path is None else SameFile(self.path.with_name(f"{self.path.name}-wal"))
         self._writer = self._connect()
         self._writer.execute(f"pragma busy_timeout = {min(PATIENCE_MS, busy_timeout_ms)}")
 
@@ -147,6 +149,8 @@ class SqliteStore:
             transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
             try:
+                if self._wal is not None:
+                    self._wal.check()
                 result = work(transaction)
                 if transaction.failure is not None:
                     raise transaction.failure
