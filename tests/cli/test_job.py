@@ -175,9 +175,25 @@ def test_cancel_says_what_it_did_and_what_it_could_not(chat: App, command: Comma
     )
     assert command("job", "cancel", done).code == 5
     assert command("job", "cancel", unknown).code == 3
-    assert command("job", "cancel", "messages_1").code == 2
+    assert command("job", "cancel", f"messages_{'0' * 28}").code == 2
     another = chat.scheduler.run_after(60, "chat.greet", "eve")
     assert command("job", "cancel", another, done).code == 6
+
+
+def test_a_job_is_named_by_its_key_too(chat: App, command: Command) -> None:
+    job_id = chat.scheduler.using(key="greet:ada").run_after(60, "chat.greet", "ada")
+
+    assert command("job", "get", "greet:ada", "-o", "json").json["id"] == job_id
+    both = command("job", "get", "greet:ada", "greet:eve", "-o", "json")
+    assert (both.code, [each["id"] for each in both.json]) == (6, [job_id])
+    assert "no job has the key 'greet:eve'" in both.err
+    assert command("job", "run-now", "greet:ada", "-o", "json").json[0]["job_id"] == job_id
+    assert command("job", "cancel", "greet:ada", "-o", "json").json == [{"job_id": job_id, "still_runs": False}]
+    ended = command("job", "cancel", "greet:ada")
+    assert (ended.code, f"job {job_id} has ended already (canceled)" in ended.err) == (5, True)
+    assert command("job", "cancel", "greet:eve").code == 3
+    again = command("job", "retry", "greet:ada", "-o", "json").json
+    assert again[0]["job_id"] == job_id
 
 
 def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: App, command: Command) -> None:
@@ -234,9 +250,9 @@ def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command
     ("words", "code", "message"),
     [
         (
-            ["job", "get", "nonsense"],
+            ["job", "get", "job_nonsense"],
             2,
-            "'nonsense' is not the id of a job: one is job_ and 28 characters",
+            "'job_nonsense' is not the id of a job: one is job_ and 28 characters",
         ),
         (["job", "get", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
         (["job", "logs", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),

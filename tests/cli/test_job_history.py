@@ -134,7 +134,7 @@ def test_logs_of_a_job_that_has_ended_are_followed_to_their_end(shop: App, comma
     ("words", "code", "message"),
     [
         (["logs", "-f", "job_1", "-o", "json"], 2, "-f writes line by line; take -o jsonl"),
-        (["logs", "-f", "message_1"], 2, "'message_1' is not the id of a job"),
+        (["logs", "-f", "message_1"], 3, "no job has the key 'message_1'"),
         (["logs", "-f", f"job_{'0' * 28}"], 3, "no job job_0"),
         (["list", "--schedule", "nightyl"], 3, "no schedule 'nightyl'"),
         (["list", "--since", "soonish"], 2, "--since"),

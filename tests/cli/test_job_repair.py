@@ -142,11 +142,11 @@ def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
 
 @pytest.mark.parametrize("words", [("retry",), ("run-now",), ("reschedule", "--at", "now+1h"), ("cancel",), ("get",)])
 def test_what_is_no_id_of_a_job_is_said_alike_by_all_commands(shop: App, command: Command, words: tuple[str]) -> None:
-    done = command("job", *words, "x")
+    done = command("job", *words, "job_x")
 
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "error: 'x' is not the id of a job: one is job_ and 28 characters of 0-9 and a-f; "
+        "error: 'job_x' is not the id of a job: one is job_ and 28 characters of 0-9 and a-f; "
         "`evertick job list` shows them\n"
     )
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_is_refused_with_the_reason(shop: App, command: Command, 
         (["retry", pending], 5, f"`evertick job run-now {pending}` lets it run at once"),
         (["retry", run, "--args", '{"order": 4}'], 5, "is a run of the schedule 's': update the schedule"),
         (["retry", unknown], 3, f"no job {unknown}"),
-        (["retry", "nonsense"], 2, "'nonsense' is not the id of a job"),
+        (["retry", "nonsense"], 3, "no job has the key 'nonsense'"),
         (["retry"], 2, "name the jobs to retry by their ids, or choose them with --function"),
         (["retry", failed, "--all"], 2, "name the jobs to retry by their ids, or choose them with --function"),
         (["retry", "--all"], 2, "this would retry 1 job; give --yes where no terminal can confirm it"),

@@ -87,7 +87,10 @@ def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
         assert client.jobs.attempts(job_id) == served.app.jobs.attempts(job_id)
         assert client.jobs.logs(job_id).lines == ()
         assert client.jobs.log_lines(request=job_id, since=datetime(2020, 1, 1, tzinfo=UTC)).lines == ()
-        assert client.jobs.cancel(other).state == "canceled"
+        assert client.jobs.get("k").id == other
+        assert client.jobs.cancel("k").state == client.jobs.get(other).state == "canceled"
+        with pytest.raises(JobNotFound, match="no job has the key 'k/2'"):
+            client.jobs.cancel("k/2")
         assert client.jobs.counts_by_function() == served.app.jobs.counts_by_function()
         failing = client.scheduler.run_after(0, "shop.fail", how="plain")
         with Engine(served.app) as engine:

@@ -164,7 +164,7 @@ def test_an_id_of_another_table_is_refused(world: OpenWorld, canceler: Any) -> N
         w.call(canceler, message_id)
 
 
-@pytest.mark.parametrize("value", ["", "nonsense", "job_", "job_123", "job_" + "0" * 27, "job_" + "Z" * 28])
+@pytest.mark.parametrize("value", ["", "job_", "job_123", "job_" + "0" * 27, "job_" + "Z" * 28])
 def test_what_is_no_id_is_refused(world: OpenWorld, value: str) -> None:
     w = world(app)
 

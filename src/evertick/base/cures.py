@@ -57,6 +57,16 @@ def no_job(job_id: JobId, tenant: TenantId) -> JobNotFound:
     return error
 
 
+def no_key(key: str, tenant: TenantId) -> JobNotFound:
+    """The error for a key that no job of a tenant has."""
+    error = JobNotFound(
+        f"no job has the key {key!r}{in_tenant(tenant)}: none ever had it, or its retention is over; "
+        f"`evertick job list{tenant_option(tenant)}` shows jobs, which are named by id (job_ and 28 characters) or key"
+    )
+    error.wanted = key
+    return error
+
+
 def in_tenant(tenant: TenantId) -> str:
     """What errors say of where they looked; nothing of the tenant that need not be named."""
     return "" if tenant == DEFAULT_TENANT else f" in the tenant {tenant}"

@@ -72,7 +72,8 @@ def _transact_on(target: Any, place: str | None) -> Transact:
     owner = _sqlalchemy_connection(target)
     if getattr(target if owner is None else owner.dialect, "is_of_function", False):
         raise Misuse(
-            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction"
+            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction, which "
+            "schedules jobs and cancels them by id or key (and ctx.schedules, ctx.workflows)"
         )
     connection = target if owner is None else _driver_connection(owner)
     if isinstance(connection, AwaitedSqlite):

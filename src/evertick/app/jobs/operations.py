@@ -18,6 +18,7 @@ from evertick.app.paging import AT_ONCE, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.inactive_workflows import check_active, present_names
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
+from evertick.app.scheduling.naming import is_key, job_named
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
 from evertick.base.errors import (
@@ -60,9 +61,10 @@ class JobOperations:
     def get(self, job_id: JobId | str) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
 
-        Raises JobNotFound, InvalidArguments for the id of something else.
+        It is named by its id or by its key, as in all that takes one job: a key names the unfinished job that holds it,
+        else the newest that had it. Raises JobNotFound, InvalidArguments for the id of something else.
         """
-        job_id = require_job_id(job_id)
+        is_key(job_id)
         return lambda transaction: self._view(transaction, job_id)
 
     def get_many(self, job_ids: Sequence[JobId | str]) -> Work[tuple[JobView | None, ...]]:
@@ -159,10 +161,10 @@ class JobOperations:
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> tuple[AttemptView, ...]:
-            job = repair.job_found(transaction, job_id, self.tenant)
+            job = job_named(transaction, job_id, self.tenant)
             attempts = transaction.list_attempts([job.id]).get(job.id, ())
             if job.kind is FunctionKind.WORKFLOW:  # which goes on many times: those that have ended are counted
                 attempts = [each._replace(attempt=number) for number, each in enumerate(attempts, 1)]
@@ -177,10 +179,10 @@ class JobOperations:
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> JobLogs:
-            job = repair.job_found(transaction, job_id, self.tenant)
+            job = job_named(transaction, job_id, self.tenant)
             return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else lines_of(job))
 
         return work
@@ -190,10 +192,10 @@ class JobOperations:
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> tuple[JobView, ...]:
-            ids = family_of(transaction, job_id, self.tenant)[:AT_ONCE]
+            ids = family_of(transaction, job_named(transaction, job_id, self.tenant).id, self.tenant)[:AT_ONCE]
             return self._views(transaction, transaction.get_jobs(ids, tenant=self.tenant))
 
         return work
@@ -221,7 +223,7 @@ class JobOperations:
         return log_lines(self.tenant, self.clock, limit=limit, cursor=cursor, newest_first=newest_first, **where)
 
     def cancel(self, job_id: JobId | str) -> Work[JobView]:
-        """Cancel a job and return it: a pending one never starts, an ended one stays as it is.
+        """Cancel a job, by its id or key, and return it: a pending one never starts, an ended one stays as it is.
 
         An action that runs is told; its state is in_progress, with `cancel_requested`, until its function has ended.
 
@@ -251,10 +253,10 @@ class JobOperations:
         Raises JobNotFound, JobNotRetryable, InvalidArguments, ArgumentsTooLarge, QuotaExceeded, AlreadyExists if a job
         holds the key meanwhile.
         """
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> JobId:
-            job = repair.job_found(transaction, job_id, self.tenant)
+            job = job_named(transaction, job_id, self.tenant)
             encoded = None if args is None else self._encoded(job, args)
             return self._again(transaction, job, encoded)
 
@@ -326,25 +328,24 @@ class JobOperations:
 
     def _moved(self, job_id: JobId | str, at: Instant | None) -> Work[JobView]:
         """Give a pending job another time; None is the moment of the change."""
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> JobView:
-            now = self.clock.now()
+            found, now = job_named(transaction, job_id, self.tenant).id, self.clock.now()
             due_at = now if at is None else at
             check_horizon(due_at, now)
-            repair.reschedule(transaction, job_id, due_at, tenant=self.tenant, now=now)
-            return self._view(transaction, job_id)
+            repair.reschedule(transaction, found, due_at, tenant=self.tenant, now=now)
+            return self._view(transaction, found)
 
         return work
 
     def _canceled(self, job_id: JobId | str, stop: Stop) -> Work[JobView]:
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> JobView:
-            repair.job_found(transaction, job_id, self.tenant)
-            now = self.clock.now()
-            cancel(transaction, job_id, tenant=self.tenant, now=now, make_id=self.make_id, stop=stop)
-            return self._view(transaction, job_id)
+            found, now = job_named(transaction, job_id, self.tenant).id, self.clock.now()
+            cancel(transaction, found, tenant=self.tenant, now=now, make_id=self.make_id, stop=stop)
+            return self._view(transaction, found)
 
         return work
 
@@ -366,8 +367,8 @@ class JobOperations:
             return False
         return True
 
-    def _view(self, transaction: Transaction, job_id: JobId) -> JobView:
-        return self._views(transaction, [repair.job_found(transaction, job_id, self.tenant)])[0]
+    def _view(self, transaction: Transaction, job_id: JobId | str) -> JobView:
+        return self._views(transaction, [job_named(transaction, job_id, self.tenant)])[0]
 
     def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[JobView, ...]:
         return job_views(transaction, jobs, self.clock.now())

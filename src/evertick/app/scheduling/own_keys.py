@@ -32,6 +32,8 @@ def place_under_key(
     if transaction.find_unfinished_key(key, tenant=jobs[0].tenant) != own:
         return job_builder.place(transaction, jobs, options.on_conflict, now=now)
     successor = unit.successor(key)
+    if successor is not None and successor.state is JobState.CANCELED:
+        successor = None
     if successor is not None and options.on_conflict is OnConflict.KEEP:
         return [successor.id]
     if successor is not None and options.on_conflict is OnConflict.ERROR:
@@ -39,3 +41,13 @@ def place_under_key(
     check_active(transaction, runs_among(jobs))
     unit.schedule_successor(jobs[0])
     return [jobs[0].id]
+
+
+def cancel_under_key(unit: FunctionUnit, key: str) -> None:
+    """Cancel the job that is to hold a key which the job of the mutation that runs has: with the commit that has ended.
+
+    Is there none, there is nothing to cancel.
+    """
+    successor = unit.successor(key)
+    if successor is not None:
+        unit.schedule_successor(successor._replace(state=JobState.CANCELED))

@@ -9,14 +9,14 @@ from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import Budget, TransactionRun
 from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.inactive_workflows import check_active, runs_among
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
-from evertick.app.scheduling.own_keys import place_under_key
+from evertick.app.scheduling.naming import is_key, unfinished_named
+from evertick.app.scheduling.own_keys import cancel_under_key, place_under_key
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
@@ -137,11 +137,12 @@ class _Scheduler(ABC, Generic[One, Many]):
         )
 
     def _cancel_work(self, job_id: JobId | str, stop: Stop = Stop.CANCEL) -> Work[None]:
-        job_id = require_job_id(job_id)
+        is_key(job_id)
 
         def work(transaction: Transaction) -> None:
             now, make_id = self._job_builder.now(), self._job_builder.make_id
-            cancel(transaction, job_id, tenant=self._tenant, now=now, make_id=make_id, stop=stop)
+            if (found := unfinished_named(transaction, job_id, self._tenant)) is not None:
+                cancel(transaction, found, tenant=self._tenant, now=now, make_id=make_id, stop=stop)
 
         return work
 
@@ -179,8 +180,11 @@ class MutationScheduler(BlockingScheduler):
         self.look_again()
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job: a pending one never starts, an ended one stays as it is.
+        """Cancel a job, by its id or its key: a pending one never starts, an ended one stays as it is.
 
+            ctx.scheduler.cancel(f"reminder:{appointment}")
+
+        A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
         An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
         scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 
@@ -196,12 +200,18 @@ class MutationScheduler(BlockingScheduler):
         self._cancel(job_id, Stop.FORCE)
 
     def _cancel(self, job_id: JobId | str, stop: Stop) -> None:
-        job_id = require_job_id(job_id)
-        if job_id == self._run.job_id and not self._run.step:
+        own, make_id = self._run.own_job, self._job_builder.make_id
+        if not is_key(job_id) and job_id == own:
             raise Misuse("a mutation cannot cancel itself; raise an exception instead")
-        make_id = self._job_builder.make_id
-        cancel(self._unit.flush_to_db(), job_id, tenant=self._tenant, now=self._run.now, make_id=make_id, stop=stop)
-        if job_id == self._run.origin_id:
+        transaction = self._unit.flush_to_db()
+        found = unfinished_named(transaction, job_id, self._tenant)
+        if found is None:
+            return
+        if found == own:
+            cancel_under_key(self._unit, job_id)
+            return
+        cancel(transaction, found, tenant=self._tenant, now=self._run.now, make_id=make_id, stop=stop)
+        if found == self._run.origin_id:
             self.look_again()
 
     def cancel_all(
@@ -295,8 +305,11 @@ class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
     """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job: a pending one never starts, an ended one stays as it is.
+        """Cancel a job, by its id or its key: a pending one never starts, an ended one stays as it is.
 
+            ctx.scheduler.cancel(f"reminder:{appointment}")
+
+        A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
         An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
         scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 

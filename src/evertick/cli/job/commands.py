@@ -21,7 +21,7 @@ from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
-from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
+from evertick.cli.job.session import AnyJobSession, job_id_of, job_named, open_jobs
 from evertick.cli.root import fail
 from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
 
@@ -127,22 +127,28 @@ def _write_rows(found: FoundJobs, now: Instant, chosen: list[str], out: OutputOp
 def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Show a job with its arguments, its result or its error, and where that was raised; several as `job list` does."""
     if len(job_ids) > 1:
-        return _get_many([job_id_of(each) for each in job_ids], db, out)
+        return _get_many(job_ids, db, out)
     _get_one(job_ids[0], db, out)
     return Exit.OK
 
 
-def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
+def _get_many(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
     from evertick.api.jobs import JobView
     from evertick.base.cures import no_job
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
+    ids, missing = list[JobId](), list[JobNotFound]()
     with open_jobs(db) as session:
+        for each in job_ids:
+            try:
+                ids.append(job_named(session, each))
+            except JobNotFound as error:
+                missing.append(error)
         now, found = session.now, session.get_many(ids)
     _write_rows(found, now, chosen, out)
     there = {job.id for job in found.jobs}
-    missing = [no_job(each, chosen_tenant()) for each in dict.fromkeys(ids) if each not in there]
+    missing += [no_job(each, chosen_tenant()) for each in dict.fromkeys(ids) if each not in there]
     codes = [fail(str(error), Exit.NOT_FOUND) for error in missing]
     return Exit.PARTLY if codes and there else max(codes, default=Exit.OK)
 
@@ -152,7 +158,7 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
 
     chosen = out.columns(JobView.names(), JobView.names())
     with open_jobs(db) as session:
-        now, found = session.now, session.get(job_id_of(job_id))
+        now, found = session.now, session.get(job_named(session, job_id))
     [view] = found.jobs
     out.show_whole(view, now, chosen, _words)
 
@@ -183,7 +189,8 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: Outp
         for job_id in job_ids:
             try:
                 with looking_elsewhere(session.store):
-                    still_runs = session.cancel(job_id_of(job_id), stop)
+                    found = job_named(session, job_id)
+                    still_runs = session.cancel(found, stop)
             except (JobNotFound, InvalidArguments) as error:
                 codes.append(fail(str(error), Exit.NOT_FOUND if isinstance(error, JobNotFound) else Exit.USAGE))
             except JobFinished as error:
@@ -192,7 +199,7 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: Outp
                 ends = ", which still runs: it ends as canceled when its function has ended" if still_runs else ""
                 click.echo(f"canceled {printable(job_id)}{ends}", err=True)
                 codes.append(Exit.OK)
-                canceled.append(CanceledJob(job_id=JobId(job_id), still_runs=still_runs))
+                canceled.append(CanceledJob(job_id=found, still_runs=still_runs))
     out.write_views(canceled)
     failures = [code for code in codes if code]
     if failures and len(failures) < len(codes):

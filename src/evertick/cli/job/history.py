@@ -11,7 +11,7 @@ from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
-from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
+from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
 from evertick.cli.sessions.elsewhere import say_nothing_found
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
 
     chosen = out.columns(AttemptView.names(), ATTEMPT_FIELDS)
     with open_jobs(db) as session:
-        [found] = session.get(job_id_of(job_id)).jobs
+        [found] = session.get(job_named(session, job_id)).jobs
         views = session.attempts(found.id)
         moment = out.moments(session.now)
     shown = []
@@ -60,7 +60,7 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
     if follow and out.output == "json":
         raise click.UsageError("-f writes line by line; take -o jsonl")
     with open_jobs(db) as session:
-        [found] = session.get(job_id_of(job_id)).jobs
+        [found] = session.get(job_named(session, job_id)).jobs
         if follow:
             return _follow(session, found, out)
         kept = session.logs(found)

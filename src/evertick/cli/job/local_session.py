@@ -16,6 +16,7 @@ from evertick.app.limits.pools import PoolOperations
 from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.scheduling.naming import job_named
 from evertick.app.scheduling.quotas import Quotas
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import Page, Work, in_pages
@@ -55,12 +56,12 @@ class JobSession(OnDatabase):
         found = self.read(upcoming(chosen_tenant(), views, now, limit=limit, cursor=after, **where))
         return FoundJobs(found.jobs, found.cursor)
 
-    def get(self, job_id: JobId) -> FoundJobs:
-        """One job. Raises JobNotFound."""
+    def get(self, job_id: JobId | str) -> FoundJobs:
+        """One job, by its id or key. Raises JobNotFound."""
         now = self.now
 
         def work(transaction: Transaction) -> FoundJobs:
-            return self._seen(transaction, [job_found(transaction, job_id, chosen_tenant())], None, now)
+            return self._seen(transaction, [job_named(transaction, job_id, chosen_tenant())], None, now)
 
         return self.read(work)
 

@@ -35,7 +35,7 @@ class RemoteJobSession(OnServer):
         soonest = partial(self.client.jobs.upcoming, **where)
         return _pages(lambda size, cursor: soonest(limit=size, cursor=cursor), limit, after)
 
-    def get(self, job_id: JobId) -> FoundJobs:
+    def get(self, job_id: JobId | str) -> FoundJobs:
         """See `JobSession.get`."""
         return _found([self.client.jobs.get(job_id)])
 

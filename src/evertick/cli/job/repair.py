@@ -9,7 +9,6 @@ import click
 
 from evertick.base.errors import EvertickError, JobNotRetryable
 from evertick.base.escaping import printable
-from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.databases import data_options
@@ -19,7 +18,7 @@ from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.job.choosing import JobFilters, moment_at
-from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
+from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
 from evertick.cli.sessions.elsewhere import looking_elsewhere
@@ -145,7 +144,8 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     retried = JobNotRetryable if choice.is_filtered and state != "pending" else None
     with open_jobs(choice.db) as session:
 
-        def work(job_id: JobId) -> "tuple[str, Schema]":
+        def work(named: str) -> "tuple[str, Schema]":
+            job_id = job_named(session, named)
             args = None if arguments is None else arguments(session.get(job_id).jobs[0])
             again = session.retry(job_id, args)
             return f"{job_id} runs again as {again}", RetriedJob(job_id=job_id, retried_as=again)
@@ -180,7 +180,8 @@ def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions
     with open_jobs(choice.db) as session:
         due_at = moment_at(session.now, at, "--at")
 
-        def work(job_id: JobId) -> "tuple[str, Schema]":
+        def work(named: str) -> "tuple[str, Schema]":
+            job_id = job_named(session, named)
             moved = MovedJob.of(session.move(job_id, due_at))
             return f"{job_id} is due at {to_iso(from_datetime(moved.due_at))}", moved
 
@@ -189,7 +190,7 @@ def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions
 
 def _each(
     job_ids: Sequence[str],
-    work: "Callable[[JobId], tuple[str, Schema]]",
+    work: "Callable[[str], tuple[str, Schema]]",
     out: OutputOptions,
     *,
     left_out: type[EvertickError] | None = None,
@@ -202,7 +203,7 @@ def _each(
     try:
         for text in job_ids:
             try:
-                said, row = work(job_id_of(text))
+                said, row = work(text)
             except EvertickError as error:
                 if left_out is not None and isinstance(error, left_out):
                     left += 1

@@ -34,6 +34,17 @@ def _remote(client: "Client") -> "RemoteJobSession":
     return RemoteJobSession(client)
 
 
+def job_named(session: AnyJobSession, text: str) -> JobId:
+    """The id of a job that is named by its id or by its key. Raises InvalidArguments, JobNotFound."""
+    from evertick.app.scheduling.naming import is_key
+
+    try:
+        by_key = is_key(text)
+    except InvalidArguments as error:
+        raise InvalidArguments(f"{error}; `evertick job list` shows them") from None
+    return session.get(text).jobs[0].id if by_key else JobId(text)
+
+
 def job_id_of(text: str) -> JobId:
     """The id of a job. Raises InvalidArguments if it is none."""
     from evertick.app.documents.tables import require_job_id
