@@ -383,6 +383,8 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
     assert len(site.app.schedules.get("s").running) == 2
     said = site.send("schedules/s/trigger", overlap="", request="other").headers["set-cookie"]
     assert "Nothing%20was%20started" in said
+    rows = text_of(site.page("schedules/s?fate=skipped").select_one(".occ tbody"))
+    assert f"An earlier run was still going on: {run}" in rows, "the reason before the name, which is long"
 
     for args in ("[1]", "{", '{"item": 1, "wrong": 2}'):
         refused = site.refused("schedules/s/trigger", overlap="allow_all", request="x", args=args)

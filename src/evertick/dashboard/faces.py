@@ -4,10 +4,12 @@ Nothing here, nothing matches, failed to load, not allowed: a list that is empty
 look like one that is empty.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 
 from evertick.base.errors import EvertickError, NotFound, Unavailable
 from evertick.server.problems import STATUS, Problem
@@ -25,8 +27,12 @@ class Face:
     code: str
     again: bool = False
     """Whether trying again may help."""
+    is_filter: bool = False
+    """Whether the page can be shown without what its address asks for."""
 
 
+EVERYWHERE: Final = frozenset({"cursor", "tz"})
+"""What an address has that is no filter."""
 WORDS: Final = {
     "not_found": ("nomatch", "not found", "There is nothing at this address"),
     "not_allowed": ("locked", "not allowed", "Your token may not do this"),
@@ -48,8 +54,8 @@ LOST: Final = {
 """The faces of addresses that no route has, or that take another method."""
 
 
-def face_of(error: Exception, *, is_form: bool = False) -> Face:
-    """The face of an error: of a page that was to be shown, or of a form that was sent."""
+def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Face:
+    """The face of an error: of a page that was to be shown, or of a form that was sent; `route` is FastAPI's."""
     if isinstance(error, TimeoutError):
         return Face(
             status=503, glyph="failed", word="failed to load", title="This was too slow, and was stopped after 2 s",
@@ -69,10 +75,12 @@ def face_of(error: Exception, *, is_form: bool = False) -> Face:
             code=error.code, again=True,
         )  # fmt: skip
     if isinstance(error, RequestValidationError):
-        wrong = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:3])
+        found, known = error.errors(), _filters(route)
+        wrong = "; ".join(_wrong(each, known) for each in found[:3])
         return Face(
             status=422, glyph="nomatch", word="not understood", title="This address has a part that is not understood",
             detail=wrong, code="invalid_request",
+            is_filter=not is_form and all(each["loc"][0] == "query" for each in found),
         )  # fmt: skip
     if isinstance(error, Problem):
         return _face(error.status_code, error.code, str(error.detail))
@@ -85,6 +93,20 @@ def face_of(error: Exception, *, is_form: bool = False) -> Face:
         status=500, glyph="failed", word="failed to load", title="Something went wrong in the server",
         detail="Its log has more, under the number below.", code="internal_error", again=True,
     )  # fmt: skip
+
+
+def _filters(route: Any) -> list[str]:
+    """What may follow the question mark in the address of a page, by name."""
+    asked = [field.field_info.annotation for field in getattr(getattr(route, "dependant", None), "query_params", ())]
+    models = [each for each in asked if isinstance(each, type) and issubclass(each, BaseModel)]
+    return [name for model in models for name in model.model_fields if name not in EVERYWHERE]
+
+
+def _wrong(each: Any, known: Sequence[str]) -> str:
+    name = each["loc"][-1]
+    if each["type"] == "extra_forbidden" and known:
+        return f"this page has no filter {name!r}; it has {', '.join(known)}"
+    return f"{name}: {each['msg']}"
 
 
 def _face(status: int, code: str, detail: str, *, like: str | None = None) -> Face:

@@ -291,7 +291,7 @@ class PageRoute(ScopedRoute):
             except (EvertickError, TimeoutError, RequestValidationError) as error:
                 if is_outage(error):
                     _logger.error("%s: %s", request.state.request_id, error)
-                response = _face(request, face_of(error, is_form=not shows_only))
+                response = _face(request, face_of(error, is_form=not shows_only, route=request.scope.get("route")))
             _protect(response)
             if LIVE_HEADER in request.headers:
                 pause_s = request.app.state.hints.pause_after(time.monotonic() - began)

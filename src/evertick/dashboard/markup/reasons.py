@@ -13,6 +13,8 @@ from evertick.rules.schedules.fates import FAILURES, Fate, Reason
 
 SINCE: Final = re.compile(r" since \d{4}-\d\d-\d\dT[\d:.]+Z")
 """When a pause began: a row has no room for it, and the history tells it."""
+NOT_ENDED: Final = " has not ended"
+"""How the detail of a skipped time ends, after the name of a run: names are long, and rows are cut at their end."""
 
 
 def last_why(schedule: DetailedSchedule) -> str:
@@ -35,6 +37,8 @@ def why_of(occurrence: OccurrenceView) -> str:
     """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
     if occurrence.reason is Reason.PAUSED:
         return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
+    if occurrence.reason is Reason.OVERLAP and occurrence.detail.endswith(NOT_ENDED):
+        return f"{REASONS[Reason.OVERLAP]}: {occurrence.detail.removesuffix(NOT_ENDED)}"
     if occurrence.fate is not Fate.STARTED:
         return occurrence.detail or REASONS[occurrence.reason]
     return f"started {full_length(occurrence.late_ms or 0)} late" if occurrence.is_late else ""

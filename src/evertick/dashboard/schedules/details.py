@@ -1,7 +1,7 @@
 """What the page of one schedule works out before it is drawn: its rows, its month, and what explains a time."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -17,7 +17,7 @@ from evertick.dashboard.markup.states import outcome_of
 from evertick.dashboard.markup.times import DAYS, MONTHS
 from evertick.dashboard.zones import offset_words
 from evertick.recurrence.zones.zones import Zone, instant_of
-from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.fates import Fate, Origin
 
 SHOWN_UPCOMING: Final = 3
 FIRST_DAY: Final = date(2, 1, 1)
@@ -39,6 +39,8 @@ class Row(NamedTuple):
     at: datetime
     occurrence: OccurrenceView | None = None
     text: str = ""
+    is_made_up: bool = False
+    """Whether a trigger or a backfill has started or queued its time since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,23 @@ class Day:
     is_outside: bool
 
 
-def rows_of(upcoming: Sequence[datetime], occurrences: Sequence[OccurrenceView], zone: Zone) -> list[Row]:
-    """The rows of a table, the newest first: times to come, what happened, and clock changes between them."""
+def rows_of(
+    upcoming: Sequence[datetime], occurrences: Sequence[OccurrenceView], zone: Zone, others: Iterable[OccurrenceView]
+) -> list[Row]:
+    """The rows of a table, the newest first: times to come, what happened, and clock changes between them.
+
+    What was made up for is seen from these rows and `others`.
+    """
+    made_up = {
+        each.nominal
+        for each in (*occurrences, *others)
+        if each.origin != Origin.SCHEDULE and each.fate in (Fate.STARTED, Fate.BUFFERED)
+    }
     rows = [Row("upcoming", each) for each in reversed(upcoming)]
-    rows += [Row("occurrence", each.nominal, each) for each in occurrences]
+    rows += [
+        Row("occurrence", each.nominal, each, is_made_up=each.origin == Origin.SCHEDULE and each.nominal in made_up)
+        for each in occurrences
+    ]
     found = rows[:1]
     for newer, older in pairwise(rows):
         if text := clock_change(zone, older.at, newer.at):

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.reports import Explanation
-from evertick.api.schedules import OccurrencePage, ScheduleDescription
+from evertick.api.schedules import OccurrencePage, OccurrenceView, ScheduleDescription
 from evertick.app.bodies import Body
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
@@ -21,6 +21,7 @@ from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.wire.short import short_form
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Zone
+from evertick.rules.schedules.fates import Fate
 from evertick.server.bodies import Named
 
 routes = page_routes()
@@ -28,6 +29,8 @@ routes = page_routes()
 STRIP: Final = 60
 ROWS: Final = 26
 HISTORY: Final = 20
+RUNS_BESIDE: Final = 200
+"""Runs in the span of a list of missed times that are looked at for whether they made up for one."""
 
 
 class Asked(Body):
@@ -49,6 +52,7 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked,
     zone = zone_named(schedule.time_zone, abbreviations=True)
     newest = await schedules.occurrences(schedule_id, newest_first=True, limit=STRIP)
     found = await _page_of_ledger(page, schedule, asked, zone)
+    others = [*newest.occurrences, *await _runs_beside(page, schedule, asked, found)]
     is_first = not asked.cursor and not asked.fate and asked.day is None
     coming = [time.nominal for time in schedule.upcoming[: details.SHOWN_UPCOMING]] if is_first else []
     own = Times(page.now, zone)
@@ -68,7 +72,7 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked,
         expression=short_form(schedule.spec),
         oldest=newest.occurrences[-1].nominal if newest.occurrences else None,
         bars=details.endings(newest.occurrences),
-        rows=details.rows_of(coming, found.occurrences, zone),
+        rows=details.rows_of(coming, found.occurrences, zone, others),
         cursor=found.cursor,
         past=details.past_of(history, audit.changes),
         made_by=next((each.actor for each in history if each.action == "created"), None),
@@ -112,6 +116,23 @@ async def _page_of_ledger(page: Page, schedule: ScheduleDescription, asked: Aske
     return await page.access.schedules.occurrences(
         schedule.id, fate=asked.fate or None, start=first, end=last, newest_first=True, limit=ROWS, cursor=asked.cursor
     )
+
+
+async def _runs_beside(
+    page: Page, schedule: ScheduleDescription, asked: Asked, found: OccurrencePage
+) -> tuple[OccurrenceView, ...]:
+    """What started in the span of the missed times of a list, and may have made up for them.
+
+    Nothing for the newest occurrences: their list has all of that.
+    """
+    missed = [each.nominal for each in found.occurrences if each.fate is Fate.MISSED]
+    if not missed or not (asked.fate or asked.cursor or asked.day):
+        return ()
+    oldest, end = missed[-1], missed[0] + timedelta(milliseconds=1)
+    runs = await page.access.schedules.occurrences(
+        schedule.id, fate=Fate.STARTED, start=oldest, end=end, newest_first=True, limit=RUNS_BESIDE
+    )
+    return runs.occurrences
 
 
 async def _explained(
