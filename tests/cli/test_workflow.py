@@ -249,7 +249,14 @@ def test_an_event_that_the_run_does_not_wait_for_now_is_kept(shop: Path, command
 
     run_id = command("workflow", "start", "app.onboard", "user=bob", "--id", "w2").out.strip()
     work(lambda app: any(event.name == "verified" for event in app.workflows.history(run_id).events))
-    assert command("workflow", "signal", "w2", "verifyed").err == f"sent verifyed to w2{kept}"
+    waits = f"{kept.rstrip()}; it waits for verified"
+    meant = command("workflow", "signal", "w2", "verifyed", "-o", "json")
+    assert (
+        meant.err
+        == f"sent verifyed to w2{waits}; did you mean verified? `evertick workflow withdraw` takes the other one back\n"
+    )
+    assert meant.json["awaited"] is False
+    assert command("workflow", "signal", "w2", "zzz").err == f"sent zzz to w2{waits}\n"
     assert command("workflow", "signal", "w2", "verified").err == "sent verified to w2\n"
 
 

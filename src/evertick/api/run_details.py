@@ -92,4 +92,9 @@ class RunTimeline(Schema):
 
     def waits_for_event(self, name: str) -> bool:
         """Whether the run's code waits for an event of this name now, as far as its journal tells."""
-        return any(each.kind is CallKind.EVENT and each.name == name for each in self.waits_for)
+        return name in self.awaited_events
+
+    @property
+    def awaited_events(self) -> tuple[str, ...]:
+        """The names of the events that the run's code waits for now, each once, as far as its journal tells."""
+        return tuple(dict.fromkeys(each.name for each in self.waits_for if each.kind is CallKind.EVENT))

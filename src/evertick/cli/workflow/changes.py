@@ -22,7 +22,7 @@ from evertick.cli.sessions.elsewhere import looking_elsewhere
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
 if TYPE_CHECKING:
-    from evertick.api.run_details import RunDetails
+    from evertick.api.run_details import RunDetails, RunTimeline
 
 
 class RunEnded(Conflict):
@@ -72,11 +72,25 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None, out: Outp
     with open_runs(db) as session:
         if what.app_file is not None:
             value = _declared(what.app_file, session.runs.get(run_id).workflow, event, value)
-        waits = session.runs.timeline(run_id, limit=1).waits_for_event(event)
+        seen = session.runs.timeline(run_id, limit=1)
+        waits = seen.waits_for_event(event)
         session.runs.signal(run_id, event, value, key=what.key)
-    kept = "" if waits else "; its code does not wait for that now, the event is kept"
+    kept = "" if waits else f"; its code does not wait for that now, the event is kept{_meant(event, seen)}"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
     out.write_view(SentEvent(run=run_id, event=event, awaited=waits))
+
+
+def _meant(event: str, seen: "RunTimeline") -> str:
+    """What a run waits for in place of an event that was sent to it, and whether one of these may be meant."""
+    from evertick.app.registry import nearest_names
+
+    names = seen.awaited_events
+    if not names:
+        return ""
+    near = nearest_names(event, names)
+    words = " or ".join(map(printable, near))
+    meant = f"; did you mean {words}? `evertick workflow withdraw` takes the other one back" if near else ""
+    return f"; it waits for {', '.join(map(printable, names))}{meant}"
 
 
 def _of_each_run(operation: str, says: str, words: str) -> click.Command:
