@@ -267,7 +267,7 @@ def test_commands_follow_what_is_typed(site: Site, window: Window) -> None:
     page = window.go("pools/default")
     page.get_by_role("link", name="Change limits…").click()
     line, running = page.locator("#command code"), page.get_by_role("textbox", name="Running")
-    expect(page.locator("#command")).to_contain_text("when the form is complete")
+    expect(page.locator("#command")).to_contain_text("appears here once it is complete")
     running.press_sequentially("12")
     expect(line).to_have_text("evertick pool set default --running 12")
     running.press("ArrowLeft")

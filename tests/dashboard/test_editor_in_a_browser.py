@@ -15,7 +15,7 @@ def test_the_preview_follows_what_is_typed(site: Site, window: Window) -> None:
     page.get_by_label("Id", exact=True).fill("typed")
     page.get_by_label("Cron line").fill("0 9 * * 1-5")
     expect(preview).to_contain_text("at 09:00 on weekdays")
-    expect(page.locator("#savebar .same")).to_contain_text("when the form is complete")
+    expect(page.locator("#savebar .same")).to_contain_text("appears here once it is complete")
     page.locator("#f-jitter").fill("45x")
     expect(page.locator("#f-jitter-e")).to_contain_text("is not a duration")
     expect(page.locator("#f-jitter")).to_have_attribute("aria-invalid", "true")

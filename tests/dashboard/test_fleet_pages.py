@@ -327,7 +327,7 @@ def test_limits_of_a_tenant_are_changed(site: Site) -> None:
     assert "acme 0 no limit 0 of 10" in text_of(site.page("settings?view=tenants"))
     wrong = site.refused("settings/tenants/acme", running="-1", jobs="10")
     assert "A whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
-    assert "when the form is complete" in text_of(wrong.find(id="command"))  # type: ignore[arg-type]
+    assert "appears here once it is complete" in text_of(wrong.find(id="command"))  # type: ignore[arg-type]
     assert not commands_in(wrong)
     typed = site.preview("settings/tenants/acme", running="3", jobs="10")
     assert commands_in(typed) == ["evertick tenant set acme --running 3"]
