@@ -49,7 +49,6 @@ def things_of(open_app: OpenApp) -> Things:
     with Engine(app) as engine:
         engine.wait(failed)
         engine.until(lambda: app.workflows.history(run).steps or None)
-    app.workflows.signal(run, "left")
     pending = app.scheduler.run_after(3_600, order, item="later")
     view = app.views.create("schedules", "Mine", {"q": "x"}, shared=True)
     token = app.tokens.create("other", scope="read", tenant="default")
@@ -127,6 +126,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 BEGIN: Final[dict[str, Callable[[App], object]]] = {
     "bulk/schedules/resume": lambda app: app.schedules.pause("s", "maintenance"),
     "pools/default/delete": lambda app: app.pools.set("default", running=5),
+    "workflows/{run}/withdraw?event=left": lambda app: app.workflows.signal(app.workflows.list().runs[0].id, "left"),
 }
 """Without which there is nothing to do."""
 ENDS: Final = {"jobs/{failed}/retry", "bulk/schedules/pause", "bulk/schedules/resume"}

@@ -78,6 +78,8 @@ def demonstration(folder: Path) -> Iterator[Server]:
     app.open_on(store)
     try:
         with app.running():
+            # An event that its run does not wait for, so that there is one to withdraw.
+            app.workflows.signal(app.workflows.list(limit=2).runs[1].id, "returned")
             yield _served(app)
     finally:
         app.close()
