@@ -121,7 +121,7 @@ def journal(run: int, steps: int) -> Iterator[tuple[Any, ...]]:
     """The rows of the journal of one run: its start and its steps."""
     for position in range(steps + 1):
         kind, name = ("step", "nothing") if position else ("start", "")
-        yield f"raw_{run}", 0, position, kind, position, name, 1, None, "", None, 1, "null", None
+        yield f"raw_{run}", 0, position, kind, position, name, 1, None, "", None, 1, "null", None, None
 
 
 def raw_on_sqlite(path: Path, runs: int, steps: int) -> float:

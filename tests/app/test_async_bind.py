@@ -247,7 +247,7 @@ def test_a_call_is_checked_like_any_other(app: App, url: str, driver: str) -> No
         with pytest.raises(InvalidArguments):
             await scheduler.run_after(1, "target", "one")
         with pytest.raises(InvalidArguments):
-            await scheduler.cancel("own_orders")
+            await scheduler.cancel("job_own_orders")
 
     run(url, driver, a_session, story)
     assert jobs_of(app) == []

@@ -267,7 +267,7 @@ def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str,
     assert "these are the newest" not in both("list", "--since", "now-1h", "--limit", "2").err
     assert both("list", "--function", "shop.bil").code == 3
     assert both("list", "--schedule", "none").code == 3
-    assert both("get", "none").code == 2
+    assert both("get", "job_none").code == 2
     assert both("logs", ids["FAILED"], "-f", "-o", "table").err.startswith("ended: failed, ValueError: no card")
     assert both("cancel", ids["DONE"]).code == 5
     done = command("job", "stop", ids["PENDING"], ids["DONE"], "--url", url)

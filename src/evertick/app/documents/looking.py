@@ -167,7 +167,7 @@ def check_document_id(document_id: str) -> None:
     if table is None:
         raise InvalidArguments(f"{document_id!r} is not an id of a document: one is its table, _ and 28 of 0-9 and a-f")
     if table == JOB_PREFIX:
-        raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get` shows it")
+        raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get {document_id}` shows it")
 
 
 def conditions(words: Sequence[str]) -> dict[str, Any]:
