@@ -37,7 +37,7 @@ BATCH: Final = 256
 """Runs whose rows the plain loop writes in one commit."""
 COLUMNS: Final = (
     "run_id", "generation", "position", "kind", "seq", "name", "at", "call", "arguments", "due_at", "attempt",
-    "result", "error",
+    "result", "error", "sender",
 )  # fmt: skip
 
 

@@ -251,10 +251,8 @@ def test_an_event_that_the_run_does_not_wait_for_now_is_kept(shop: Path, command
     work(lambda app: any(event.name == "verified" for event in app.workflows.history(run_id).events))
     waits = f"{kept.rstrip()}; it waits for verified"
     meant = command("workflow", "signal", "w2", "verifyed", "-o", "json")
-    assert (
-        meant.err
-        == f"sent verifyed to w2{waits}; did you mean verified? `evertick workflow withdraw` takes the other one back\n"
-    )
+    cure = "did you mean verified? `evertick workflow withdraw w2 verifyed` takes the other one back"
+    assert meant.err == f"sent verifyed to w2{waits}; {cure}\n"
     assert meant.json["awaited"] is False
     assert command("workflow", "signal", "w2", "zzz").err == f"sent zzz to w2{waits}\n"
     assert command("workflow", "signal", "w2", "verified").err == "sent verified to w2\n"

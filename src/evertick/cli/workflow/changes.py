@@ -1,6 +1,7 @@
 """`evertick workflow signal`, `cancel`, `terminate`, `pause` and `resume`."""
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,12 +76,12 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None, out: Outp
         seen = session.runs.timeline(run_id, limit=1)
         waits = seen.waits_for_event(event)
         session.runs.signal(run_id, event, value, key=what.key)
-    kept = "" if waits else f"; its code does not wait for that now, the event is kept{_meant(event, seen)}"
+    kept = "" if waits else f"; its code does not wait for that now, the event is kept{_meant(run_id, event, seen)}"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
     out.write_view(SentEvent(run=run_id, event=event, awaited=waits))
 
 
-def _meant(event: str, seen: "RunTimeline") -> str:
+def _meant(run_id: str, event: str, seen: "RunTimeline") -> str:
     """What a run waits for in place of an event that was sent to it, and whether one of these may be meant."""
     from evertick.app.registry import nearest_names
 
@@ -89,8 +90,11 @@ def _meant(event: str, seen: "RunTimeline") -> str:
         return ""
     near = nearest_names(event, names)
     words = " or ".join(map(printable, near))
-    meant = f"; did you mean {words}? `evertick workflow withdraw` takes the other one back" if near else ""
-    return f"; it waits for {', '.join(map(printable, names))}{meant}"
+    waits = f"; it waits for {', '.join(map(printable, names))}"
+    if not near:
+        return waits
+    run, sent = shlex.quote(printable(run_id)), shlex.quote(printable(event))
+    return f"{waits}; did you mean {words}? `evertick workflow withdraw {run} {sent}` takes the other one back"
 
 
 def _of_each_run(operation: str, says: str, words: str) -> click.Command:
