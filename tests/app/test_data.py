@@ -111,7 +111,7 @@ def test_a_document_is_shown_as_it_is_stored(app: App) -> None:
     }
     with pytest.raises(DocumentNotFound, match=f"no document {made} in the tenant 'acme'"):
         app.tenant("acme").data.get(made)
-    with pytest.raises(InvalidArguments, match="is the id of a job; `evertick job get` shows it"):
+    with pytest.raises(InvalidArguments, match=r"is the id of a job; `evertick job get job_0+` shows it"):
         app.data.get(f"job_{'0' * 28}")
 
 

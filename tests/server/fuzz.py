@@ -43,11 +43,13 @@ def known_ids(http: Http) -> dict[str, list[str]]:
     token = http.ok("POST", f"{HOME}/tokens", json={"name": "t"})["id"]
     saved = {"page": "schedules", "name": "v", "params": {"kind": "cron"}}
     view = http.ok("POST", f"{HOME}/views", json=saved)["id"]
+    document = http.app.db.insert("orders", {"item": "x", "n": 1})
     return {
         "tenant": ["default"], "job_id": jobs, "run_id": runs, "schedule_id": schedules, "backfill_id": [backfill],
         "view_id": [view],
         "token_id": [token], "name": ["shop.order", "shop.count", "shop.fulfil", "mail", "default"],
         "action": ["pause", "resume"],
+        "table": ["orders", "none"], "document_id": [document],
     }  # fmt: skip
 
 
