@@ -49,7 +49,7 @@ def test_a_function_cancels_the_job_that_holds_a_key(app: App, canceler: str) ->
     of_tenant = app.tenant("acme").scheduler.using(key=KEY).run_after(3600, "remind", "tea")
     app.call(canceler, named=KEY)
     assert job_of(app, job_id).state is JobState.CANCELED
-    app.call(canceler, named=KEY)  # nobody holds it any more
+    app.call(canceler, named=KEY)  # no job holds it any more
     assert job_of(app, other).state is JobState.PENDING
     assert app.tenant("acme").jobs.get(of_tenant).state == "pending"
 

@@ -143,7 +143,7 @@ def test_a_claim_of_actions_keeps_a_place_for_who_came_last_without_a_notificati
 
     assert claimed(at(0), 8) == [first] * 8
     insert(store, new_job(900, tenant=ann, name=name, kind=ACTION))
-    assert claimed(at(1), 8) == [first] * 8  # nothing was heard, and nobody came before
+    assert claimed(at(1), 8) == [first] * 8  # nothing was heard, and no tenant came before
     loop._claims.news.heard = True
     came = store.write(lambda tx: loop._claims.newcomers_first(tx, ANN, now=at(2), room=Room(jobs=8)))
     assert [job.tenant for job in came.claims] == ["ann"]

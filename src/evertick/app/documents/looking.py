@@ -80,7 +80,7 @@ class DataOperations:
 
     @reads
     def get(self, document_id: str) -> Work[DocumentView]:
-        """A document. Raises DocumentNotFound; InvalidArguments for what is no id of a document."""
+        """A document. Raises DocumentNotFound; InvalidArguments for what is not the id of one."""
         check_document_id(document_id)
 
         def work(transaction: Transaction) -> DocumentView:
@@ -162,7 +162,7 @@ def built_indexes(transaction: Transaction) -> Indexes:
 
 
 def check_document_id(document_id: str) -> None:
-    """Raise InvalidArguments for what is no id of a document."""
+    """Raise InvalidArguments for what is not the id of a document."""
     table = table_named_in(document_id)
     if table is None:
         raise InvalidArguments(f"{document_id!r} is not an id of a document: one is its table, _ and 28 of 0-9 and a-f")

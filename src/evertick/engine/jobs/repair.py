@@ -95,12 +95,11 @@ def retry(
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
-    if job.kind is FunctionKind.WORKFLOW:
-        _keep_record(transaction, job, again.id)
     # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")
     if job.kind is FunctionKind.WORKFLOW:
+        _keep_record(transaction, job, again.id)
         transaction.mark_steps_retried(job.id, again.id, tenant=job.tenant)
     return again.id
 

@@ -253,18 +253,19 @@ def _evaluated(
 
     Raises Unavailable if that is more than a transaction should hold.
     """
-    ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], by.evaluation(transaction))
+    evaluation = by.evaluation(transaction)
+    ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], evaluation)
     eligibility = ineligible.get((row.tenant, row.id), ELIGIBLE)
     if eligibility.gone:
         raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
     for _ in range(ROUNDS_MAX):
         reports = transaction.run_reports([(row.tenant, row.id)], limit=REPORTS_MAX)
         inputs = Inputs(reports=reports, requests=requests, eligibility=eligibility, spec_since=spec_since)
-        item = evaluate(row, inputs, by.evaluation(transaction))
+        item = evaluate(row, inputs, evaluation)
         if not item.more:
             return item._replace(retired=False)
-        page = evaluate(row, inputs._replace(requests=()), by.evaluation(transaction))
-        write(transaction, [page._replace(retired=False)], by.evaluation(transaction))
+        page = evaluate(row, inputs._replace(requests=()), evaluation)
+        write(transaction, [page._replace(retired=False)], evaluation)
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
 

@@ -1,6 +1,5 @@
 """The list of runs, and what is done to several of them."""
 
-import contextlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +11,7 @@ from starlette.responses import Response
 
 from evertick.app.bodies import Body, Items
 from evertick.app.workflows.run_views import runs_by_id
-from evertick.base.errors import EvertickError, JobNotFound, Misuse
+from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words, words_in
@@ -262,11 +261,8 @@ async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool
 
 async def _callers(page: Page, ids: list[str]) -> list[str]:
     """The runs without the children of one of them, which are called again by the run that called them."""
-    parents: dict[str, str | None] = {}
-    for each in ids:
-        with contextlib.suppress(JobNotFound):
-            parents[each] = (await page.access.workflows.get(each)).parent_id
-    return [each for each in ids if parents.get(each) not in ids]
+    runs = await page.access.workflows.read(runs_by_id(page.tenant, ids))
+    return [each for each in ids if each not in runs or runs[each].parent_id not in runs]
 
 
 async def _batch(page: Page, batch: Batch, form: Form, *, status: int = 200) -> Response:
