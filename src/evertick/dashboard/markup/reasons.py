@@ -9,12 +9,10 @@ from evertick.base.durations import full_length
 from evertick.dashboard.markup.states import REASONS
 from evertick.dashboard.markup.strips import BARS
 from evertick.dashboard.markup.times import seconds
-from evertick.rules.schedules.fates import FAILURES, Fate, Reason
+from evertick.rules.schedules.fates import FAILURES, NOT_ENDED, Fate, Reason
 
 SINCE: Final = re.compile(r" since \d{4}-\d\d-\d\dT[\d:.]+Z")
 """When a pause began: a row has no room for it, and the history tells it."""
-NOT_ENDED: Final = " has not ended"
-"""How the detail of a skipped time ends, after the name of a run: names are long, and rows are cut at their end."""
 
 
 def last_why(schedule: DetailedSchedule) -> str:
@@ -37,6 +35,7 @@ def why_of(occurrence: OccurrenceView) -> str:
     """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
     if occurrence.reason is Reason.PAUSED:
         return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
+    # Names of runs are long, and rows are cut at their end: the reason comes before the name.
     if occurrence.reason is Reason.OVERLAP and occurrence.detail.endswith(NOT_ENDED):
         return f"{REASONS[Reason.OVERLAP]}: {occurrence.detail.removesuffix(NOT_ENDED)}"
     if occurrence.fate is not Fate.STARTED:

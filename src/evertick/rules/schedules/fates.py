@@ -94,3 +94,5 @@ class RunOutcome(StrEnum):
 
 FAILURES: Final = frozenset({RunOutcome.FAILED, RunOutcome.TIMED_OUT})
 """The outcomes that are a failure of the run itself; being stopped on request is none."""
+NOT_ENDED: Final = " has not ended"
+"""How the detail of a time that an earlier run kept from starting ends, after that run's name."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from evertick.base.durations import full_length
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
-from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
+from evertick.rules.schedules.fates import FATE_OF, NOT_ENDED, Origin, Reason
 from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
 from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
@@ -297,7 +297,7 @@ class StateBuilder:
         """The reason as a sentence."""
         match reason:
             case Reason.OVERLAP:
-                return f"{blocker} has not ended" if blocker else "an occurrence before it waits already"
+                return f"{blocker}{NOT_ENDED}" if blocker else "an occurrence before it waits already"
             case Reason.PAUSED if self.pause is not None:
                 return pause_detail(self.pause)
             case Reason.TARGET_INELIGIBLE:
