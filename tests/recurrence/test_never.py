@@ -9,6 +9,7 @@ from evertick.recurrence.english.describe import describe
 from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.civil import DAY, SECOND_MAX, SECOND_MIN
 from evertick.recurrence.spec.spec import Dialect, Spec
 from tests.recurrence.asking import at, cron, local, recurrence, rrule
 
@@ -102,6 +103,34 @@ def test_the_end_of_the_calendar_is_an_end() -> None:
     assert rule.next(last) is None or rule.next(last) == last
     assert rule.next(1 << 60) is None
     assert rule.prev(-(1 << 60)) is None
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Niue", "America/New_York", "Europe/Berlin", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("line", ["0 */5 * * *", "0 23 * * *", "0 0 23 31 12 *", "*/7 30 * * * *", "0 1 1 1 *"])
+def test_local_times_that_no_utc_date_has_lie_beyond_the_end(zone: str, line: str) -> None:
+    """West of UTC the last local day ends in the year 10000, east of it the first one begins before the year 1."""
+    rule, three_days = cron(line, zone), 3 * DAY
+    latest = list(rule.iterate(SECOND_MAX - three_days))
+    earliest = rule.between(SECOND_MIN - 9 * three_days, SECOND_MIN + three_days)
+    back, before = [], rule.prev(1 << 60)
+    while before is not None and before > SECOND_MAX - three_days:
+        back.append(before)
+        before = rule.prev(before)
+    first = rule.prev(SECOND_MIN + three_days)
+    while first is not None and (earlier := rule.prev(first)) is not None:
+        first = earlier
+
+    assert all(each <= SECOND_MAX for each in latest)
+    assert all(each >= SECOND_MIN for each in earliest)
+    assert back == latest[::-1]
+    assert rule.count(SECOND_MAX - three_days + 1, SECOND_MAX + three_days) == len(latest)
+    assert rule.count(SECOND_MIN - three_days, SECOND_MIN + three_days) == len(earliest)
+    assert first == (earliest[0] if earliest else None)
+
+
+def test_a_moment_past_the_last_one_in_utc_never_comes() -> None:
+    assert recurrence(times=("9999-12-31T23:00:00",), time_zone="Pacific/Niue").is_empty()
+    assert not recurrence(times=("9999-12-31T12:00:00",), time_zone="Pacific/Niue").is_empty()
 
 
 def every_day_of_a_cycle() -> list[date]:

@@ -24,7 +24,7 @@ from evertick.recurrence.search.steps import Steps
 from evertick.recurrence.search.time_sets import ALL_DAY, TimeSet, times_of_fields
 from evertick.recurrence.search.zoned import ZonedRule
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.civil import DAY, SECOND_MIN, jan1
+from evertick.recurrence.spec.civil import DAY, SECOND_MAX, SECOND_MIN, jan1
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
 from evertick.recurrence.spec.text import shown
@@ -109,7 +109,8 @@ class _Compiler:
             rules = [Remembered(rule) for rule in rules]
         if spec.times:
             times = [moment_instant(self._zone, moment) for moment in spec.times]
-            rules.append(Instants(at for at in times if not self._is_excluded(at)))
+            # One that is later than the last second in UTC, written in the zone's time, is past the end of the search.
+            rules.append(Instants(at for at in times if at <= SECOND_MAX and not self._is_excluded(at)))
         if self._temporal:
             rules = [Bounded(rule, None, jan1(_TEMPORAL_END) * DAY - 1) for rule in rules]
         cut = bool(spec.excludes) or spec.start is not None or spec.end is not None

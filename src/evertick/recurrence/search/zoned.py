@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from evertick.recurrence.search.local import LocalRule
-from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.spec.civil import DAY, SECOND_MAX, SECOND_MIN
 from evertick.recurrence.spec.spec import Gap, Overlap
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.zones.zones import Table, Zone
 
 _SLACK = 2 * DAY
 """More than any two offsets differ by."""
@@ -57,7 +57,7 @@ class ZonedRule:
         if not begin <= after < end:
             table = self._zone.covering(after)
             segment = bisect_right(table.starts, after) - 1
-            begin, end, offset = table[self._begins][segment], table[self._ends][segment], table.offsets[segment]
+            begin, end, offset = self._interval(table, segment)
             if not begin <= after < end:
                 return self._next_carefully(after)
             self._stable = (begin, end, offset)
@@ -77,14 +77,18 @@ class ZonedRule:
         if local + _SLACK >= table.starts[-1]:
             table = self._zone.covering(local)
         segment = bisect_right(table.starts, local) - 1  # as if local time were UTC: wrong only near a change
-        offset = table.offsets[segment]
-        instant, end = local - offset, table[self._ends][segment]
+        begin, end, offset = self._interval(table, segment)
+        instant = local - offset
         if table.settled[segment] <= instant < end:
-            self._stable = (table[self._begins][segment], end, offset)
+            self._stable = (begin, end, offset)
             return instant
         return None
 
     def _next_carefully(self, after: int) -> int | None:
+        found = None if after >= SECOND_MAX else self._next_by_segments(max(after, SECOND_MIN - 1))
+        return found if found is None or found <= SECOND_MAX else None
+
+    def _next_by_segments(self, after: int) -> int | None:
         best: int | None = None
         starts, offsets, *_ = self._zone.covering(after)
         origin = bisect_right(starts, after) - 1
@@ -168,16 +172,17 @@ class ZonedRule:
         return self._prev_slowly(before)
 
     def _prev_slowly(self, before: int) -> int | None:
+        before = min(before, SECOND_MAX + 1)
         table = self._zone.covering(before)
         segment = bisect_right(table.starts, before - 1) - 1
-        begin, end = table[self._begins][segment], table[self._ends][segment]
+        begin, end, offset = self._interval(table, segment)
         if begin < before <= end:
-            offset = table.offsets[segment]
             self._stable = (begin, end, offset)
             found = self._local.prev_local(before + offset)
             if found is not None and found - offset >= begin:
                 return found - offset
-        return self._prev_carefully(before, segment, table.starts, table.offsets)
+        found = self._prev_carefully(before, segment, table.starts, table.offsets)
+        return found if found is None or found >= SECOND_MIN else None
 
     def _prev_carefully(
         self, before: int, segment: int, starts: tuple[int, ...], offsets: tuple[int, ...]
@@ -238,15 +243,14 @@ class ZonedRule:
 
     def count(self, begin: int, end: int) -> int:
         """How many firings lie in [begin, end)."""
-        total = 0
+        total, begin, end = 0, max(begin, SECOND_MIN), min(end, SECOND_MAX + 1)
         while begin < end:
             table = self._zone.covering(begin)
-            starts, offsets = table.starts, table.offsets
+            starts = table.starts
             segment = bisect_right(starts, begin) - 1
-            stable_begin, stable_end = table[self._begins][segment], table[self._ends][segment]
+            stable_begin, stable_end, offset = self._interval(table, segment)
             if stable_begin <= begin < stable_end:
                 stop = min(stable_end, end)
-                offset = offsets[segment]
                 total += self._local.count_local(begin + offset, stop + offset)
             else:
                 stop = min(stable_begin if begin < stable_begin else starts[segment + 1], end)
@@ -292,6 +296,15 @@ class ZonedRule:
         return []
 
     # --- segments
+
+    def _interval(self, table: Table, segment: int) -> tuple[int, int, int]:
+        """The stable interval of a segment, as far as instants have a date in UTC, and its offset.
+
+        The first and the last local day of all lie partly outside: midnight in Auckland on 1 January of the year 1, and
+        noon in Niue on 31 December 9999.
+        """
+        begin, end = table[self._begins][segment], table[self._ends][segment]
+        return max(begin, SECOND_MIN), min(end, SECOND_MAX + 1), table.offsets[segment]
 
     def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
         """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""
