@@ -141,9 +141,9 @@ def test_the_doctor_looks_at_its_own_app_alone(database_url: str) -> None:
     shop.schedules.create("nightly", when=every(hours=24), do="only_shop")
     blog.scheduler.run_after(60, "only_blog")
 
-    reports = {app.name: app.environment.store.view(lambda tx, app=app: examine(app, tx, None)) for app in (shop, blog)}
+    reports = {app.name: examine(app, app.environment.store, None) for app in (shop, blog)}
     gone = App("shop", database_url=database_url)
-    found = gone.environment.store.view(lambda tx: examine(gone, tx, None))
+    found = examine(gone, gone.environment.store, None)
 
     assert [(each.fits, each.jobs, each.schedules, each.crons) for each in reports.values()] == [
         (True, 2, 1, 1),  # the first run of a cron that is deployed is at once

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import DEADLINE_S, evertick
+from tests.cli.programs import DEADLINE_S, evertick, run_python
 
 pytestmark = pytest.mark.processes
 
@@ -248,6 +248,29 @@ def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Pat
         assert evertick(tmp_path, *words[1:], "--yes").code == 0
     assert evertick(tmp_path, "schedule", "delete", "daily", "--tenant", "acme", "--yes").code == 0
     assert evertick(tmp_path, "doctor").code == 0
+
+
+LIMITED = """
+import sys
+from evertick.app import doctor as limits
+from evertick.cli.doctor import doctor
+limits.TENANTS_MAX, limits.JOBS_MAX = 1, int(sys.argv[1])
+sys.exit(doctor.main([], standalone_mode=False))
+"""
+
+
+def test_all_tenants_are_looked_at_and_what_is_left_out_of_one_shows_in_the_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TENANTS)
+    assert evertick(tmp_path, "doctor").code == 0
+
+    (tmp_path / "app.py").write_text(TENANTS.partition("for name in")[0])
+    (tmp_path / "limited.py").write_text(LIMITED)
+    whole = run_python(tmp_path, "limited.py", "100")
+    cut = run_python(tmp_path, "limited.py", "1")
+
+    looked = "3 pending jobs, 1 schedule and 0 crons of 3 tenants fit the code of shop"
+    assert (whole.code, whole.err) == (0, f"{looked}\n")
+    assert (cut.code, cut.err) == (6, f"{looked}; there are more pending jobs or runs, which were not looked at\n")
 
 
 RENTS = """

@@ -53,7 +53,7 @@ def calls(app: App) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def problems(app: App) -> list[tuple[str, str, int, str]]:
     """What the doctor finds, and its cures."""
-    report = app.environment.store.view(lambda tx: examine(app, tx, DEFAULT_TENANT))
+    report = examine(app, app.environment.store, DEFAULT_TENANT)
     return [(each.what, each.problem, each.count, each.fix) for each in report.findings if each.what == "schedule"]
 
 

@@ -114,3 +114,5 @@ def test_tenants_at_work_have_unfinished_or_failed_jobs_or_schedules(store: Stor
 
     assert store.read(lambda tx: tx.tenants_at_work(limit=5)) == [BOLT, "calm", "dull"]
     assert store.read(lambda tx: tx.tenants_at_work(limit=1)) == [BOLT]
+    assert store.read(lambda tx: tx.tenants_at_work(limit=1, after=BOLT)) == ["calm"]
+    assert store.read(lambda tx: tx.tenants_at_work(limit=5, after=TenantId("calm"))) == ["dull"]

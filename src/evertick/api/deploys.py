@@ -45,7 +45,7 @@ class Finding(Schema):
 class DoctorReport(Schema):
     """How the pending jobs, the schedules and the crons of some tenants fit the code of an app.
 
-    The numbers say how many were looked at; `complete` is False if there were more jobs or tenants than that.
+    The numbers say how many were looked at; `complete` is False if there were more jobs or runs than that.
     """
 
     app: str

@@ -7,6 +7,7 @@ are left to them. Nothing is written.
 import json
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evertick.api.deploys import DoctorReport, Finding, Problem
 from evertick.api.workflows import RunHistory, WorkflowTypeView
 from evertick.app.functions.function import Function, Workflow
-from evertick.app.paging import all_schedules, looked_at, whole_jobs
+from evertick.app.paging import TENANTS_MAX, all_schedules, whole_jobs
 from evertick.app.workflows.replaying import replayed_end
 from evertick.base.cures import tenant_option
 from evertick.base.errors import (
@@ -35,19 +36,21 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.base.time_limit import FunctionTimeout, TimeLimits
 from evertick.rules.schedules.metadata import CODE
-from evertick.store.contract.store import Transaction
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
 
 if TYPE_CHECKING:
     from evertick.app.app import App
 
 JOBS_MAX: Final = 100_000
-"""Pending jobs that are looked at."""
-RUNS_REPLAYED_MAX: Final = 1_000
+"""Pending jobs of a tenant that are looked at."""
+RUNS_REPLAYED_MAX: Final = 10_000
 """Runs of a tenant over whose journals the code is run."""
 RUNS_AT_A_TIME: Final = 50
 REPLAYS_S: Final = 5.0
-"""How long all of that may take: half of what a read may."""
+"""How long that may take for a tenant: half of what a read may."""
+ALL_REPLAYS_S: Final = 60.0
+"""How long it may take for all tenants."""
 CODE_LIMIT_MS: Final = 5_000
 """How long the code of a workflow may take between two events."""
 IDS_SHOWN: Final = 10
@@ -80,35 +83,69 @@ class _Group:
             self.ids.append(name)
 
 
-def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> DoctorReport:
-    """Compare pending jobs, schedules and crons of a tenant, or of all that have work, with the code of an app."""
-    tenants, complete = looked_at(transaction, tenant)
-    jobs, counts = 0, {"schedule": 0, "cron": 0}
+@dataclass(slots=True)
+class _Examined:
+    """What was looked at of one tenant."""
+
+    findings: list[Finding]
+    jobs: int
+    complete: bool
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Schedules and crons."""
+
+
+def examine(app: "App", store: Store, tenant: TenantId | None) -> DoctorReport:
+    """Compare pending jobs, schedules and crons of a tenant, or of all that have work, with the code of an app.
+
+    Each tenant is a read of its own, so any number of them can be looked at.
+    """
+    tenants = _tenants(store) if tenant is None else (tenant,)
+    kinds: Counter[str] = Counter()
     findings: list[Finding] = []
-    until = time.monotonic() + REPLAYS_S
+    jobs, complete, last = 0, True, time.monotonic() + ALL_REPLAYS_S
     for each in tenants:
-        found, number, all_runs = _of_jobs(app, transaction, each, limit=JOBS_MAX - jobs, until=until)
-        findings += found
-        jobs += number
-        complete = complete and all_runs
-        groups: dict[tuple[str, _Complaint], _Group] = {}
-        for row in all_schedules(transaction, ScheduleFilter(tenant=each)):
-            if not _is_of_another(app, row):
-                counts[row.kind] += 1
-                if (complaint := _of_schedule(app, row)) is not None:
-                    groups.setdefault((row.kind, complaint), _Group()).add(row.id)
-        findings += [_finding_of_schedules(app, each, *which, group) for which, group in groups.items()]
+        found = store.view(partial(_of_tenant, app, each, last))
+        findings += found.findings
+        jobs += found.jobs
+        kinds += found.kinds
+        complete = complete and found.complete
     findings += _of_declared_crons(app)
     return DoctorReport(
         app=app.name,
         tenants=tenants,
         jobs=jobs,
-        schedules=counts["schedule"],
-        crons=counts["cron"],
-        complete=complete and jobs < JOBS_MAX,
+        schedules=kinds["schedule"],
+        crons=kinds["cron"],
+        complete=complete,
         findings=tuple(findings),
-        inactive=tuple(_inactive(app, transaction)),
+        inactive=tuple(store.view(lambda transaction: list(_inactive(app, transaction)))),
     )
+
+
+def _tenants(store: Store) -> tuple[TenantId, ...]:
+    """The tenant `default`, and all with unfinished jobs, failed ones or schedules."""
+    found: list[TenantId] = []
+
+    def page(transaction: Transaction) -> list[TenantId]:
+        return transaction.tenants_at_work(limit=TENANTS_MAX, after=found[-1] if found else None)
+
+    while len(following := store.view(page)) == TENANTS_MAX:
+        found += following
+    return tuple(sorted({DEFAULT_TENANT, *found, *following}))
+
+
+def _of_tenant(app: "App", tenant: TenantId, last: float, transaction: Transaction) -> _Examined:
+    """What is wrong with what a tenant has scheduled; no run is replayed after `last`."""
+    until = min(time.monotonic() + REPLAYS_S, last)
+    examined = _Examined(*_of_jobs(app, transaction, tenant, limit=JOBS_MAX, until=until))
+    groups: dict[tuple[str, _Complaint], _Group] = {}
+    for row in all_schedules(transaction, ScheduleFilter(tenant=tenant)):
+        if not _is_of_another(app, row):
+            examined.kinds[row.kind] += 1
+            if (complaint := _of_schedule(app, row)) is not None:
+                groups.setdefault((row.kind, complaint), _Group()).add(row.id)
+    examined.findings += [_finding_of_schedules(app, tenant, *which, group) for which, group in groups.items()]
+    return examined
 
 
 def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView]:
@@ -121,15 +158,16 @@ def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView
 def _of_jobs(
     app: "App", transaction: Transaction, tenant: TenantId, *, limit: int, until: float
 ) -> tuple[list[Finding], int, bool]:
-    """What is wrong with a tenant's pending jobs, how many were looked at, and whether all of its runs were."""
+    """What is wrong with a tenant's pending jobs, how many were looked at, and whether they and its runs are all."""
     groups: dict[_Complaint, _Group] = {}
-    jobs, runs = 0, list[Job]()
+    read, jobs, runs = 0, 0, list[Job]()
 
     def note(complaint: _Complaint, job: Job) -> None:
         groups.setdefault(complaint, _Group()).add(job.id)
 
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
+        read += 1
         if not is_of(job.pool, _apps(app)):
             continue
         jobs += 1
@@ -144,7 +182,7 @@ def _of_jobs(
             note(complaint, job)
         replayed += RUNS_AT_A_TIME
     findings = [_finding_of_jobs(app, tenant, complaint, group) for complaint, group in groups.items()]
-    return findings, jobs, replayed >= len(runs)
+    return findings, jobs, replayed >= len(runs) and read < limit
 
 
 def _has_begun(job: Job) -> bool:

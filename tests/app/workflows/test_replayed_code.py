@@ -92,7 +92,7 @@ def test_replay_and_the_doctor_give_code_its_arguments_as_a_worker_does(app: App
             until(partial(waits, generation))
         history = app.workflows.history(run_id)
         assert replay(order, history) is replay(order, json.dumps(history.to_json())) is None
-        report = app.environment.store.view(lambda transaction: examine(app, transaction, None))
+        report = examine(app, app.environment.store, None)
         assert (report.jobs, report.findings) == (1, ())
         app.workflows.signal(run_id, "on")
 

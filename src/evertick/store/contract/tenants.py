@@ -46,8 +46,8 @@ class Tenants(Protocol):
         """How many schedules a tenant has, at most `limit`."""
         ...
 
-    def tenants_at_work(self, *, limit: int) -> list[TenantId]:
-        """Tenants that have unfinished or failed jobs, or schedules, by name."""
+    def tenants_at_work(self, *, limit: int, after: TenantId | None = None) -> list[TenantId]:
+        """Tenants that have unfinished or failed jobs, or schedules, by name; those beyond `after`, if it is given."""
         ...
 
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:

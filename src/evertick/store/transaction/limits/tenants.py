@@ -54,8 +54,8 @@ class SqlTenants(Driver):
     def count_schedules(self, tenant: TenantId, *, limit: int) -> int:
         return int(self._fetch("count_schedules", {"tenant": tenant, "limit": limit})[0][0])
 
-    def tenants_at_work(self, *, limit: int) -> list[TenantId]:
-        params = {"after": "", "limit": limit}
+    def tenants_at_work(self, *, limit: int, after: TenantId | None = None) -> list[TenantId]:
+        params = {"after": after or "", "limit": limit}
         found = ("tenants_with jobs", "tenants_with failures", "tenants_with schedules")
         return sorted({row[0] for name in found for row in self._fetch(name, params)})[:limit]
 
