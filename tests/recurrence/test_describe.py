@@ -8,6 +8,8 @@ import pytest
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.english.describe import describe
+from evertick.recurrence.english.meaning import meaning_of
+from evertick.recurrence.english.parser.sentence import parse_sentence
 from evertick.recurrence.parse.calendar import parse_calendar
 from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
 from evertick.recurrence.parse.duration import make_interval, parse_interval
@@ -102,7 +104,12 @@ CRONS = [
     ("5,10,20 9-17 * * *", "at 5, 10 and 20 minutes past each hour from 09:00 through 17:00"),
     ("0 22-2 * * *", "at 00:00, 01:00, 02:00, 22:00 and 23:00 every day"),
     ("0 9 * * 0,6", "at 09:00 on weekends"),
-    ("0 9 * * FRI-MON", "at 09:00 on Mondays, Fridays, Saturdays and Sundays"),
+    ("0 9 * * FRI-MON", "at 09:00 on Fridays through Mondays"),
+    ("0 9 * * 1-6", "at 09:00 on Mondays through Saturdays"),
+    ("0 9 * * 0-5", "at 09:00 on Sundays through Fridays"),
+    ("0 9 * * 0,1,3-5", "at 09:00 on Mondays, Wednesdays through Fridays and Sundays"),
+    ("0 9 * * 0-2,4", "at 09:00 on Sundays through Tuesdays and Thursdays"),
+    ("0 9 * * 6,0,1", "at 09:00 on Saturdays through Mondays"),
     ("0 9 * * 2#2,2#4", "at 09:00 on the second Tuesday and the fourth Tuesday of every month"),
     ("0 9 * * MON,FRI#1", "at 09:00 on Mondays and the first Friday of every month"),
     ("0 9 13 * 5", "at 09:00 on the 13th and on Fridays"),
@@ -301,3 +308,10 @@ def test_long_lists_are_cut() -> None:
     said = describe(Spec(crons=(parse_cron("0 9 * * *"),), excludes=(exclude.Dates(days=days),)))
     assert said.endswith("and 9950 more days")
     assert len(said) < 1_500
+
+
+def test_every_set_of_weekdays_is_read_back() -> None:
+    for mask in range(1, 128):
+        days = ",".join(str(day) for day in range(7) if mask >> day & 1)
+        spec = Spec(crons=(parse_cron(f"0 9 * * {days}"),))
+        assert meaning_of(parse_sentence(describe(spec))) == meaning_of(spec), describe(spec)

@@ -33,7 +33,9 @@ def read_days(reader: Reader, *, dates_recur: bool = False) -> Days | None:
     """
     days: Days | None = None
     if not reader.comes(EACH_DAY) and reader.take("every day", "each day", "daily"):
-        days = Days(every_month=reader.take("of the month", "of every month"))
+        days = _read_from(reader) or Days(every_month=reader.take("of the month", "of every month"))
+    elif reader.comes("from"):
+        days = _read_from(reader)
     elif reader.take("every", "each"):
         days = _read_every(reader)
         if days is not None and days.by_month_day and not days.by_weekday:  # every 2nd day of the month, and on Sundays
@@ -105,6 +107,36 @@ def read_weekday(reader: Reader) -> int | None:
     return reader.known(weekday_named)
 
 
+@attempt
+def _read_week_run(reader: Reader) -> int | None:
+    """`Monday through Saturday`, `Mondays to Fridays`, `Mon-Fri`, `Friday to Monday` as a mask."""
+    first, dash, last = _dashed(reader.word)
+    if dash:
+        begin, end = weekday_named(first), weekday_named(last)
+        if begin is not None and end is not None:
+            reader.advance()
+    else:
+        begin = read_weekday(reader)
+        end = read_weekday(reader) if begin is not None and reader.take("through", "to", "-", "\N{EN DASH}") else None
+    if begin is None or end is None:
+        return None
+    if begin == end:
+        reader.fail("days that begin and end on the same day of the week; say 'every day', or name that day alone")
+    return mask_of_values((begin + day) % 7 for day in range((end - begin) % 7 + 1))
+
+
+def _dashed(word: str) -> tuple[str, str, str]:
+    """The parts of `mon-fri`, and the dash; none in other words."""
+    return word.replace("\N{EN DASH}", "-").partition("-") if word[:1].isalpha() else (word, "", "")
+
+
+@attempt
+def _read_from(reader: Reader) -> Days | None:
+    """`from Monday to Saturday`."""
+    weekdays = _read_week_run(reader) if reader.take("from") else None
+    return None if weekdays is None else Days(weekdays=weekdays)
+
+
 def _read_every(reader: Reader) -> Days | None:
     """After "every": `weekday`, `Monday and Friday`, `Friday the 13th`, `2nd day of the month`."""
     weekday = weekday_named(reader.word)
@@ -140,7 +172,7 @@ def _read_step(reader: Reader) -> int | None:
 def _is_list(reader: Reader) -> bool:
     """Whether a list of days comes next without "on": `last Friday`, `the 1st`, `Mondays`."""
     word = reader.word
-    if weekday_named(word) is not None or word in ("weekdays", "weekends"):
+    if weekday_named(_dashed(word)[0]) is not None or word in ("weekdays", "weekends"):
         return True
     return read_ordinal(reader.peek() if word == "the" else word) is not None
 
@@ -280,6 +312,9 @@ def _read_item(reader: Reader, group: _Group) -> bool:
             return True
     if reader.take(EACH_DAY):
         group.weekdays |= WEEK
+        return True
+    if week_run := _read_week_run(reader):
+        group.weekdays |= week_run
         return True
     weekday = read_weekday(reader)
     if weekday is not None:

@@ -147,10 +147,27 @@ def _say_weekdays(days: Days) -> str:
     elif days.weekdays == WEEK:
         items.append(EACH_DAY)
     else:
-        items += [f"{WEEKDAYS[day]}s" for day in sorted(values_of(days.weekdays), key=lambda day: (day - 1) % 7)]
+        items += _say_week(days.weekdays)
     nths = sorted(days.nths, key=lambda at: (at[0], at[1] < 0, at[1]))
     items += [f"the {ordinal_word(nth)} {WEEKDAYS[weekday]}" for weekday, nth in nths]
     return joined(items) + (" of the year" if days.of_year and days.nths else "") if items else ""
+
+
+def _say_week(weekdays: int) -> list[str]:
+    """`Mondays`, `Thursdays`; three days in a row, and more, are `Mondays through Wednesdays`.
+
+    The week begins on Monday, unless that is in the middle of such a run: `Fridays through Mondays`.
+    """
+
+    def named(day: int) -> bool:
+        return bool(weekdays >> day % 7 & 1)
+
+    start = 1
+    while named(start) and named(start - 1):
+        start -= 1
+    if not (named(start) and named(start + 1) and named(start + 2)):
+        start = 1
+    return said_runs([day for day in range(start, start + 7) if named(day)], lambda day: f"{WEEKDAYS[day % 7]}s")
 
 
 def say_month_days(days: Days) -> str:
