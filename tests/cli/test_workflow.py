@@ -369,6 +369,23 @@ def test_what_cannot_be_meant_is_refused_with_what_is_right(shop: Path, command:
     assert command("workflow", "get", "w9").err == "error: no run 'w9'; list them with `evertick workflow list`\n"
 
 
+def test_a_misspelt_key_is_answered_with_those_that_may_be_meant(shop: Path, command: Command) -> None:
+    for key in ("surgery-rex-0", "surgery-rex-12", "remind-rex-0"):
+        assert command("workflow", "start", "app.onboard", "user=u", "--id", key).code == 0
+    assert command("run", "app.reserve", "user=u", "--after", "1h", "--key", "surgery-rx-1").code == 0
+
+    meant = "did you mean 'surgery-rex-0'"
+    for words in (("get",), ("history",), ("cancel",), ("terminate",), ("pause",), ("wait",), ("restart",)):
+        done = command("workflow", *words, "surgery-rx-0")
+        assert (done.code, done.err.startswith(f"error: no run 'surgery-rx-0'; {meant}")) == (3, True), done.err
+    assert meant in command("workflow", "signal", "surgery-rx-0", "verified").err
+    assert "mean 'remind-rex-0'? list" in command("workflow", "get", "remnid-rex-0").err
+    of_job = command("job", "get", "surgery-rx-2").err
+    assert "did you mean 'surg" in of_job and "'surgery-rx-1'" in of_job
+    assert "did you mean" not in command("workflow", "get", "invoice-7").err
+    assert "did you mean" not in command("workflow", "get", "surgery-rx-0", "--tenant", "acme").err
+
+
 def test_a_duration_without_a_unit_starts_nothing(shop: Path, command: Command) -> None:
     refused = command("workflow", "start", "app.onboard", "user=u", "--wait", "--timeout", "2")
     assert (refused.code, refused.err) == (2, "error: '2' is not a duration; it has no unit: 2s is seconds\n")

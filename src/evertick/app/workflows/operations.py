@@ -13,6 +13,7 @@ from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.inactive_workflows import check_active, present_names
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
+from evertick.app.scheduling.naming import keys_like
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
@@ -277,7 +278,7 @@ class WorkflowOperations:
             found = next((each.id for each in transaction.list_jobs(of_key, limit=1, newest_first=True)), None)
         job = None if found is None else transaction.get_job(found, tenant=self.tenant)
         if job is None:
-            raise no_run(run_id, self.tenant)
+            raise no_run(run_id, self.tenant, keys_like(transaction, run_id, self.tenant, of_runs=True))
         if job.kind is not FunctionKind.WORKFLOW:
             raise Misuse(f"{job.id} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
         return job
