@@ -105,6 +105,12 @@ SAYS: Final[dict[str, Says]] = {
         "value": ({"value": '{"ok": true}'}, "word", {"ok": True}),
         "key": ({"key": "-k"}, "key", "-k"),
     },
+    "workflows/{asked}/signal": {
+        "event": ({"event": "decision"}, "event", "decision"),
+        "a.value.approved": ({"a.value.approved": "false"}, "word", {"approved": False, "by": "ada"}),
+        "a.value.by": ({"a.value.by": "it's me"}, "word", {"approved": True, "by": "it's me"}),
+        "key": ({"key": "-k"}, "key", "-k"),
+    },
     "workflows/{run}/restart": {"step": ({"step": "1"}, "step", "1")},
     "pools/default/limits": {
         name: ({name: "7"}, name, 7) for name in ("running", "per_tenant", "per_key", "starts_per_minute")

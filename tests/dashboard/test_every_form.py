@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 from bs4 import BeautifulSoup, Tag
+from pydantic import BaseModel
 
-from evertick import App, every
+from evertick import App, Step, every
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.dashboard.conftest import Site, site_of, text_of
@@ -30,6 +31,13 @@ TAKES_ANYTHING: Final = {"schedules/s/resume", "bulk/schedules/resume", "pools/d
 """A note, which is any text."""
 
 
+class Decision(BaseModel):
+    """The value of an event that a workflow declares."""
+
+    approved: bool
+    by: str
+
+
 @dataclass
 class Things:
     """What there is to fill forms about."""
@@ -45,6 +53,12 @@ def things_of(open_app: OpenApp) -> Things:
     for name in ("s", "t"):
         app.schedules.create(name, when=every(hours=1), do=order_of(app), overlap="buffer_all")
     failed = app.scheduler.run_after(0, app.functions.resolve("shop.fail"), how="plain")
+
+    @app.workflow(name="shop.approve", events={"decision": Decision})
+    async def approve(step: Step) -> None:
+        await step.wait_for("decision")
+
+    asked = app.workflows.start(approve)
     run = app.workflows.start("shop.fulfil", order_id="7")
     with Engine(app) as engine:
         engine.wait(failed)
@@ -58,6 +72,7 @@ def things_of(open_app: OpenApp) -> Things:
         "failed": failed,
         "pending": pending,
         "run": run,
+        "asked": asked,
         "view": view.id,
         "token": token.id,
     }
@@ -85,7 +100,7 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
     "workflow-batch/{action}": ("workflow-batch/cancel?row={run}", "workflow-batch/restart?row={run}"),
     "workflow-start": ("workflow-start?workflow=shop.fulfil",),
     "workflow-types/{name}/{action}": ("workflow-types/shop.fulfil/pause",),
-    "workflows/{run_id}/signal": ("workflows/{run}/signal",),
+    "workflows/{run_id}/signal": ("workflows/{run}/signal", "workflows/{asked}/signal"),
     "workflows/{run_id}/restart": ("workflows/{run}/restart",),
     "workflows/{run_id}/withdraw": ("workflows/{run}/withdraw?event=left",),
     "workflows/{run_id}/{action}": ("workflows/{run}/terminate",),
@@ -102,7 +117,7 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
 FIELDS: Final[dict[str, dict[str, str]]] = {
     "functions/shop.order/run": {"a.item": "bread"},
     "functions/shop.fail/run?as=json": {"a.how": "plain"},
-    "jobs/cancel-all?state=pending": {"typed": "cancel 2"},
+    "jobs/cancel-all?state=pending": {"typed": "cancel 3"},
     "new-schedule?function=shop.order": {"id": "new", "s.0.cron": "0 9 * * *", "a.item": "bread", "do": "save"},
     "schedules/s/edit": {"note": "x"},
     "jobs/{pending}/reschedule": {"at": "now+2h"},
@@ -117,6 +132,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "workflow-batch/restart?row={run}": {"typed": "restart 1", "from": "beginning"},
     "workflow-start?workflow=shop.fulfil": {"a.order_id": "8"},
     "workflows/{run}/signal": {"event": "paid"},
+    "workflows/{asked}/signal": {"event": "decision", "a.value.approved": "true", "a.value.by": "ada"},
     "pools/default/limits": {"running": "5"},
     "pools/default/pause": {"note": "maintenance"},
     "settings/tokens/new": {"name": "reports"},

@@ -95,7 +95,8 @@ def test_what_was_typed_becomes_arguments(app: App) -> None:
         tags: list[str], size: Size, floor: int | None, yes: bool = True, either: int | str = 1,
     ) -> None: ...  # fmt: skip
 
-    made = signature(app, order)
+    function = app.mutation(order)
+    made = signature_of(function)
     args, errors = typed(
         made, text=" two\r\nlines ", n="7", at="2026-12-24 09:00", wait="1h30m", price="1.10", to__street="Main St",
         tags='["x"]', size='"large"', yes="false", either="abc",
@@ -108,7 +109,7 @@ def test_what_was_typed_becomes_arguments(app: App) -> None:
         {},
     )  # fmt: skip
     assert args is not None
-    _, values = made.function.decode_args(made.function.encode_args((), args))
+    _, values = function.decode_args(function.encode_args((), args))
     assert (values["price"], values["wait"], values["to"].city) == (Decimal("1.10"), timedelta(minutes=90), "Berlin")
 
 

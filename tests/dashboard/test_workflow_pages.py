@@ -225,13 +225,16 @@ def test_an_event_is_checked_by_its_declaration(site: Site) -> None:
         return bool(await step.wait_for("decision"))
 
     run_id = start(site, "shop.decides", "d")
-    form = site.page(f"workflows/{run_id}/signal")
-    assert [text_of(each) for each in form.select("datalist option")] == ["decision", "note"]
-    wrong = site.refused(f"workflows/{run_id}/signal", event="decision", value='"perhaps"')
-    assert "does not fit: it: input should be a valid boolean" in text_of(wrong.find(id="f-value-e"))  # type: ignore[arg-type]
-    wrong = site.refused(f"workflows/{run_id}/signal", event="decison", value="true")
+    where = f"workflows/{run_id}/signal"
+    form = site.page(where)
+    assert [text_of(each) for each in form.select("#f-event option")] == ["Choose one", "decision", "note"]
+    assert [each["value"] for each in form.select('select[name="a.value"] option')] == ["", "true", "false"]
+    perhaps = {"args_as": "json", "args": '"perhaps"'}
+    assert "valid boolean" in text_of(site.refused(where, event="decision", **perhaps).find(id="f-args-e"))  # type: ignore[arg-type]
+    assert "Field required" in text_of(site.refused(where, event="decision"))
+    wrong = site.refused(where, event="decison", **{"a.value": "true"})
     assert "takes no event 'decison'" in text_of(wrong.find(id="f-event-e"))  # type: ignore[arg-type]
-    site.send(f"workflows/{run_id}/signal", event="decision", value="true")
+    site.send(where, event="decision", **{"a.value": "true"})
     assert site.app.workflows.get(run_id).waiting_event_count == 1
 
 

@@ -4,6 +4,7 @@ A workflow that declares events takes no others. A value is checked when it is s
 at hand, and when the code takes it: it may have been sent without the code, or by an earlier release.
 """
 
+import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +42,17 @@ class EventTypes:
             raise Misuse(
                 f"{self._workflow} takes no event {event!r}; the events that it declares are {', '.join(self._types)}"
             )
+
+    def schema(self, event: str) -> dict[str, Any]:
+        """The JSON schema of an object with the value of an event; see `schema_of_value`. Raises Misuse."""
+        from evertick.app.functions.schema import schema_of_value
+
+        self.check_name(event)
+        return schema_of_value(self._codecs[event].adapter)
+
+    def words(self, event: str) -> str:
+        """The type of an event's value, as code has it."""
+        return inspect.formatannotation(self._types[event])
 
     def write(self, event: str, value: Any) -> str:
         """The JSON text of a value that is to be sent.

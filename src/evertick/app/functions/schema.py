@@ -1,13 +1,16 @@
-"""The arguments of a function as a JSON schema: what a form for them is made from."""
+"""The arguments of a function, or the value of an event, as a JSON schema: what a form for them is made from."""
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue, JsonSchemaWarningKind
+
+VALUE: Final = "value"
+"""The name of what is only one value."""
 
 
 class _Lenient(GenerateJsonSchema):
@@ -39,6 +42,16 @@ def schema_of(adapter: Any, parameters: list[inspect.Parameter]) -> dict[str, An
                 continue
     required = [each.name for each in parameters if each.default is each.empty and each.kind not in _OPEN]
     return found | {"properties": shown, "required": required}
+
+
+def schema_of_value(adapter: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has a value, which `adapter` reads in a list of one, as its VALUE."""
+    try:
+        found: dict[str, Any] = adapter.json_schema(schema_generator=_Lenient)
+    except Exception:  # a type's own code describes it
+        found = {}
+    items = found.pop("items", {})
+    return found | {"type": "object", "properties": {VALUE: items}, "required": [VALUE]}
 
 
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -1,4 +1,4 @@
-"""Forms made from the signature of a function: a field for each parameter, and the arguments that were typed.
+"""Forms made from declared types: a field for each parameter of a function, or for the value of an event.
 
     signature = signature_of(function)
     form = await page.form()
@@ -9,21 +9,24 @@
     {% from "_signature.html" import arguments with context %}{{ arguments(form, signature) }}
 
 `signature.form(args)` is a form that has these arguments already. Whether arguments fit is decided by the function's
-own model alone (`Function.encode_args`). A field that is left empty is not given: a default applies, or the model says
-that it is missing. Of a model that may be None a choice says which it is. What fields cannot say (an empty text, `null`
-in place of a default) is said in the other mode, in which all arguments are one JSON object.
+own model alone (`Function.encode_args`), whether a value does by that of the event (`EventTypes.write`). A field that
+is left empty is not given: a default applies, or the model says that it is missing. Of a model that may be None a
+choice says which it is. What fields cannot say (an empty text, `null` in place of a default) is said in the other mode,
+in which all arguments are one JSON object, or the value is JSON.
 """
 
 import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import ValidationError
 
+from evertick.app.functions.events import EventTypes
 from evertick.app.functions.function import Function
+from evertick.app.functions.schema import VALUE
 from evertick.base.errors import InvalidArguments, InvalidSpec
 from evertick.base.escaping import json_text
 from evertick.base.json_errors import begins_as_json
@@ -48,17 +51,23 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function as fields of a form."""
+    """The parameters of a function, or the value of an event as the only one, as fields of a form."""
 
-    function: Function[..., Any]
     fields: tuple[Field, ...]
+    check: Callable[[Mapping[str, Any]], object]
+    """Raises InvalidArguments for arguments that do not fit."""
+    takes: str
+    """The parameters, or the type of the value, as the code has them."""
+    is_empty: bool = False
+    """Whether there is nothing to give."""
+    is_value: bool = False
 
     words = WORDS
 
     def is_json(self, form: Form) -> bool:
         """Whether the arguments are typed as one JSON object."""
         mode = form[MODE_FIELD] or ("json" if form[JSON_FIELD] else "fields")
-        return mode == "json" or (not self.fields and bool(self.function.parameter_names))
+        return not self.is_empty and (mode == "json" or not self.fields)
 
     def form(self, args: Mapping[str, Any] | None = None) -> Form:
         """A form that has these arguments."""
@@ -68,7 +77,7 @@ class Signature:
         """Arguments as fields: as one JSON object where fields cannot say them."""
         pairs, told = _told(self.fields, args)
         if as_json or told != dict(args):
-            text = json_text(dict(args), indent=2)
+            text = json_text(args.get(VALUE) if self.is_value else dict(args), indent=2)
             return [(MODE_FIELD, "json"), (JSON_FIELD, text)]
         return [(MODE_FIELD, "fields"), *pairs]
 
@@ -77,7 +86,7 @@ class Signature:
         wanted = form[SWITCH_FIELD]
         if not wanted:
             return False
-        given = _json_object(form) if self.is_json(form) else self._typed(form, None)
+        given = self._given(form, None)
         if not form.errors:
             others = [(name, text) for name, text in form.pairs if name[:2] != "a." and name not in _OWN]
             form.pairs[:] = others + self.fill(given, as_json=wanted == "json")
@@ -88,25 +97,25 @@ class Signature:
     def begin(self, form: Form) -> None:
         """Show the arguments of a form that has them as JSON as fields, if fields can say them."""
         probe = Form([(JSON_FIELD, form[JSON_FIELD])])
-        given = _json_object(probe)
+        given = self._of_json(probe)
         if not probe.errors:
             others = [pair for pair in form.pairs if pair[0] not in _OWN]
             form.pairs[:] = others + self.fill(given)
 
     def typed(self, form: Form, times: Times) -> dict[str, Any]:
         """The arguments that were typed, whether the function takes them or not."""
-        return _json_object(form) if self.is_json(form) else self._typed(form, times)
+        return self._given(form, times)
 
     def read(self, form: Form, times: Times) -> dict[str, Any] | None:
         """The arguments that were typed; None if something is wrong, which then stands beside its field."""
         errors = len(form.errors)
-        given = _json_object(form) if self.is_json(form) else self._typed(form, times)
+        given = self._given(form, times)
         if self.is_json(form) and len(form.errors) > errors:
             return None
         try:
-            self.function.encode_args((), given)
+            self.check(given)
         except InvalidArguments as error:
-            self._complain(form, error)
+            self._complain(form, error, is_given=not self.is_value or VALUE in given)
         return None if len(form.errors) > errors else given
 
     def is_other(self, form: Form, args: Mapping[str, Any] | None) -> bool:
@@ -114,13 +123,22 @@ class Signature:
         if not any(name in _OWN or name.startswith("a.") for name, _ in form.pairs):
             return False
         typed, shown = Form(list(form.pairs)), self.form(args)
-        told = [_json_object(each) if self.is_json(each) else self._typed(each, None) for each in (typed, shown)]
+        told = [self._given(each, None) for each in (typed, shown)]
         return bool(typed.errors) or len({json.dumps(each, sort_keys=True) for each in told}) > 1
 
-    def _typed(self, form: Form, times: Times | None) -> dict[str, Any]:
-        return _gathered(form, self.fields, times)[0]
+    def _given(self, form: Form, times: Times | None) -> dict[str, Any]:
+        return self._of_json(form) if self.is_json(form) else _gathered(form, self.fields, times)[0]
 
-    def _complain(self, form: Form, error: InvalidArguments) -> None:
+    def _of_json(self, form: Form) -> dict[str, Any]:
+        value = _json_in(form, otherwise=None if self.is_value else {})
+        if self.is_value:
+            return {VALUE: value}
+        if not isinstance(value, dict):
+            form.fail(JSON_FIELD, 'This is not a JSON object, such as {"name": "value"}.')
+            return {}
+        return value
+
+    def _complain(self, form: Form, error: InvalidArguments, *, is_given: bool) -> None:
         """Put what the model says beside the fields that it is about."""
         cause = error.__cause__
         if not isinstance(cause, ValidationError):
@@ -130,9 +148,12 @@ class Signature:
         complaints: dict[str, list[str]] = {}
         for item in cause.errors(include_url=False)[:20]:
             steps = tuple(map(str, item["loc"]))
+            if self.is_value:  # it is checked as a list of one
+                steps = (VALUE, *steps[1:])
             field = next((each for each in fields if steps[: len(each.path)] == each.path), None)
-            name, rest = (JSON_FIELD, steps) if field is None else (field.id, steps[len(field.path) :])
-            words = f"{'.'.join(rest)}: {item['msg']}" if rest else item["msg"]
+            name, rest = (JSON_FIELD, steps[self.is_value :]) if field is None else (field.id, steps[len(field.path) :])
+            said = item["msg"] if is_given else "Field required"
+            words = f"{'.'.join(rest)}: {said}" if rest else said
             complaints.setdefault(name, []).append(words)
         for name, words_of in complaints.items():
             form.fail(name, "; ".join(words_of))
@@ -143,20 +164,34 @@ _OWN: Final = (MODE_FIELD, JSON_FIELD, SWITCH_FIELD)
 
 def signature_of(function: Function[..., Any]) -> Signature:
     """The form of a function."""
-    return Signature(function, fields_of(function.argument_schema))
+    return Signature(
+        fields_of(function.argument_schema), lambda args: function.encode_args((), args),
+        takes=function.served.signature, is_empty=not function.parameter_names,
+    )  # fmt: skip
 
 
-def _json_object(form: Form) -> dict[str, Any]:
+def value_of_event(events: EventTypes, event: str) -> Signature:
+    """The form of the value of an event. Raises Misuse for one that is not declared.
+
+    A value whose type says nothing of what is in it, such as Any, list or dict, is JSON.
+    """
+    schema = events.schema(event)
+    fields = fields_of(schema)
+    is_open = not schema["properties"][VALUE] or [each.kind for each in fields] in (["json"], ["list"])
+    is_null = schema["properties"][VALUE].get("type") == "null"
+    return Signature(
+        () if is_open or is_null else fields, lambda given: events.write(event, given.get(VALUE)),
+        takes=events.words(event), is_empty=is_null, is_value=True,
+    )  # fmt: skip
+
+
+def _json_in(form: Form, *, otherwise: Any) -> Any:
     text = next(iter(form.all(JSON_FIELD)), "")
     try:
-        value = strict_json(text.encode()) if text.strip() else {}
+        return strict_json(text.encode()) if text.strip() else otherwise
     except Problem as problem:
         form.fail(JSON_FIELD, str(problem.detail).replace("the body", "this"))
-        return {}
-    if not isinstance(value, dict):
-        form.fail(JSON_FIELD, 'This is not a JSON object, such as {"name": "value"}.')
-        return {}
-    return value
+        return otherwise
 
 
 def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:

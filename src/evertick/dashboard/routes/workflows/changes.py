@@ -8,11 +8,15 @@ from starlette.responses import Response
 
 from evertick.api.run_details import RunTimeline
 from evertick.app.bodies import Body
+from evertick.app.functions.events import EventTypes
+from evertick.app.functions.schema import VALUE
 from evertick.app.workflows.details import steps_again
 from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, StepStillRuns
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
 from evertick.base.records.run_states import RunState
+from evertick.dashboard.forms.signature import Signature, value_of_event
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.markup.runs import not_taken
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -86,17 +90,19 @@ class AskedEvent(Body):
 @routes.asks("/workflows/{run_id}/signal", Scope.OPERATE)
 async def show_signal(page: Shown, run_id: Named) -> Response:
     """Ask which event is to be sent."""
-    return await _signal(page, run_id, page.typed)
+    return _signal(page, await page.access.workflows.timeline(run_id, limit=1), page.typed)
 
 
 @routes.form("/workflows/{run_id}/signal", Scope.OPERATE)
 async def signal(page: Shown, run_id: Named) -> Response:
-    """Send an event to a run."""
-    form = await page.form()
-    value = _event_in(form)
-    waits = False
+    """Send an event to a run; or show the fields of another event, or the value in another way."""
+    form, found = await page.form(), await page.access.workflows.timeline(run_id, limit=1)
+    declared = _declared(page, found)
+    signature = _signature(declared, form)
+    if form["choose"] or (signature is not None and signature.switch(form)):
+        return _signal(page, found, form)
+    value = _event_in(page, form, signature)
     if not form.errors:
-        waits = (await page.access.workflows.timeline(run_id, limit=1)).waits_for_event(form["event"])
         try:
             await api.signal_run(
                 page.request, page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
@@ -104,8 +110,8 @@ async def signal(page: Shown, run_id: Named) -> Response:
         except (Misuse, EvertickError) as error:
             form.field_of(error, FIELDS)
     if form.errors:
-        return await _signal(page, run_id, form, status=422)
-    kept = "" if waits else " Its code does not wait for that now; the event is kept."
+        return _signal(page, found, form, status=422)
+    kept = "" if found.waits_for_event(form["event"]) else " Its code does not wait for that now; the event is kept."
     return page.done(page.url("workflows", run_id), f"Sent {form['event']}.{kept}")
 
 
@@ -176,26 +182,41 @@ async def end(page: Shown, run_id: Named, action: Action) -> Response:
     return page.done(page.url("workflows", run_id), ENDINGS[action].said.format(run_id))
 
 
-def _event_in(form: Form) -> Any:
+def _declared(page: Page, found: RunTimeline) -> EventTypes | None:
+    """The events that a run's workflow declares, where its code is at hand."""
+    return page.access.workflows.operations.declared_events(found.run.workflow)
+
+
+def _signature(declared: EventTypes | None, form: Form) -> Signature | None:
+    """The fields for the value of the event; None if its type is not known."""
+    known = declared is not None and form["event"] in declared.names
+    return value_of_event(declared, form["event"]) if declared is not None and known else None
+
+
+def _event_in(page: Page, form: Form, signature: Signature | None) -> Any:
     """The value of the event that was typed; what is wrong with the form stands beside its fields."""
     if not form["event"]:
         form.fail("event", "Name the event that the code waits for.")
-    return json_field(form, "value")
+    if signature is None:
+        return json_field(form, "value")
+    return (signature.read(form, page.times) or {}).get(VALUE)
 
 
-async def _signal(page: Page, run_id: str, form: Form | None, *, status: int = 200) -> Response:
-    found = await page.access.workflows.timeline(run_id, limit=1)
-    events = sorted({each.name for each in found.waits_for if each.kind is CallKind.EVENT})
-    declared = page.access.workflows.operations.declared_events(found.run.workflow)
-    form = form or Form([("event", events[0])] if events else [])
-    read = page.judged(form)
-    _event_in(read)
-    words = [read["event"], *([read["value"]] if read["value"] else [])]
-    line = page.command("workflow", "signal", found.run.id, *words, key=read.given("key"))
+def _signal(page: Page, found: RunTimeline, form: Form | None, *, status: int = 200) -> Response:
+    waited = sorted({each.name for each in found.waits_for if each.kind is CallKind.EVENT})
+    declared = _declared(page, found)
+    known = waited if declared is None else declared.names
+    form = form or Form([("event", each) for each in (waited or known)[:1] if waited or len(known) == 1])
+    signature, read = _signature(declared, form), page.judged(form)
+    value = _event_in(page, read, signature)
+    typed = read["value"] if signature is None else "" if value is None else json_text(value)
+    line = page.command(
+        "workflow", "signal", found.run.id, read["event"], *filter(None, [typed]), key=read.given("key")
+    )
     return page.render(
-        "workflows/signal.html", status=status, run=found.run, form=form, events=events,
-        not_taken=not_taken(found, page.times), commands=page.same(read, line),
-        known=events if declared is None else declared.names,
+        "workflows/signal.html", status=status, run=found.run, form=form, events=waited, known=known,
+        is_declared=declared is not None, signature=signature, not_taken=not_taken(found, page.times),
+        commands=page.same(read, line),
     )  # fmt: skip
 
 
