@@ -64,6 +64,13 @@ class Signature:
 
     words = WORDS
 
+    @property
+    def shown(self) -> tuple[Field, ...]:
+        """The fields as they are laid out: the members of a value that is a model need no frame of their own."""
+        if self.is_value and self.fields and self.fields[0].kind == "group" and not self.fields[0].nullable:
+            return self.fields[0].fields
+        return self.fields
+
     def is_json(self, form: Form) -> bool:
         """Whether the arguments are typed as one JSON object."""
         mode = form[MODE_FIELD] or ("json" if form[JSON_FIELD] else "fields")
