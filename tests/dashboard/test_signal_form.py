@@ -156,7 +156,7 @@ def test_the_form_of_an_event_has_the_fields_of_its_type(site: Site) -> None:
     for name, why in (("approved", "Field required"), ("vet", "Field required"), ("weight", "valid number")):
         assert why in text_of(wrong.find(id=f"f-a.value.{name}-e")), name  # type: ignore[arg-type]
     assert not commands_in(wrong)
-    typed = {"event": "pre-op", "a.value.approved": "true", "a.value.vet": '"dr. may"'}
+    typed: dict[str, Any] = {"event": "pre-op", "a.value.approved": "true", "a.value.vet": '"dr. may"'}
     sent = """'{"approved": true, "vet": "dr. may"}'"""
     assert commands_in(site.preview(where, **typed)) == [f"evertick workflow signal {run_of(site)} pre-op {sent}"]
 
