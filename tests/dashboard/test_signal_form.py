@@ -184,6 +184,20 @@ def test_what_was_typed_is_sent(site: Site) -> None:
         assert withdraw(run_id, event).value == expected
 
 
+def test_the_audit_page_shows_what_was_sent_and_leads_to_the_run(site: Site) -> None:
+    run_id = site.app.workflows.using(key="surgery rex").start("shop.operates")
+    site.send(f"workflows/{run_id}/signal", event="pre-op", **{"a.value.approved": "false", "a.value.vet": '"dr. may"'})
+    [row] = site.page("audit?target=surgery").select(".aud tbody tr")
+    assert "workflow.signal surgery rex pre-op" in text_of(row)
+    assert '{"approved": false, "vet": "dr. may"' in text_of(row.select_one("ins") or row)
+    [link] = row.select(".c-what a")
+    assert str(link["href"]).endswith(f"/workflows/{run_id}")
+    site.send(f"workflows/{run_id}/withdraw", event="pre-op")
+    withdrawn, _ = site.page("audit?target=surgery").select(".aud tbody tr")
+    assert '"vet": "dr. may"' in text_of(withdrawn.select_one("ins") or withdrawn)
+    assert str(withdrawn.select(".c-what a")[0]["href"]).endswith("/workflows/surgery%20rex")
+
+
 def test_in_a_browser_the_fields_follow_the_event(site: Site, browser: Browser) -> None:
     with open_window(browser, site.server, site.secret) as window:
         page = window.go(f"workflows/{run_of(site)}")

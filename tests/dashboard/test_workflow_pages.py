@@ -288,7 +288,7 @@ def test_a_run_is_ended_or_held_from_a_form(site: Site, action: str, state: str)
     with Engine(site.app):
         until(lambda: site.app.workflows.get(run_id).state == state)
     [line] = site.app.audit_log.list().changes[:1]
-    assert (line.action, line.target) == (f"workflow.{action}", run_id)
+    assert (line.action, line.target) == (f"workflow.{action}", "ada")
     if action == "pause":
         assert "Paused: it takes no further step" in text_of(site.page(f"workflows/{run_id}"))
         site.send(f"workflows/{run_id}/resume")

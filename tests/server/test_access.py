@@ -1,10 +1,13 @@
 """Tokens over HTTP and in Python, and the audit log."""
 
 import gc
+import json
 from datetime import timedelta
 
 import pytest
+from pydantic import BaseModel, SecretStr
 
+from evertick import Step
 from evertick.app.access_control.secrets import new_secret, presented
 from evertick.base.errors import LimitExceeded, Misuse, NotFound, StorageFailed
 from evertick.base.instants import Instant, to_datetime
@@ -141,6 +144,40 @@ def test_every_change_is_in_the_audit_log_with_what_was_before(http: Http) -> No
     assert newest["changes"][0]["action"] == "pool.set"
     following = http.ok("GET", f"/api/v1/audit-log?limit=10&cursor={newest['cursor']}")
     assert [each["id"] for each in following["changes"]] == [each["id"] for each in changes]
+
+
+def test_the_audit_log_names_a_run_by_its_key_and_has_what_was_sent_to_it(http: Http) -> None:
+    class Card(BaseModel):
+        owner: str
+        number: SecretStr
+
+    @http.app.workflow(name="shop.pays", events={"card": Card})
+    async def pays(step: Step) -> None:
+        await step.wait_for("card")
+
+    new = {"workflow": "shop.fulfil", "args": {"order_id": "7"}}
+    run = http.ok("POST", f"{HOME}/workflows", json=new | {"key": "order 7"})["id"]
+    for name in (run, "order 7"):  # the dashboard knows the id, people the key
+        event = {"event": "paid", "value": {"amount": 12}, "key": "once"}
+        http.ok("POST", f"{HOME}/workflows/{name}/signal", json=event, headers={"Idempotency-Key": name})
+    http.ok("POST", f"{HOME}/workflows/{run}/withdraw", json={"event": "paid"})
+    for action in ("pause", "resume", "cancel", "restart"):
+        http.ok("POST", f"{HOME}/workflows/{run}/{action}")
+    changes = http.ok("GET", f"{HOME}/audit-log?target=order")["changes"][::-1]
+    signals = [("workflow.signal", "order 7 paid"), ("workflow.signal", "order 7 paid")]
+    assert [(each["action"], each["target"]) for each in changes] == [
+        *signals, ("workflow.withdraw", "order 7 paid"),
+        *((f"workflow.{each}", "order 7") for each in ("pause", "resume", "cancel", "restart")),
+    ]  # fmt: skip
+    assert changes[0]["before"] is None
+    assert changes[0]["after"] == {"run": run, "event": "paid", "key": "once", "value": {"amount": 12}}
+
+    other = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.pays", "args": {}})["id"]
+    card = {"event": "card", "value": {"owner": "ada", "number": "4000-0012"}}
+    http.ok("POST", f"{HOME}/workflows/{other}/signal", json=card)
+    [line] = http.ok("GET", f"{HOME}/audit-log?target={other}")["changes"]
+    assert line["after"]["value"] == {"owner": "ada", "number": "**********"}, "as it is stored"
+    assert "4000-0012" not in json.dumps(http.ok("GET", f"{HOME}/audit-log"))
 
 
 def test_a_change_that_fails_leaves_no_line(http: Http) -> None:

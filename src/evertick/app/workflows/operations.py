@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 from evertick.api.workflows import RunPage, RunView
 from evertick.app.documents.tables import require_job_id
@@ -51,6 +51,13 @@ WAITING_CHARS_MAX: Final = 16 * 1024 * 1024
 """Characters that their values have together."""
 NO_OPTIONS: Final = Options()
 RunId = JobId | str
+
+
+class Sent(NamedTuple):
+    """The run to which an event was sent, and the value as its code will read it: JSON text."""
+
+    job: Job
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +159,21 @@ class WorkflowOperations:
         LimitExceeded if it has more than a megabyte, or if the run has not taken 1,000 events, or events of 16
         million characters together.
         """
+        send = self.send(run_id, event, value, key=key)
+
+        def work(transaction: Transaction) -> None:
+            send(transaction)
+
+        return work
+
+    def send(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[Sent]:
+        """As `signal`; returns what was sent."""
         check_name(event, "an event")
         if key is not None:
             check_key(key, what="a key")
         plain = json_of_typed(value, f"the value of the event {event!r}")
 
-        def work(transaction: Transaction) -> None:
+        def work(transaction: Transaction) -> Sent:
             job = self.job(transaction, run_id)
             text = self._event_text(job, event, value) or plain
             if (size := size_of(text)) > EVENT_BYTES_MAX:
@@ -175,6 +191,7 @@ class WorkflowOperations:
             message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key, sender=sender)
             if not transaction.send_messages([message], now=self.job_builder.now()):
                 raise RunNotOpen(job.id, job.state.value)
+            return Sent(job, text)
 
         return work
 

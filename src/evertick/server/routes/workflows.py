@@ -1,8 +1,9 @@
 """Workflows: runs started, read, waited for, signaled and ended."""
 
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request
 from pydantic import ConfigDict, Field
@@ -13,6 +14,8 @@ from evertick.api.workflows import RunHistory, RunPage, RunView, WithdrawnEvent,
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
+from evertick.app.transacting import Work
+from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.restart_all import restart_page
 from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
@@ -22,6 +25,9 @@ from evertick.server.bodies import Changed as ManyChanged
 from evertick.server.bodies import Limit, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
 from evertick.server.reply_time import take_longer
+from evertick.store.contract.store import Transaction
+
+T = TypeVar("T")
 
 routes = tenant_routes("workflows")
 types = fleet_routes("workflows")
@@ -206,9 +212,15 @@ async def signal_run(
 ) -> Response:
     """Send an event to a run. With `Idempotency-Key` it is sent once."""
     workflows = caller.access.workflows
-    work = workflows.operations.signal(run_id, signal.event, signal.value, key=signal.key)
-    audited = caller.audited(work, "workflow.signal", f"{run_id} {signal.event}")
-    await workflows.write(await caller.once(request, audited))
+    work = workflows.operations.send(run_id, signal.event, signal.value, key=signal.key)
+
+    def told(transaction: Transaction) -> dict[str, Any]:
+        job, value = work(transaction)
+        return {"run": job.id, "event": signal.event, "key": signal.key, "value": json.loads(value)}
+
+    named, name = _named(workflows.operations, run_id, told)
+    audited = caller.audited(named, "workflow.signal", lambda _: f"{name()} {signal.event}")
+    await workflows.write(await caller.once(request, lambda transaction: audited(transaction) and None))
     return Response(status_code=204)
 
 
@@ -217,7 +229,20 @@ async def withdraw_event(caller: Called, run_id: Named, event: Withdrawal) -> Re
     """Take back an event that was sent to a run and that its code has not taken; returns it, with its value."""
     workflows = caller.access.workflows
     work = withdraw(workflows.operations, run_id, event.event, id=event.id, key=event.key)
-    return reply(await caller.change(workflows, work, "workflow.withdraw", f"{run_id} {event.event}"))
+    named, name = _named(workflows.operations, run_id, work)
+    return reply(await caller.change(workflows, named, "workflow.withdraw", lambda _: f"{name()} {event.event}"))
+
+
+def _named(operations: WorkflowOperations, run_id: str, work: Work[T]) -> tuple[Work[T], Callable[..., str]]:
+    """The work, and once it is done how the audit log names the run: by its key if it has one."""
+    names = [run_id]
+
+    def named(transaction: Transaction) -> T:
+        job = operations.job(transaction, run_id)
+        names[:] = [job.key or job.id]
+        return work(transaction)
+
+    return named, lambda *_: names[0]
 
 
 def _action(action: str, words: str) -> Callable[[Caller, str], Awaitable[Response]]:
@@ -225,9 +250,9 @@ def _action(action: str, words: str) -> Callable[[Caller, str], Awaitable[Respon
 
     async def change(caller: Called, run_id: Named) -> Response:
         workflows = caller.access.workflows
-        work = getattr(workflows.operations, action)(run_id)
+        work, name = _named(workflows.operations, run_id, getattr(workflows.operations, action)(run_id))
         before = workflows.operations.get(run_id)
-        changed = await caller.change(workflows, work, f"workflow.{action}", run_id, before=before)
+        changed = await caller.change(workflows, work, f"workflow.{action}", name, before=before)
         return reply({"changed": changed})
 
     path, name = f"/workflows/{{run_id}}/{action}", f"{action}_run"
@@ -248,8 +273,8 @@ async def restart_run(
     workflows = caller.access.workflows
     operations = workflows.operations
     how = how or Restart()
-    work = operations.restart(run_id, step=how.step, from_failed=how.from_failed)
-    audited = caller.audited(work, "workflow.restart", run_id, before=operations.get(run_id))
+    work, name = _named(operations, run_id, operations.restart(run_id, step=how.step, from_failed=how.from_failed))
+    audited = caller.audited(work, "workflow.restart", name, before=operations.get(run_id))
     new_id = await workflows.write(await caller.once(request, audited))
     return reply({"id": new_id}, status=201)
 

@@ -25,9 +25,10 @@ SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", tim
 ACTIONS: Final = (
     "schedule.create", "schedule.update", "schedule.pause", "schedule.resume", "schedule.trigger", "schedule.backfill",
     "schedule.delete", "job.cancel", "job.cancel_all", "job.stop", "job.reschedule", "job.run_now", "job.retry",
-    "job.retry_all", "workflow.signal", "workflow.cancel", "workflow.terminate", "workflow.pause", "workflow.resume",
-    "workflow.restart", "workflow_type.pause", "workflow_type.resume", "workflow_type.deprecate", "pool.set",
-    "pool.pause", "pool.resume", "pool.delete", "tenant.set", "token.create", "token.revoke", "token.rotate",
+    "job.retry_all", "workflow.signal", "workflow.withdraw", "workflow.cancel", "workflow.terminate", "workflow.pause",
+    "workflow.resume", "workflow.restart", "workflow_type.pause", "workflow_type.resume", "workflow_type.deprecate",
+    "pool.set", "pool.pause", "pool.resume", "pool.delete", "tenant.set", "token.create", "token.revoke",
+    "token.rotate",
 )  # fmt: skip
 """What is suggested beside the field; others can be typed."""
 PLACES: Final = {
@@ -119,5 +120,7 @@ def _link(page: Page, change: AuditView) -> str | None:
     place = PLACES.get(kind)
     if place is None or what.endswith("_all") or what == "delete" or (change.tenant or page.tenant) != page.tenant:
         return None
-    target = change.target.split(" ")[0] if what == "signal" else change.target
+    target = change.target
+    if what in ("signal", "withdraw") and isinstance(change.after, dict):
+        target = change.after.get("run") or target.removesuffix(f" {change.after.get('name')}")
     return page.url(place, target) if place in WHOLE else page.url(place)
