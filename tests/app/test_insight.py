@@ -306,6 +306,31 @@ def test_what_comes_is_counted_in_buckets_of_five_minutes(world: OpenWorld, shop
         shop_app.insight.coming(span=timedelta(days=2))
 
 
+def test_jobs_that_come_are_counted_beside_schedules(world: OpenWorld, shop_app: App) -> None:
+    world(shop_app)
+    for after in (60, 61, 3_600, 8_000):
+        shop_app.scheduler.run_after(after, "shop.mail")
+    shop_app.tenant("acme").scheduler.run_after(60, "shop.mail")
+    shop_app.scheduler.run_after(0, "shop.mail")
+
+    for coming in (shop_app.insight.coming(), shop_app.insight.coming_and_changes()[0]):
+        assert (sum(coming.starts), coming.complete, coming.all_jobs) == (0, True, True)
+        assert {place: count for place, count in enumerate(coming.jobs) if count} == {0: 2, 12: 1}
+        assert coming.both == coming.jobs
+    assert sum(shop_app.tenant("acme").insight.coming().jobs) == 1
+
+
+def test_of_very_many_jobs_the_first_are_counted(
+    world: OpenWorld, shop_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world(shop_app)
+    for after in (60, 61, 62):
+        shop_app.scheduler.run_after(after, "shop.mail")
+    for most, all_jobs in ((3, True), (2, False)):
+        monkeypatch.setattr("evertick.app.insight.overview.COMING_JOBS", most)
+        assert shop_app.insight.coming().all_jobs is all_jobs
+
+
 def test_changes_are_told_newest_first(world: OpenWorld, shop_app: App) -> None:
     w = world(shop_app)
     shop_app.schedules.create("s", when=every(hours=1), do="shop.mail")

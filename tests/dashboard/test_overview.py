@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
 from evertick import every
@@ -148,8 +149,15 @@ def test_two_like_changes_stand_by_themselves() -> None:
 
 
 def test_bars_say_how_many_runs_come_and_where_it_is_crowded() -> None:
-    drawn = density([0, 1, 655, 0], lambda position: f"10:{5 * position:02}", lambda position: f"?n={position}")
-    assert 'aria-label="10:10: 655 starts"' in drawn and 'aria-label="10:05: 1 start"' in drawn
+    drawn = density(
+        [0, 1, 655, 0], [0, 0, 345, 1], lambda position: f"10:{5 * position:02}", lambda position: f"?n={position}"
+    )
+    assert 'aria-label="10:10: 655 starts, 345 jobs due"' in drawn and 'aria-label="10:05: 1 start"' in drawn
+    assert 'aria-label="10:15: 1 job due"' in drawn and 'aria-label="10:00: 0 starts"' in drawn
+    bars = BeautifulSoup(drawn, "html.parser").select("a")[2].select("rect:not(.hit)")
+    assert [(each["class"], each["y"], each["height"]) for each in bars] == [
+        (["k2"], "45.0", "55.0"), (["k1"], "16.0", "29.0"),
+    ], "jobs stand upon what schedules start"  # fmt: skip
     assert crowd([3, 4, 655, 5]) == 2
     assert crowd([300, 310, 305]) is None, "it is everywhere as crowded"
     assert crowd([1, 0, 9]) is None and crowd([]) is None
@@ -190,6 +198,28 @@ def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> No
     assert "1 due job waiting in the pool 'default'" in shown
     assert page.find(attrs={"data-chart": "activity"}) is not None
     assert "created hourly" in shown
+
+
+def test_the_overview_counts_jobs_that_are_due_soon(site: Site) -> None:
+    """An app whose reminders are jobs sees its load: runs of workflows that wait are no starts."""
+    order = site.app.functions.resolve("shop.order")
+    for after in (600, 1_200, 1_201, 90_000):
+        site.app.scheduler.run_after(after, order, item="later")
+    site.app.tenant("acme").scheduler.run_after(600, order, item="of others")
+    site.app.workflows.start("shop.fulfil", order_id="7")
+    page = site.page("")
+    assert "3 starts in the next 2 hours" in text_of(page)
+    assert [text_of(each) for each in page.select("section[aria-labelledby=dens] .key")] == [
+        "0 of schedules",
+        "3 jobs due",
+    ]
+    bars = [str(each["aria-label"]) for each in page.select(".dens a")]
+    assert [each.partition(": ")[2] for each in bars if "due" in each] in (
+        ["1 job due", "2 jobs due"],
+        ["1 job due"] * 3,
+    )
+    [link] = page.select("section[aria-labelledby=dens] a.key")
+    assert len(site.page(str(link["href"])).select("#rows tbody tr")) >= 4
 
 
 def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,17 +169,25 @@ class ActivityView(Schema):
 
 
 class ComingView(Schema):
-    """How many runs schedules will start, by buckets of `bucket_ms` from `start` on.
+    """What will start, by buckets of `bucket_ms` from `start` on: `starts` of schedules, and `jobs` that are due then.
 
     `looked_at` schedules were counted, those due first; `complete` is False if there are more, or more different specs
-    than are looked at. Jitter is left out.
+    than are looked at. Jitter is left out. `jobs` are those that wait for their time, without runs of workflows;
+    `all_jobs` is False if more wait than were looked at, which are the first of all tenants.
     """
 
     start: Moment
     bucket_ms: int
     starts: tuple[int, ...]
+    jobs: tuple[int, ...]
     looked_at: int
     complete: bool
+    all_jobs: bool
+
+    @property
+    def both(self) -> tuple[int, ...]:
+        """The starts of schedules and the jobs of each bucket."""
+        return tuple(map(sum, zip(self.starts, self.jobs, strict=True)))
 
 
 class ChangeView(Schema):

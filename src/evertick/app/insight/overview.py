@@ -26,12 +26,12 @@ from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
 from evertick.base.paging import check_limit
-from evertick.base.records.insight import SLOT_MS, ChangeRow, DueGroup, MinuteRow
+from evertick.base.records.insight import SLOT_MS, ChangeRow, Coming, DueGroup, MinuteRow
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE
-from evertick.store.contract.insight import TroubleLook
+from evertick.store.contract.insight import ComingLook, TroubleLook
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import StoredSpec
 
@@ -42,6 +42,8 @@ COMING_SCHEDULES: Final = 10_000
 """Schedules that are looked at for what comes."""
 COMING_SPECS: Final = 200
 """Different specs of them."""
+COMING_JOBS: Final = 2_000
+"""Jobs of all tenants that are looked at for what comes."""
 STARTS_MAX: Final = 2_000
 """Times of one spec that are counted."""
 CHANGES_MAX: Final = 100
@@ -194,15 +196,14 @@ def activity(
 def coming(operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2)) -> Work[ComingView]:
     """How many runs schedules will start in the next `span` (seconds or a timedelta, at most a day), by five minutes.
 
-    Looks at the 10,000 schedules that are due first, and at the 200 specs that most of them have. Raises LimitExceeded.
+    And how many jobs that wait for their time are due then. Looks at the 10,000 schedules that are due first, at the
+    200 specs that most of them have, and at the first 2,000 waiting jobs of all tenants. Raises LimitExceeded.
     """
     span_ms = _coming_ms(span)
 
     def work(transaction: Transaction) -> ComingView:
         buckets = _Buckets.of(operations.now(), span_ms)
-        return buckets.coming(
-            transaction.coming_specs(operations.tenant, until=buckets.end, limit=COMING_SCHEDULES + 1)
-        )
+        return buckets.coming(transaction.coming(operations.tenant, buckets.look))
 
     return work
 
@@ -225,10 +226,8 @@ def coming_and_changes(
 
     def work(transaction: Transaction) -> tuple[ComingView, tuple[ChangeView, ...]]:
         buckets = _Buckets.of(operations.now(), span_ms)
-        specs, lines = transaction.coming_and_changes(
-            operations.tenant, until=buckets.end, limit=COMING_SCHEDULES + 1, newest=limit
-        )
-        return buckets.coming(specs), _changes(lines, limit)
+        found, lines = transaction.coming_and_changes(operations.tenant, buckets.look, newest=limit)
+        return buckets.coming(found), _changes(lines, limit)
 
     return work
 
@@ -246,23 +245,27 @@ class _Buckets(NamedTuple):
         return cls(now, start, -(-(now + span_ms - start) // BUCKET_MS))
 
     @property
-    def end(self) -> Instant:
-        return Instant(self.start + self.number * BUCKET_MS)
+    def look(self) -> ComingLook:
+        """What of the database it needs."""
+        end = Instant(self.start + self.number * BUCKET_MS)
+        return ComingLook(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)
 
-    def coming(self, specs: Sequence[tuple[str, int]]) -> ComingView:
-        """The starts in them, of specs with how many schedules have each, the most frequent first."""
+    def coming(self, found: Coming) -> ComingView:
+        """What starts in them."""
         starts: Counter[int] = Counter()
         minute = span_begin(self.now, MINUTE_MS)
-        for text, schedules in specs[:COMING_SPECS]:
+        for text, schedules in found.specs[:COMING_SPECS]:
             for bucket, count in starts_of(text, minute, self.start, self.number):
                 starts[bucket] += schedules * count
-        found = sum(count for _, count in specs)
+        schedules = sum(count for _, count in found.specs)
         return ComingView(
             start=to_datetime(self.start),
             bucket_ms=BUCKET_MS,
             starts=tuple(starts[bucket] for bucket in range(self.number)),
-            looked_at=sum(count for _, count in specs[:COMING_SPECS]),
-            complete=found <= COMING_SCHEDULES and len(specs) <= COMING_SPECS,
+            jobs=tuple(found.jobs.get(bucket, 0) for bucket in range(self.number)),
+            looked_at=sum(count for _, count in found.specs[:COMING_SPECS]),
+            complete=schedules <= COMING_SCHEDULES and len(found.specs) <= COMING_SPECS,
+            all_jobs=found.all_jobs,
         )
 
 

@@ -1,6 +1,6 @@
 """Rows about how jobs and schedules do: what dashboards and reports show."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
@@ -67,6 +67,18 @@ class FunctionActivity(NamedTuple):
     failed_in_hour: int
     ended_in_day: int
     failed_in_day: int
+
+
+class Coming(NamedTuple):
+    """What will start: specs with how many schedules have each, the most frequent first, and jobs by span.
+
+    Runs of workflows are no jobs here: that their time comes is not their start. `all_jobs` says whether all jobs that
+    wait until then were looked at.
+    """
+
+    specs: Sequence[tuple[str, int]]
+    jobs: Mapping[int, int]
+    all_jobs: bool
 
 
 class ChangeRow(NamedTuple):

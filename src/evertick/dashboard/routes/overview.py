@@ -33,7 +33,7 @@ async def show_overview(page: Shown) -> Response:
     insight = page.access.insight
     now, activity = await insight.overview_and_day()
     coming, changes = await insight.coming_and_changes(limit=CHANGES)
-    is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued or now.attention)
+    is_quiet = not (coming.looked_at or any(coming.jobs) or changes or activity.minutes or now.queued or now.attention)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
     others = await _other_tenants(page) if nothing and page.reaches_all else []
     return page.render(
@@ -134,9 +134,11 @@ def _bars(page: Page, coming: ComingView) -> Any:
 
     def href(position: int) -> str:
         minutes = -(-(_begin(coming, position + 1) - page.now) // MINUTE_MS)
+        if coming.jobs[position] and not coming.starts[position]:
+            return page.url("functions", state="pending", order="due")
         return page.url("schedules", sort="next", q=f"next<{max(minutes, 1)}m")
 
-    return density(coming.starts, label, href)
+    return density(coming.starts, coming.jobs, label, href)
 
 
 def _crowded(page: Page, coming: ComingView) -> tuple[str, int] | None:

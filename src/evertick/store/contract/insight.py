@@ -8,6 +8,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.insight import (
     ActivityRow,
     ChangeRow,
+    Coming,
     DueGroup,
     FoundJob,
     FunctionActivity,
@@ -62,6 +63,20 @@ class MissedLook(NamedTuple):
     limit: int
     pauses: Mapping[ScheduleId, Instant]
     skipped_most: int
+
+
+class ComingLook(NamedTuple):
+    """Until when to look for what comes, in spans of so many milliseconds from `start` on.
+
+    At the first `limit` schedules of the tenant, and the first `look` waiting jobs of all tenants.
+    """
+
+    now: Instant
+    start: Instant
+    until: Instant
+    span: int
+    limit: int
+    look: int
 
 
 class Insight(Protocol):
@@ -147,18 +162,16 @@ class Insight(Protocol):
         """
         ...
 
-    def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
-        """The specs of the first `limit` schedules due before `until`, with how many have each, most frequent first."""
+    def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
+        """What will start: times of schedules, and jobs that wait for their time."""
         ...
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
         """The newest `limit` lines of the histories of all schedules, and as many of the audit log, in no order."""
         ...
 
-    def coming_and_changes(
-        self, tenant: TenantId, *, until: Instant, limit: int, newest: int
-    ) -> tuple[list[tuple[str, int]], list[ChangeRow]]:
-        """What `coming_specs` returns, with its `until` and `limit`, and the `newest` lines of `recent_changes`."""
+    def coming_and_changes(self, tenant: TenantId, look: ComingLook, *, newest: int) -> tuple[Coming, list[ChangeRow]]:
+        """What `coming` returns, and the `newest` lines of `recent_changes`."""
         ...
 
     def found_jobs(

@@ -10,6 +10,7 @@ from evertick.base.records.insight import (
     SLOT_MS,
     ActivityRow,
     ChangeRow,
+    Coming,
     DueGroup,
     FailingFunction,
     FailingSchedule,
@@ -27,10 +28,12 @@ from evertick.base.records.insight import (
     Trouble,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.store.contract.insight import MissedLook, TroubleLook
+from evertick.store.contract.insight import ComingLook, MissedLook, TroubleLook
 from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import FINISHED
 
+CHANGED: Final = 3
+"""What stands before a change, beside what comes."""
 LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -40,8 +43,18 @@ def _summed(at: Instant, counts: Sequence[int], late: str | None = None) -> Minu
     return MinuteRow(at, ended, failed, canceled, retried, late, took=None)
 
 
-def _most_first(specs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(specs, key=lambda each: (-each[1], each[0]))
+def _coming(rows: Iterable[Row], look: ComingLook) -> Coming:
+    """Of specs, jobs of the tenant, and other jobs: what each is, and how many."""
+    parts: tuple[list[tuple[str, int]], ...] = ([], [], [])
+    for part, what, number in rows:
+        parts[part].append((what, number))
+    specs, mine, others = parts
+    looked_at = sum(number for _, number in mine + others)
+    return Coming(
+        sorted(specs, key=lambda each: (-each[1], each[0])),
+        {int(span): number for span, number in mine},
+        looked_at < look.look,
+    )
 
 
 def _change(r: Row) -> ChangeRow:
@@ -166,20 +179,16 @@ class SqlInsight(Driver):
         [row] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
         return None if row[0] is None else Instant(row[0])
 
-    def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
-        rows = self._fetch("coming_specs", {"tenant": tenant, "until": until, "limit": limit})
-        return _most_first((row[0], row[1]) for row in rows)
+    def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
+        return _coming(self._fetch("coming", look._asdict() | {"tenant": tenant}), look)
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
         return [_change(row) for row in self._fetch("recent_changes", {"tenant": tenant, "newest": limit})]
 
-    def coming_and_changes(
-        self, tenant: TenantId, *, until: Instant, limit: int, newest: int
-    ) -> tuple[list[tuple[str, int]], list[ChangeRow]]:
-        params = {"tenant": tenant, "until": until, "limit": limit, "newest": newest}
-        rows = self._fetch("coming_and_changes", params)
-        coming = _most_first((row[4], row[1]) for row in rows if not row[0])
-        return coming, [_change(row[1:]) for row in rows if row[0]]
+    def coming_and_changes(self, tenant: TenantId, look: ComingLook, *, newest: int) -> tuple[Coming, list[ChangeRow]]:
+        rows = self._fetch("coming_and_changes", look._asdict() | {"tenant": tenant, "newest": newest})
+        coming = _coming([(row[0], row[4], row[1]) for row in rows if row[0] < CHANGED], look)
+        return coming, [_change(row[1:]) for row in rows if row[0] == CHANGED]
 
     def found_jobs(
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int

@@ -1,2 +1,0 @@
--- coming_specs: how many schedules have which spec, of those that are due first.
-{coming}
