@@ -1,6 +1,7 @@
 """The clients: what they do is what the Python API does, and the errors are the same."""
 
 import asyncio
+import ssl
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -38,6 +39,19 @@ SOON = datetime.now(UTC) + timedelta(hours=1)
 def function(app: App, name: str) -> Any:
     """A function of the shop."""
     return app.functions.resolve(name)
+
+
+def test_certificates_are_read_only_for_an_address_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes longer than a request, in every command that asks a server."""
+    read: list[object] = []
+    whole = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda *a, **how: read.append(a) or whole(*a, **how))
+    Client("http://localhost:1").close()
+    asyncio.run(AsyncClient("http://localhost:1").close())
+    assert not read
+
+    Client("https://localhost:1").close()
+    assert read
 
 
 def test_functions_are_called_by_themselves_and_by_name(served: Served) -> None:

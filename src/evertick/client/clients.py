@@ -1,6 +1,7 @@
 """The clients: one that blocks and one that is awaited."""
 
 import json
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -102,7 +103,10 @@ class _Client(ABC):
         self._home = f"{ROOT}/tenants/{OWN_TENANT if tenant is None else part(tenant_named(tenant))}"
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         policy = sending.Policy(timeout_s=timeout, retries=retries)
-        self._send = self._sender(policy, base_url=self._url, headers=headers)
+        options: dict[str, Any] = {"base_url": self._url, "headers": headers}
+        if url.startswith("http://"):  # to read the system's certificates would take longer than a request
+            options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts none
+        self._send = self._sender(policy, **options)
 
     @abstractmethod
     def _sender(self, policy: sending.Policy, **options: Any) -> Any:
