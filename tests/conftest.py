@@ -8,6 +8,7 @@ EVERTICK_TEST_DATABASE_URL names another server to use instead; its user must be
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import logging
 import os
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,10 +26,12 @@ import pytest
 
 from evertick.store.open import open_store
 from tests.postgres import Databases, PostgresServer, emptied
-from tests.postgres_programs import KEPT_CLUSTER, hold_lock, unprivileged_account
+from tests.postgres_programs import KEPT_CLUSTER, folder_for_files, hold_lock, unprivileged_account
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
+TEMPORARY = "PYTEST_DEBUG_TEMPROOT"  # where `tmp_path` is; of a run with workers in memory, and removed at its end
+TEMPORARY_BYTES = 6 << 30  # the run's files take one of them
 SERVER_FOLDER = "postgres.folder"  # names the server's folder, which its guard removes
 CLEANUP_SECONDS = 60.0
 CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
@@ -43,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
     os.environ[KEPT_CLUSTER] = str(directory / "clusters" / "empty")
+    if config.getoption("numprocesses", None) and (memory := folder_for_files(in_memory=True, room=TEMPORARY_BYTES)):
+        temporary = tempfile.mkdtemp(prefix="evertick-tests-", dir=memory)
+        os.environ.setdefault(TEMPORARY, temporary)
+        config.add_cleanup(partial(shutil.rmtree, temporary, ignore_errors=True))
     (directory / "clusters").mkdir(mode=0o700)
     if account := unprivileged_account():
         os.chown(directory / "clusters", account.pw_uid, account.pw_gid)
@@ -76,6 +84,9 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     if worker is not None or not session.config.getoption("numprocesses", None):
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         sys.dont_write_bytecode = True
+        # The modules and twelve thousand tests stay to the end: a search for garbage among them takes half a second.
+        gc.collect()
+        gc.freeze()
 
 
 def server_folders(directory: Path) -> list[str]:

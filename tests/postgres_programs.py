@@ -41,7 +41,7 @@ def hold_lock(path: Path) -> io.BufferedWriter:
     return file
 
 
-def folder_for_files(*, in_memory: bool) -> str | None:
+def folder_for_files(*, in_memory: bool, room: int = MEMORY_BYTES) -> str | None:
     """Where a server's folder is made: in memory if it may be and there is room, else (None) where the system puts
     temporary files. A database has 300 files, and to make and remove them on a disk takes three times as much work.
     """
@@ -49,7 +49,7 @@ def folder_for_files(*, in_memory: bool) -> str | None:
         return None
     found = os.statvfs(MEMORY)
     can_run = not found.f_flag & os.ST_NOEXEC  # the programs may have to be copied beside the data
-    return str(MEMORY) if can_run and found.f_bavail * found.f_frsize >= MEMORY_BYTES else None
+    return str(MEMORY) if can_run and found.f_bavail * found.f_frsize >= room else None
 
 
 def wheel_programs() -> Path:
