@@ -13,7 +13,7 @@ from tests.simulation.mutants import MUTANTS
 from tests.simulation.run import Regression, regressions
 from tests.simulation.scenario import simulate
 
-SEEDS_A_TEST = 10
+SEEDS_A_TEST = 5
 BLOCKS = 4
 SEEDS_FOR_A_REGRESSION = 60
 FOUND_EARLY = {

@@ -6,7 +6,7 @@ from tests.simulation.mutants import Mutant
 from tests.simulation.schedule_mutants import MUTANTS
 from tests.simulation.schedules import find, simulate
 
-SEEDS = 4
+SEEDS = 2
 QUICKLY_FOUND = ("mark is now", "wrong overlap", "version ignored")
 """Planted bugs that the first seed finds within 20,000 steps; CI looks for all of them."""
 

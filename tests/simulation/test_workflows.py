@@ -6,7 +6,7 @@ from tests.simulation.flow_mutants import MUTANTS
 from tests.simulation.mutants import Mutant
 from tests.simulation.workflows import find, simulate
 
-SEEDS = 4
+SEEDS = 2
 QUICKLY_FOUND = ("journal later", "ends later", "messages kept", "signal sleeps", "children go on")
 """Planted bugs that one of the first seeds finds; CI looks for all of them."""
 
