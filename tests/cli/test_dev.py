@@ -20,6 +20,8 @@ from tests.docs.pages import ROOT, blocks_of
 pytestmark = pytest.mark.processes
 
 READY = r"  try  "
+QUIET = "--no-dashboard"
+"""Where the pages are not in question: what they import takes three times as much work as the rest of the start."""
 
 
 def test_it_shows_the_functions_and_runs_what_a_command_beside_it_schedules(folder: Path, start: Start) -> None:
@@ -40,7 +42,7 @@ def test_it_shows_the_functions_and_runs_what_a_command_beside_it_schedules(fold
 
 
 def test_a_job_for_later_is_announced_when_it_is_scheduled(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     evertick(folder, "run", "app.send", "body=hi", "delay=3600")
@@ -53,7 +55,7 @@ def test_jobs_that_wait_when_it_starts_are_announced(folder: Path, start: Start)
         assert evertick(folder, "run", "app.send", f"body={number}", "delay=3600").code == 0
     evertick(folder, "run", "app.send", "body=hi", "delay=7200")
 
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
 
     dev.wait_for("and more: evertick job list --state pending")
     announced = [line for line in dev.lines if " + app.destruct " in line]
@@ -76,7 +78,7 @@ def test_the_beginning_of_the_readme_can_be_pasted_as_one_block(tmp_path: Path) 
 
 
 def test_a_failed_job_is_one_line_with_its_place(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     evertick(folder, "run", "app.fail", "text=no \x1b[31mluck\nat all", "--after", "0s")
@@ -87,7 +89,7 @@ def test_a_failed_job_is_one_line_with_its_place(folder: Path, start: Start) -> 
 
 
 def test_a_change_of_the_code_is_taken_over(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     (folder / "app.py").write_text(APP + "\n\n@app.mutation\ndef added(ctx) -> int:\n    return 7\n")
@@ -103,7 +105,7 @@ def test_code_that_does_not_import_leaves_the_last_good_version_running(
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("good")
     (elsewhere / "app.py").write_text(APP)
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     (folder / "app.py").write_text(APP + "\nfrm\n")
@@ -117,7 +119,7 @@ def test_code_that_does_not_import_leaves_the_last_good_version_running(
 
 
 def test_an_app_that_is_called_otherwise_has_another_database_and_says_so(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     (folder / "app.py").write_text(APP.replace('App("chat")', 'App("talk")'))
@@ -126,7 +128,7 @@ def test_an_app_that_is_called_otherwise_has_another_database_and_says_so(folder
 
 
 def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     (folder / "app.py").write_text("import later\n" + APP)
@@ -137,7 +139,7 @@ def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path
 
 
 def test_an_action_that_runs_ends_before_the_new_code_takes_over(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     evertick(folder, "run", "app.wait", "seconds=1.5", "--after", "0s")
     dev.wait_for(r"app\.wait: waiting")
@@ -187,7 +189,7 @@ def test_a_signal_ends_it_cleanly(start: Start, number: signal.Signals) -> None:
 
 
 def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "0s")
     dev.wait_for(r"app\.wait: waiting")
@@ -199,7 +201,7 @@ def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
 
 
 def test_kill_waits_for_a_running_action_as_ctrl_c_does(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "0s")
     dev.wait_for(r"app\.wait: waiting")
@@ -225,13 +227,13 @@ def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
 
 
 def test_after_kill_9_of_everything_the_next_start_runs_what_was_due(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     evertick(folder, "run", "app.send", "body=hi", "delay=2")
     dev.wait_for(r"\+ app\.destruct")
 
     dev.kill_everything()
-    again = start("dev", "app.py")
+    again = start("dev", "app.py", QUIET)
 
     again.wait_for(r"✓ app\.destruct")
     assert evertick(folder, "run", "app.messages").out == "[]\n"
@@ -274,13 +276,13 @@ def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: P
     content[(page - 1) * 4096 : page * 4096] = b"\xee" * 4096
     file.write_bytes(content)
 
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
 
     dev.wait_for(r"! the process that runs the app ended with code 7: .*chat\.db is no SQLite .*; starting it again")
 
 
 def test_a_killed_child_is_started_again_and_loses_nothing(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     evertick(folder, "run", "app.send", "body=hi", "delay=2")
     dev.wait_for(r"\+ app\.destruct")
@@ -294,10 +296,10 @@ def test_a_killed_child_is_started_again_and_loses_nothing(folder: Path, start: 
 
 
 def test_a_second_one_in_the_same_folder_is_refused_and_names_the_process(start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
-    second = start("dev", "app.py")
+    second = start("dev", "app.py", QUIET)
 
     assert second.end() == 7
     [child] = children_of(dev.process.pid)
@@ -305,7 +307,7 @@ def test_a_second_one_in_the_same_folder_is_refused_and_names_the_process(start:
 
 
 def test_it_runs_on_postgresql(folder: Path, start: Start, postgres_url: str) -> None:
-    dev = start("dev", "app.py", EVERTICK_DATABASE_URL=postgres_url)
+    dev = start("dev", "app.py", QUIET, EVERTICK_DATABASE_URL=postgres_url)
     dev.wait_for(READY)
 
     evertick(folder, "run", "app.send", "body=hi", EVERTICK_DATABASE_URL=postgres_url)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.programs import Program, Start, evertick
+from tests.cli.test_dev import QUIET
 
 pytestmark = pytest.mark.processes
 
@@ -65,7 +66,7 @@ def stop(program: Program) -> None:
 
 
 def test_it_lists_the_crons_and_shows_their_runs(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     dev.wait_for(r"▶ clear +\d\d:\d\d:\d\d started")
@@ -77,7 +78,7 @@ def test_it_lists_the_crons_and_shows_their_runs(folder: Path, start: Start) -> 
 
 
 def test_what_a_command_beside_it_makes_runs_and_what_is_in_the_way_is_named(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     made = evertick(folder, "schedule", "create", "-s", "tick", "--interval", "1s", "--type", "app.slow")
@@ -93,7 +94,7 @@ def test_what_a_command_beside_it_makes_runs_and_what_is_in_the_way_is_named(fol
 
 
 def test_a_trigger_waits_for_the_end_of_its_run(folder: Path, start: Start) -> None:
-    start("dev", "app.py").wait_for(READY)
+    start("dev", "app.py", QUIET).wait_for(READY)
 
     done = evertick(folder, "cron", "trigger", "report", "--wait", "--fields", "outcome")
 
@@ -101,7 +102,7 @@ def test_a_trigger_waits_for_the_end_of_its_run(folder: Path, start: Start) -> N
 
 
 def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) -> None:
-    start("dev", "app.py").wait_for(READY)
+    start("dev", "app.py", QUIET).wait_for(READY)
 
     done = evertick(
         folder, "schedule", "backfill", "report", "--start-time", "2000-01-01", "--end-time", "2025-12-31",
@@ -114,7 +115,7 @@ def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) ->
 
 
 def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     stop(dev)
     waiting = start(
@@ -127,13 +128,13 @@ def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: P
 
     assert waiting.end() == 130
     hint = waiting.wait_for("look again with: evertick backfill watch report backfill_")
-    start("dev", "app.py").wait_for(READY)
+    start("dev", "app.py", QUIET).wait_for(READY)
     watched = evertick(folder, *hint.partition("evertick ")[2].split(), "--fields", "started,ended,done")
     assert watched.out.splitlines() == ["started\t4", "ended\t4", "done\ttrue"]
 
 
 def test_a_reload_tells_which_crons_changed(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
 
     (folder / "app.py").write_text(SHOP + '\napp.crons.add("weekly", cron("0 0 * * 0"), clear)\n')
@@ -156,7 +157,7 @@ def test_a_cron_that_cannot_work_ends_the_start_with_its_name(folder: Path) -> N
 def test_a_night_without_half_past_two_on_a_simulated_clock(folder: Path, start: Start) -> None:
     """In Berlin clocks went from 02:00 to 03:00 on 29 March 2026, which is 01:00 UTC."""
     (folder / "app.py").write_text(NIGHT)
-    dev = start("dev", "app.py", "--at", "2026-03-29T00:30Z", "--speed", "600", TZ="UTC")
+    dev = start("dev", "app.py", QUIET, "--at", "2026-03-29T00:30Z", "--speed", "600", TZ="UTC")
     dev.wait_for(READY)
 
     dev.wait_for(r"^  2026-03-29 01:0\d:\d\d ▶ nightly +01:00:00 started")
@@ -180,7 +181,7 @@ def test_a_night_without_half_past_two_on_a_simulated_clock(folder: Path, start:
 
 
 def test_commands_on_a_simulation_follow_its_clock(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py", "--at", "2031-07-01T00:00Z", "--speed", "2")
+    dev = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z", "--speed", "2")
     dev.wait_for(READY)
 
     made = evertick(folder, "schedule", "create", "-s", "s", "--cron", "0 12 * * *", "--type", "app.clear")
@@ -194,12 +195,12 @@ def test_commands_on_a_simulation_follow_its_clock(folder: Path, start: Start) -
 
 
 def test_a_simulation_stops_with_dev_and_goes_on_where_it_stopped(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py", "--at", "2031-07-01T00:00Z")
+    dev = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z")
     dev.wait_for(r"✓ app\.clear")
     stop(dev)
     stopped = json.loads((folder / ".evertick/shop.simulated.db.clock").read_text())["stopped"]
 
-    again = start("dev", "app.py", "--db", SIMULATED)
+    again = start("dev", "app.py", QUIET, "--db", SIMULATED)
     again.wait_for(READY)
     mark = again.mark
     again.wait_for(r"▶ clear", after=mark)
@@ -213,14 +214,14 @@ def test_a_simulation_stops_with_dev_and_goes_on_where_it_stopped(folder: Path, 
 
 
 def test_a_simulation_never_touches_a_real_database(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
     stop(dev)
     real = (folder / ".evertick/shop.db").read_bytes()
 
     refused = evertick(folder, "dev", "app.py", "--at", "2031-07-01T00:00Z", "--db", "sqlite:///.evertick/shop.db")
     server = evertick(folder, "dev", "app.py", "--speed", "2", "--db", "postgresql://localhost/shop")
-    simulated = start("dev", "app.py", "--at", "2031-07-01T00:00Z")
+    simulated = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z")
     simulated.wait_for(r"✓ app\.clear")
     stop(simulated)
 
@@ -231,11 +232,11 @@ def test_a_simulation_never_touches_a_real_database(folder: Path, start: Start) 
 
 
 def test_each_simulation_begins_anew(folder: Path, start: Start) -> None:
-    first = start("dev", "app.py", "--at", "2031-07-01T00:00Z")
+    first = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z")
     first.wait_for(r"✓ app\.clear")
     stop(first)
 
-    second = start("dev", "app.py", "--at", "2030-01-01T00:00Z")
+    second = start("dev", "app.py", QUIET, "--at", "2030-01-01T00:00Z")
     second.wait_for(r"✓ app\.clear")
 
     assert "shop.simulated.db (new)" in second.text
