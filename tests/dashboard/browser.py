@@ -1,6 +1,7 @@
 """A real Chromium at pages that a real server sends.
 
-Debian's package is used, so that nothing is downloaded but packages; as root it is installed if it is missing.
+Debian's package is used, so that nothing is downloaded but packages; as root it is installed if it is missing. The one
+without a window is preferred: a tab of the other draws menus that nobody sees, which is most of its work.
 """
 
 import asyncio
@@ -35,18 +36,21 @@ QUIET = (
     "--disable-sync",
 )
 """Without these a browser asks its maker's hosts at every start."""
-MISSING = "these tests need Chromium: apt-get install chromium (as root they install it themselves)"
+PACKAGES = ("chromium-headless-shell", "fonts-liberation")
+BROWSERS = (PACKAGES[0], "chromium", "chromium-browser")
+MISSING = f"these tests need Chromium: apt-get install {' '.join(PACKAGES)} (as root they install it themselves)"
 
 
 def chromium_path() -> str:
     """Where Chromium is; as root it is installed first if need be, by one process of the tests."""
     with (Path(tempfile.gettempdir()) / "evertick-chromium.lock").open("w") as lock:
         flock(lock, LOCK_EX)
-        found = shutil.which("chromium") or shutil.which("chromium-browser")
+        found = next(filter(None, map(shutil.which, BROWSERS)), None)
         if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-            for command in (["update"], ["install", "-y", "chromium"]):
+            for command in (["update"], ["install", "-y", *PACKAGES], ["install", "-y", BROWSERS[1]]):
                 subprocess.run(["apt-get", "-qq", *command], check=False, capture_output=True, stdin=subprocess.DEVNULL)
-            found = shutil.which("chromium")
+                if found := next(filter(None, map(shutil.which, BROWSERS)), None):
+                    break
     if found is None:
         pytest.fail(MISSING)
     return found

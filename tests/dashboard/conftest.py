@@ -22,6 +22,8 @@ from tests.server.conftest import shop_on
 __all__ = ["open_app"]
 
 ORIGIN = "http://localhost"
+ON_ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""Of tests of how a page is laid out: it is the same page on both."""
 
 
 @dataclass

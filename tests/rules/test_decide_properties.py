@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -153,9 +153,18 @@ def histories(draw: st.DrawFn, overlaps: Sequence[Overlap] | None = None, by_han
     return history
 
 
-@given(histories())
-@settings(max_examples=300, deadline=None)
-def test_every_occurrence_gets_exactly_one_fate_and_only_waiting_ones_are_undecided(history: History) -> None:
+CHECKS: list[Callable[[History], None]] = []
+"""What holds for every history."""
+
+
+def holds(check: Callable[[History], None]) -> Callable[[History], None]:
+    """Put it to the checks."""
+    CHECKS.append(check)
+    return check
+
+
+@holds
+def every_occurrence_gets_exactly_one_fate_and_only_waiting_ones_are_undecided(history: History) -> None:
     waiting = {occurrence.key for occurrence in history.state.waiting}
     buffered = {key for key, verdict in history.ledger.items() if verdict.fate is Fate.BUFFERED}
 
@@ -164,9 +173,8 @@ def test_every_occurrence_gets_exactly_one_fate_and_only_waiting_ones_are_undeci
     assert len(waiting) == len(history.state.waiting)
 
 
-@given(histories())
-@settings(max_examples=300, deadline=None)
-def test_the_counters_are_the_number_of_final_fates(history: History) -> None:
+@holds
+def the_counters_are_the_number_of_final_fates(history: History) -> None:
     final = Counter(verdict.reason for verdict in history.ledger.values() if verdict.fate is not Fate.BUFFERED)
     counters = history.state.counters
 
@@ -176,9 +184,8 @@ def test_the_counters_are_the_number_of_final_fates(history: History) -> None:
         assert verdict.fate is FATE_OF[verdict.reason]
 
 
-@given(histories())
-@settings(max_examples=300, deadline=None)
-def test_folding_at_once_is_deciding_one_by_one(history: History) -> None:
+@holds
+def folding_at_once_is_deciding_one_by_one(history: History) -> None:
     for before, events, now, plan in history.rounds:
         state = before
         starts: list[Start] = []
@@ -214,9 +221,8 @@ def test_no_policy_but_allow_all_starts_a_run_while_the_limit_is_reached(history
             state = plan.state
 
 
-@given(histories())
-@settings(max_examples=300, deadline=None)
-def test_nothing_waits_while_a_slot_is_free(history: History) -> None:
+@holds
+def nothing_waits_while_a_slot_is_free(history: History) -> None:
     for *_, plan in history.rounds:
         if plan.state.waiting:
             assert len(plan.state.running) >= plan.state.policies.concurrency_limit
@@ -230,9 +236,8 @@ def test_buffer_all_keeps_the_order_of_nominal_times(history: History) -> None:
     assert started == sorted(started)
 
 
-@given(histories())
-@settings(max_examples=200, deadline=None)
-def test_what_was_seen_is_never_seen_again(history: History) -> None:
+@holds
+def what_was_seen_is_never_seen_again(history: History) -> None:
     seen = [state.seen_until for state, *_ in history.rounds]
     times = tuple(FireTime(key.nominal_at, key.nominal_at) for key in history.arrived)
     again = decide(history.state, Due(times=times), history.now)
@@ -242,9 +247,8 @@ def test_what_was_seen_is_never_seen_again(history: History) -> None:
     assert (again.starts, again.fates) == ((), ())
 
 
-@given(histories())
-@settings(max_examples=200, deadline=None)
-def test_limited_actions_are_used_up_by_scheduled_starts_alone(history: History) -> None:
+@holds
+def limited_actions_are_used_up_by_scheduled_starts_alone(history: History) -> None:
     for before, events, now, _ in history.rounds:
         state = before
         for event in events:
@@ -256,9 +260,8 @@ def test_limited_actions_are_used_up_by_scheduled_starts_alone(history: History)
             state = plan.state
 
 
-@given(histories())
-@settings(max_examples=200, deadline=None)
-def test_a_deleted_schedule_leaves_nothing_undecided(history: History) -> None:
+@holds
+def a_deleted_schedule_leaves_nothing_undecided(history: History) -> None:
     plan = decide(history.state, Deleted(at=history.now), history.now)
 
     assert plan.state.waiting == ()
@@ -267,9 +270,8 @@ def test_a_deleted_schedule_leaves_nothing_undecided(history: History) -> None:
     assert all(verdict.reason is Reason.DELETED for verdict in plan.fates)
 
 
-@given(histories())
-@settings(max_examples=200, deadline=None)
-def test_a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(history: History) -> None:
+@holds
+def a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(history: History) -> None:
     state = history.state
     asked = Backfill(id="big", start_at=Instant(0), end_at=history.now, overlap=Overlap.BUFFER_ALL)
     state = decide(state, BackfillAsked(at=history.now, backfill=asked), history.now).state
@@ -281,9 +283,8 @@ def test_a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(histor
     assert not [verdict for verdict in plan.fates if verdict.reason is Reason.BUFFER_FULL]
 
 
-@given(histories())
-@settings(max_examples=200, deadline=None)
-def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
+@holds
+def a_state_written_as_text_reads_back_the_same(history: History) -> None:
     state = history.state
     text = to_text(state)
 
@@ -291,6 +292,14 @@ def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
     assert from_text(text) == state._replace(running=(), waiting=(), unlisted=unlisted)
     assert to_text(from_text(text)) == text
     assert text == canonical(text)
+
+
+@given(histories())
+@settings(max_examples=300, deadline=None)
+def test_every_check_holds_for_every_history(history: History) -> None:
+    """All at once: to make a history costs ten times as much as to look at it."""
+    for check in CHECKS:
+        check(history)
 
 
 @given(histories(), st.text(), st.text())
