@@ -63,7 +63,7 @@ def test_a_year_that_ends_in_between_changes_nothing(evertick_world: World) -> N
 
     [job] = evertick_world.jobs(remind)
 
-    assert job.due == datetime(2027, 1, 7, 12, tzinfo=UTC)
+    assert job.due_at == datetime(2027, 1, 7, 12, tzinfo=UTC)
 
 
 def test_two_worlds_know_nothing_of_each_other(world: Callable[..., World]) -> None:

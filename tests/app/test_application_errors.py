@@ -59,7 +59,7 @@ def test_the_data_of_an_error_stays_with_its_job_and_is_told_to_its_completion(o
             engine.until(lambda: told or None)
 
         text = 'ApplicationError: {"code": "sold_out", "left": [0, null, 1.5], "n\\u00e9e": "\\u00e9"}'
-        assert (job.state, job.error, job.error_data, job.attempts) == (JobState.FAILED, text, SOLD_OUT, 1)
+        assert (job.state, job.error, job.error_data, job.attempt) == (JobState.FAILED, text, SOLD_OUT, 1)
         assert app.call(job_of, job_id)["state"] == {"kind": "failed", "error": text, "error_data": SOLD_OUT}
         assert told[-1] == JobResult("failed", error=text, error_data=SOLD_OUT)  # a conflict runs `done` again
         with pytest.raises(ApplicationError) as caught:
@@ -109,7 +109,7 @@ def test_one_is_tried_again_only_as_its_policy_and_its_class_say(open_app: OpenA
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]
 
-    assert [(job.attempts, job.error_data) for job in jobs] == [(1, {"attempt": 1}), (3, {"attempt": 3})]
+    assert [(job.attempt, job.error_data) for job in jobs] == [(1, {"attempt": 1}), (3, {"attempt": 3})]
 
 
 @pytest.mark.parametrize("data", [object(), {1, 2}, float("nan"), {"deep": b"bytes"}, {(1, 2): 3}])

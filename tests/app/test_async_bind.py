@@ -178,7 +178,7 @@ def test_every_verb(app: App, url: str, driver: str, opened: Opened) -> None:
     ids = run(url, driver, opened, story)
     states = {name: job_of(app, ids[name]).state.value for name in ("at", "replaced", "keyed", "told")}
     assert states == {"at": "pending", "replaced": "canceled", "keyed": "pending", "told": "canceled"}
-    assert job_of(app, ids["at"]).scheduled_for == at
+    assert job_of(app, ids["at"]).requested_at == at
     assert {job_of(app, job_id).state.value for job_id in ids["few"]} == {"canceled"}
     assert [job.args for job in jobs_of(app) if job.name == "ended"] != []
     assert [job_of(app, job_id).args for job_id in ids["many"]] == [{"n": n} for n in range(100)]

@@ -66,7 +66,7 @@ def test_an_action_that_every_deploy_cuts_off_is_tried_again_and_never_quarantin
             begun.now()
         job = job_of(app, job_id)
         assert (job.state, job.crashes) == (JobState.PENDING, 0)
-        assert job.attempts >= deploy  # a claim that was under way when the worker stopped is given back, and counts
+        assert job.attempt >= deploy  # a claim that was under way when the worker stopped is given back, and counts
         app.close()
 
 

@@ -40,7 +40,7 @@ def test_an_error_of_evertick_that_a_function_raises_by_itself_is_its_own(
 
     with Engine(app) as engine:
         job = engine.wait(app.scheduler.run_after(0, "raises"))
-    assert (job.state, job.attempts, len(runs)) == (JobState.FAILED, 1, 1)
+    assert (job.state, job.attempt, len(runs)) == (JobState.FAILED, 1, 1)
     assert str(job.error) == f"{kind.__name__}: by itself"
 
     with pytest.raises(kind, match="by itself"):

@@ -161,7 +161,7 @@ def test_a_job_whose_retry_policy_cannot_be_read_fails_alone_and_says_so(
         job = engine.wait(ids[0])
         assert [engine.wait(other).state for other in others] == [JobState.SUCCESS] * 3
 
-    assert (job.state, job.attempts, job.crashes) == (JobState.FAILED, 1, 0)
+    assert (job.state, job.attempt, job.crashes) == (JobState.FAILED, 1, 0)
     assert "ValueError: its own (not tried again, because its retry policy cannot be read" in str(job.error)
 
 

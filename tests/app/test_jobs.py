@@ -169,7 +169,7 @@ def test_completion_comes_after_the_last_attempt_alone(app: App) -> None:
     with Engine(app) as engine:
         engine.until(lambda: all_ended(app))
 
-    assert job_of(app, job_id).attempts == 3
+    assert job_of(app, job_id).attempt == 3
     assert told == ["ValueError: boom"]
 
 
@@ -335,7 +335,7 @@ def test_errors_are_kept_with_type_message_and_the_users_part_of_the_traceback(a
     with Engine(app) as engine:
         job = engine.wait(job_id)
 
-    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert (job.state, job.attempt) == (JobState.FAILED, 1)
     assert job.error == "CardDeclined: sorry \ud800 \x00"
     trace = str(job.traceback)
     assert "in pay" in trace

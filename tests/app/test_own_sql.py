@@ -434,7 +434,7 @@ def test_bound_schedulers_have_every_verb(bound_app: App, database_url: str, bin
     assert [job_of(app, job_id).state.value for job_id in (first, *many, keyed)] == [
         "pending", "canceled", "pending", "pending",
     ]  # fmt: skip
-    assert job_of(app, first).scheduled_for == at
+    assert job_of(app, first).requested_at == at
 
 
 def test_a_bound_cancel_is_undone_with_the_foreign_transaction(

@@ -215,7 +215,7 @@ def test_a_running_action_that_is_canceled_runs_on_but_its_result_counts_no_more
 
     w.call(cancel, job_id)
     at_once = w.job(job_id)
-    assert (at_once.state, at_once.completed) == (JobState.IN_PROGRESS, None)  # until its function has ended
+    assert (at_once.state, at_once.completed_at) == (JobState.IN_PROGRESS, None)  # until its function has ended
     w.advance(31)
 
     assert texts(w) == ["effect"]
@@ -251,7 +251,7 @@ def test_what_a_canceled_action_schedules_is_born_canceled_through_all_its_calls
         "through an action's mutation",
         "through an action's mutation",
     ]
-    assert {(job.state, job.completed, job.attempts) for job in children} == {(JobState.CANCELED, w.now, 0)}
+    assert {(job.state, job.completed_at, job.attempt) for job in children} == {(JobState.CANCELED, w.now, 0)}
     w.advance(3600)
     assert texts(w) == ["effect", "before"]
 
@@ -406,7 +406,7 @@ def test_a_job_that_waits_for_its_next_attempt_can_be_canceled(world: OpenWorld)
     w.call(cancel, job_id)
     w.advance(3600)
 
-    assert (w.job(job_id).state, w.job(job_id).attempts) == (JobState.CANCELED, 1)
+    assert (w.job(job_id).state, w.job(job_id).attempt) == (JobState.CANCELED, 1)
 
 
 @fact("cvx-sf-048")

@@ -230,7 +230,7 @@ def test_a_cron_that_throws_has_one_failed_run_a_time_and_goes_on(world: OpenWor
         (START, Fate.STARTED, RunOutcome.FAILED),
         (seconds(60), Fate.STARTED, RunOutcome.FAILED),
     ]
-    assert [job.attempts for job in w.jobs("throw")] == [1, 1]
+    assert [job.attempt for job in w.jobs("throw")] == [1, 1]
     assert w.query("ticks") == []
     assert app.schedules.get("a").last_failure == "ValueError: boom"
     assert app.schedules.get("a").next == seconds(120)

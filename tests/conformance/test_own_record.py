@@ -147,7 +147,7 @@ def test_a_job_keeps_its_key_and_the_time_that_was_asked_for_while_it_waits_for_
     row = w.query("_scheduled_functions")[0]
 
     assert (row["state"], row["scheduled_time"]) == ({"kind": "pending"}, asked_for)
-    assert (w.job(job_id).due - w.job(job_id).scheduled_for).total_seconds() == 60
+    assert (w.job(job_id).due_at - w.job(job_id).requested_at).total_seconds() == 60
     assert keyed.run_after(0, fails) == job_id
     w.drain()
     assert w.query("_scheduled_functions")[0]["state"] == {"kind": "failed", "error": "ValueError: attempt 2"}

@@ -70,7 +70,7 @@ def test_a_mutation_whose_worker_dies_before_the_commit_runs_again_with_one_effe
     w.restart()
 
     job = w.job(job_id)
-    assert (job.state, job.attempts, job.crashes) == (JobState.SUCCESS, 2, 1)
+    assert (job.state, job.attempt, job.crashes) == (JobState.SUCCESS, 2, 1)
     assert counted(w) == 1
 
 
@@ -96,7 +96,7 @@ def test_an_action_whose_worker_dies_fails_as_lost_and_is_not_started_again(worl
     w.advance(3600)
 
     job = w.job(job_id)
-    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert (job.state, job.attempt) == (JobState.FAILED, 1)
     assert str(job.error).startswith("LostWorker: lost worker")
     assert counted(w) == 1
 
@@ -122,7 +122,7 @@ def test_an_action_with_a_retry_policy_is_started_again_after_a_crash(world: Ope
     w.drain()
 
     job = w.job(job_id)
-    assert (job.state, job.attempts) == (JobState.SUCCESS, 2)
+    assert (job.state, job.attempt) == (JobState.SUCCESS, 2)
     assert counted(w) == 3
 
 
@@ -150,7 +150,7 @@ def test_while_nothing_runs_everything_stays_pending_and_runs_afterwards(world: 
 
     w.restart()
     assert w.job(job_id).state is JobState.SUCCESS
-    assert w.job(job_id).scheduled_for == w.now - timedelta(seconds=3595)
+    assert w.job(job_id).requested_at == w.now - timedelta(seconds=3595)
 
 
 def test_a_dead_workers_action_does_nothing_any_more(world: OpenWorld) -> None:

@@ -64,7 +64,7 @@ def test_a_mutation_that_raises_fails_without_its_writes_and_is_tried_once(world
     w.advance(3600)
 
     job = w.job(job_id)
-    assert (job.state, job.error, job.attempts) == (JobState.FAILED, "ValueError: boom", 1)
+    assert (job.state, job.error, job.attempt) == (JobState.FAILED, "ValueError: boom", 1)
     assert "insert_then_raise" in str(job.traceback)
     assert texts(w) == []
     assert len(w.jobs()) == 1
@@ -101,7 +101,7 @@ def test_an_action_that_raises_fails_with_its_text_and_is_not_retried(world: Ope
     w.advance(3600)
 
     job = w.job(job_id)
-    assert (job.state, job.error, job.attempts) == (JobState.FAILED, "ConnectionError: no route", 1)
+    assert (job.state, job.error, job.attempt) == (JobState.FAILED, "ConnectionError: no route", 1)
 
 
 @fact("cvx-sf-027")
@@ -175,7 +175,7 @@ def test_the_end_of_an_action_that_ran_into_an_outage_is_written_after_it(world:
     w.advance(10)
 
     job = w.job(job_id)
-    assert (job.state, job.attempts) == (JobState.SUCCESS, 1)
+    assert (job.state, job.attempt) == (JobState.SUCCESS, 1)
 
 
 @fact("cvx-sf-029")
@@ -410,11 +410,11 @@ def test_with_a_retry_policy_waits_grow_around_the_doubled_first_one(world: Open
         w.advance(0)
         job = w.job(job_id)
         assert (job.state, job.failures, job.error) == (JobState.PENDING, failures, "ConnectionError: no")
-        waits.append((job.due - w.now).total_seconds())
-        w.advance_to(job.due)
+        waits.append((job.due_at - w.now).total_seconds())
+        w.advance_to(job.due_at)
 
     assert w.job(job_id).state is JobState.SUCCESS
-    assert w.job(job_id).attempts == 5
+    assert w.job(job_id).attempt == 5
     for failures, wait in enumerate(waits):
         assert 0.5 * 2**failures <= wait < 1.5 * 2**failures
 
@@ -427,7 +427,7 @@ def test_retries_end_after_the_last_attempt(world: OpenWorld) -> None:
     w.drain()
 
     job = w.job(job_id)
-    assert (job.state, job.attempts, job.failures) == (JobState.FAILED, 3, 3)
+    assert (job.state, job.attempt, job.failures) == (JobState.FAILED, 3, 3)
     assert texts(w) == []
 
 
@@ -441,7 +441,7 @@ def test_an_error_that_is_not_retryable_ends_the_retries(world: OpenWorld) -> No
     w.drain()
 
     job = w.job(job_id)
-    assert (job.state, job.attempts, job.error) == (JobState.FAILED, 1, "Refused: no card")
+    assert (job.state, job.attempt, job.error) == (JobState.FAILED, 1, "Refused: no card")
 
 
 def test_a_plain_action_runs_and_its_calls_are_transactions_of_their_own(world: OpenWorld) -> None:

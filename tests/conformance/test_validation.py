@@ -80,8 +80,8 @@ def test_a_past_moment_is_accepted_runs_at_once_and_is_kept_as_requested(world: 
 
     job = w.job(job_id)
     assert job.state is JobState.SUCCESS
-    assert job.scheduled_for == an_hour_ago
-    assert (job.due, job.completed) == (w.now, w.now)
+    assert job.requested_at == an_hour_ago
+    assert (job.due_at, job.completed_at) == (w.now, w.now)
 
 
 def test_a_delay_counts_from_the_functions_clock(world: OpenWorld) -> None:
@@ -89,7 +89,7 @@ def test_a_delay_counts_from_the_functions_clock(world: OpenWorld) -> None:
 
     job = w.job(w.call(after, 2))
 
-    assert job.scheduled_for == datetime(2026, 6, 1, 10, 0, 2, 250_000, tzinfo=UTC)
+    assert job.requested_at == datetime(2026, 6, 1, 10, 0, 2, 250_000, tzinfo=UTC)
 
 
 def test_a_datetime_and_its_number_are_the_same_moment(world: OpenWorld) -> None:
@@ -97,14 +97,14 @@ def test_a_datetime_and_its_number_are_the_same_moment(world: OpenWorld) -> None
 
     first, second = w.call(at_twice, w.now + timedelta(minutes=3, milliseconds=7))
 
-    assert w.job(first).scheduled_for == w.job(second).scheduled_for == w.now + timedelta(minutes=3, milliseconds=7)
+    assert w.job(first).requested_at == w.job(second).requested_at == w.now + timedelta(minutes=3, milliseconds=7)
 
 
 def test_a_timedelta_and_its_seconds_are_the_same_delay(world: OpenWorld) -> None:
     w = world(app)
     ids = [w.app.scheduler.run_after(delay, write) for delay in (1.5, timedelta(seconds=1.5))]
 
-    assert {w.job(job_id).due for job_id in ids} == {w.now + timedelta(milliseconds=1500)}
+    assert {w.job(job_id).due_at for job_id in ids} == {w.now + timedelta(milliseconds=1500)}
 
 
 @fact("cvx-sf-011")
@@ -161,7 +161,7 @@ def test_just_inside_five_years_passes_both_ways(world: OpenWorld) -> None:
     w.advance(0)
 
     assert w.job(past).state is JobState.SUCCESS
-    assert (w.job(future).state, w.job(future).due) == (JobState.PENDING, w.now + FIVE_YEARS)
+    assert (w.job(future).state, w.job(future).due_at) == (JobState.PENDING, w.now + FIVE_YEARS)
 
 
 def test_a_moment_without_a_time_zone_is_refused_with_the_cure(world: OpenWorld) -> None:
@@ -241,7 +241,7 @@ def test_by_name_and_by_reference_are_the_same_function(world: OpenWorld) -> Non
     ]
     w.drain()
 
-    assert {(w.job(job_id).name, w.job(job_id).state) for job_id in ids} == {(write.name, JobState.SUCCESS)}
+    assert {(w.job(job_id).function, w.job(job_id).state) for job_id in ids} == {(write.name, JobState.SUCCESS)}
     assert [document["n"] for document in w.query("written")] == [2**62, 2**62]
 
 

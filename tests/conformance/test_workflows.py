@@ -106,7 +106,7 @@ def test_a_run_whose_code_catches_the_error_of_a_step_goes_on(world: OpenWorld) 
     run = w.app.workflows.start(catches)
     w.advance(60)
     assert w.app.workflows.get(run).result == "went on after ValueError"
-    assert [job.attempts for job in w.jobs(fail)] == [3]
+    assert [job.attempt for job in w.jobs(fail)] == [3]
 
 
 @fact("cvx-wf-005")

@@ -66,6 +66,26 @@ def test_ctrl_c_in_make_run_shows_no_traceback_of_a_command_that_begins(tmp_path
         demo.close()
 
 
+@pytest.mark.processes
+def test_what_make_run_says_holds_where_each_command_takes_longer_than_the_message_lives(tmp_path: Path) -> None:
+    folder = tmp_path / "chat"
+    shutil.copytree(EXAMPLES / "chat", folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*", ".evertick"))
+    app, demo = folder / "app.py", folder / "demo.py"
+    app.write_text(app.read_text().replace("run_after(5,", "run_after(0,"))
+    demo.write_text(demo.read_text().replace("MESSAGE_SECONDS = 5.0", "MESSAGE_SECONDS = 0.0"))
+
+    told = subprocess.run(
+        [sys.executable, demo, "--once"], cwd=folder,
+        env=environment(), capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+    lines = told.stdout.splitlines()
+    gone = lines.index("# (This machine took more than five seconds for that: it is gone already.)")
+    assert lines.index("# The message, and the job that will delete it:") < lines.index("[]") < gone
+    assert (told.returncode, lines.count("[]")) == (0, 2)
+    assert [line.split()[1] for line in lines if line.startswith("app.destruct ")] == ["success", "success"]
+
+
 def test_every_example_is_tried() -> None:
     """By this file, by test_django.py, or by tests of its own in another folder."""
     elsewhere = {"chat", "shop", "with-django"}

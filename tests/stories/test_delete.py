@@ -14,7 +14,7 @@ def test_deleting_a_schedule_leaves_its_runs_alone(world: World) -> None:
     world.app.schedules.delete(report)
     world.advance(minutes(10))
 
-    assert [(job.state, job.attempts) for job in world.jobs()] == [("success", 1)]
+    assert [(job.state, job.attempt) for job in world.jobs()] == [("success", 1)]
     with pytest.raises(ScheduleNotFound, match="no schedule 'schedule-1'"):
         world.app.schedules.get(report)
 

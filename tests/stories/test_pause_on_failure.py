@@ -55,7 +55,7 @@ def test_a_failure_that_a_retry_mends_pauses_nothing(world: World) -> None:
     world.advance(minutes(2))
 
     assert not world.app.schedules.get(settlement).paused
-    assert [job.attempts for job in world.jobs(settle)] == [3, 1]
+    assert [job.attempt for job in world.jobs(settle)] == [3, 1]
 
 
 def test_what_already_runs_goes_on(world: World) -> None:

@@ -72,7 +72,7 @@ def test_a_crash_in_the_middle_changes_nothing_twice(world: World) -> None:
         world.restart()
 
     assert len(world.query("destructions")) == 1
-    assert [(job.state, job.attempts, job.crashes) for job in world.jobs(destruct)] == [(JobState.SUCCESS, 4, 3)]
+    assert [(job.state, job.attempt, job.crashes) for job in world.jobs(destruct)] == [(JobState.SUCCESS, 4, 3)]
 
 
 def test_a_conflict_runs_the_mutation_again_and_nobody_notices(world: World) -> None:
@@ -93,7 +93,7 @@ def test_an_action_starts_at_most_once(world: World) -> None:
     world.advance(minutes(10))
 
     (job,) = world.jobs(charge)
-    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert (job.state, job.attempt) == (JobState.FAILED, 1)
     assert job.error is not None
     assert "worker" in job.error
 
@@ -106,8 +106,8 @@ def test_a_retry_policy_says_that_starting_again_does_no_harm(world: World) -> N
     world.advance(minutes(1))
 
     (job,) = world.jobs(charge)
-    assert (job.state, job.attempts, job.result) == (JobState.SUCCESS, 3, "charged 1234")
-    assert job.completed == moment("00:00:30")
+    assert (job.state, job.attempt, job.result) == (JobState.SUCCESS, 3, "charged 1234")
+    assert job.completed_at == moment("00:00:30")
 
 
 def test_a_job_can_be_months_away(world: World) -> None:

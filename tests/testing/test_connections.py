@@ -77,7 +77,7 @@ def test_a_driver_connection_of_the_worlds_schedules_when_it_commits(world: Worl
         connection.commit()
     world.advance(minutes(2))
     assert world.job(job_id).state.value == "success"
-    assert (world.job(job_id).completed or world.now) < world.now
+    assert (world.job(job_id).completed_at or world.now) < world.now
 
 
 def test_an_async_session_of_the_worlds_schedules_when_it_commits(world: World) -> None:

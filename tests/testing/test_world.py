@@ -71,7 +71,7 @@ def test_a_message_destroys_itself_after_five_seconds() -> None:
     with World(app, at="2026-03-29T00:59:58Z") as world:
         message_id = world.call(send_expiring_message, "hello", "ada")
         (job,) = world.pending(destruct)
-        assert job.due == datetime(2026, 3, 29, 1, 0, 3, tzinfo=UTC)
+        assert job.due_at == datetime(2026, 3, 29, 1, 0, 3, tzinfo=UTC)
 
         world.advance(4.999)
         assert world.get(message_id) is not None
@@ -275,11 +275,11 @@ def test_a_job_shows_what_is_known_of_it(world: OpenWorld) -> None:
     w.advance(100)
     job = w.job(parent)
 
-    assert (job.name, job.kind.value, job.state.value) == (f.name, "mutation", "success")
+    assert (job.function, job.kind.value, job.state.value) == (f.name, "mutation", "success")
     assert (job.args, job.result, job.error, job.traceback) == ({"n": 4}, 5, None, None)
-    assert job.created == datetime(2026, 1, 1, tzinfo=UTC)
-    assert job.scheduled_for == job.due == job.completed == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    assert (job.attempts, job.failures, job.crashes, job.key, job.blocked) == (1, 0, 0, "k", False)
+    assert job.created_at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert job.requested_at == job.due_at == job.completed_at == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    assert (job.attempt, job.failures, job.crashes, job.key, job.blocked) == (1, 0, 0, "k", False)
     assert job.logs == ["info: n is 4", "warning: careful"]
 
 

@@ -50,7 +50,7 @@ def test_plain_functions_may_run_an_event_loop_of_their_own() -> None:
 
         world.advance(1)
 
-        assert {job.name.split(".")[-1]: job.result for job in world.jobs()} == {
+        assert {job.function.split(".")[-1]: job.result for job in world.jobs()} == {
             "changed": 4,
             "acted": 6,
             "awaited": [2, 8],

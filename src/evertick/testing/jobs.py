@@ -19,18 +19,18 @@ class JobView:
     """A job as it stood when it was looked at. Moments are aware datetimes in UTC."""
 
     id: JobId
-    name: str
+    function: str
     kind: FunctionKind
     state: JobState
     args: dict[str, Any]
     """Arguments by parameter name, as JSON."""
-    scheduled_for: datetime
+    requested_at: datetime
     """The moment that was asked for."""
-    due: datetime
+    due_at: datetime
     """When it may run (again)."""
-    created: datetime
-    completed: datetime | None
-    attempts: int
+    created_at: datetime
+    completed_at: datetime | None
+    attempt: int
     """How often it was started."""
     failures: int
     crashes: int
@@ -55,15 +55,15 @@ def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
     logs = JobLogs.of(lines, lines_of(job))
     return JobView(
         id=job.id,
-        name=job.name,
+        function=job.name,
         kind=job.kind,
         state=job.visible_state,
         args=json.loads(job.args),
-        scheduled_for=to_datetime(job.requested_at),
-        due=to_datetime(job.due_at),
-        created=to_datetime(job.created_at),
-        completed=None if job.completed_at is None else to_datetime(Instant(job.completed_at)),
-        attempts=tries_of(job),
+        requested_at=to_datetime(job.requested_at),
+        due_at=to_datetime(job.due_at),
+        created_at=to_datetime(job.created_at),
+        completed_at=None if job.completed_at is None else to_datetime(Instant(job.completed_at)),
+        attempt=tries_of(job),
         failures=job.failures,
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),

@@ -174,7 +174,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
 
     def pending(self, function: Function[..., Any] | str | None = None) -> list[JobView]:
         """Jobs that wait, the earliest due first."""
-        return sorted(self.jobs(function, state=JobState.PENDING), key=lambda job: (job.due, job.id))
+        return sorted(self.jobs(function, state=JobState.PENDING), key=lambda job: (job.due_at, job.id))
 
     def job(self, job_id: str) -> JobView:
         """One job. Raises JobNotFound, also when its retention is over."""
