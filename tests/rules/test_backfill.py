@@ -39,6 +39,7 @@ def test_the_token_of_a_plan_changes_with_anything_it_shows() -> None:
 
     assert len(set(tokens)) == 5
     assert tokens[0] == plan_backfill(SPAN, schedule_id="s", version=1, times=TIMES, ran={minute(1)}).token
+    assert tokens[0] != plan_backfill(SPAN, schedule_id="s", version=1, times=TIMES, ran=(), latest="backfill_1").token
 
 
 def test_times_that_ran_are_left_out_as_spans() -> None:

@@ -282,6 +282,24 @@ def test_an_update_of_a_stale_version_changes_nothing(world: OpenWorld) -> None:
     assert (now.status, now.policies.overlap, now.version) == ("paused", Overlap.SKIP, 2)
 
 
+def test_triggers_and_backfills_are_no_change_for_those_who_have_read_the_schedule(world: OpenWorld) -> None:
+    w = world(app)
+    made = app.schedules.create("s", when=every(minutes=1), do=tick)
+    plan = app.schedules.backfill_plan("s", minutes(-30), minutes(-20))
+    w.advance(0.5)
+    app.schedules.trigger("s")
+    begun = app.schedules.backfill("s", minutes(-30), minutes(-20), token=plan.token)
+    with pytest.raises(VersionConflict, match="changed since the backfill was planned"):
+        app.schedules.backfill("s", minutes(-30), minutes(-20), token=plan.token)
+    app.schedules.backfill_cancel("s", begun.id)
+
+    now = app.schedules.get("s")
+    assert (now.version, now.updated) == (made.version, made.updated)
+    assert app.schedules.update("s", note="x", if_version=made.version).version == made.version + 1
+    lines = [(line.action, line.version) for line in app.schedules.history("s")]
+    assert lines == [("updated", 2), ("backfill canceled", 1), ("backfilled", 1), ("triggered", 1), ("created", 1)]
+
+
 def test_what_is_refused_at_creation_is_refused_in_an_update_and_nothing_is_lost(world: OpenWorld) -> None:
     world(app)
     before = app.schedules.create("s", when=every(minutes=1), do=tick)

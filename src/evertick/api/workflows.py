@@ -206,8 +206,8 @@ class RunStep(Schema):
     """What the code of a run has called, from its beginning to its end.
 
     `kind` is what was called: query, mutation, action, workflow, sleep, timer or event; job is a mutation or action
-    with options of a job, such as a retry policy. `outcome` is success, failed (with `error` as in an event), canceled (the
-    code has given it up) or running, which has no end. A query or mutation begins where the event before it ends.
+    with options of a job, such as a retry policy. `outcome` is success, failed (with `error` as in an event), canceled
+    (the code has given it up) or running, which has no end. A query or mutation begins where the event before it ends.
     `sent_by` is who sent the event that ended a wait, `sent_by_job` the job or run that did.
     """
 

@@ -78,6 +78,7 @@ def planned(transaction: Transaction, row: Schedule, backfill: Backfill, options
         backfill,
         schedule_id=row.id,
         version=row.version,
+        latest=next(reversed(row.metadata.backfills), None),
         times=times,
         ran=by_fate[Fate.STARTED],
         skip_done=options.get("skip_done", False),

@@ -273,7 +273,7 @@ class ScheduleOperations(ScheduleQueries):
 
                 event = Triggered(at=now, request=request, overlap=chosen or behind_overdue(row.state))
                 detail = "" if chosen is None else f"with {chosen}"
-                change = Change(action="triggered", detail=detail, events=[event], edit=remembering)
+                change = Change(action="triggered", detail=detail, events=[event], edit=remembering, is_edit=False)
                 requests.apply(transaction, row.id, change, self.by(now))
             found = transaction.get_occurrence(row.id, OccurrenceKey(Origin.TRIGGER, request, at), tenant=self.tenant)
             if found is None:

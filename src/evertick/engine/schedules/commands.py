@@ -2,7 +2,7 @@
 
 Every request first lets the schedule catch up with what has happened (ends of runs, due times), then happens itself,
 all in the caller's transaction: a mutation that pauses a schedule pauses it together with its other writes, or not at
-all. Each bumps the schedule's version and leaves a line in its history.
+all. Each leaves a line in the schedule's history; what changes what it is, or pauses it, makes it a new version.
 """
 
 from collections.abc import Callable, Sequence
@@ -83,7 +83,8 @@ class Change:
     """What is requested of a schedule: `events` for the rules, and `edit`, which gives it another spec, target, note or
     other metadata. `action` and `detail` are what its history says about it.
 
-    With `if_version`, the change is refused if the schedule has another version.
+    With `if_version`, the change is refused if the schedule has another version. `is_edit`: it makes the schedule a new
+    version. Triggers and backfills do not: who has read the schedule may still change it.
     """
 
     action: str = "updated"
@@ -91,6 +92,7 @@ class Change:
     events: Sequence[Event] = ()
     edit: Callable[[Schedule], Schedule] | None = None
     if_version: int | None = None
+    is_edit: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,9 @@ def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by:
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     row = row if change.edit is None else change.edit(row)
-    return _write(transaction, row._replace(version=row.version + 1, updated_at=by.now), change, by)
+    if change.is_edit:
+        row = row._replace(version=row.version + 1, updated_at=by.now)
+    return _write(transaction, row, change, by)
 
 
 def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:

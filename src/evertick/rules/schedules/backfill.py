@@ -47,13 +47,14 @@ def plan_backfill(
     version: int,
     times: Sequence[FireTime],
     ran: Collection[Instant],
+    latest: str | None = None,
     skip_done: bool = False,
     missed: Collection[Instant] | None = None,
 ) -> BackfillPlan:
     """The plan of a backfill whose span holds `times`; `ran` are the nominal times that were started before.
 
-    They run again, since reruns are what a backfill is for; with `skip_done` they are left out. With `missed`, only
-    these nominal times run.
+    Those run again, since reruns are what a backfill is for; with `skip_done` they are left out. With `missed`, only
+    these nominal times run. `latest` is the backfill that was begun last: the token of a plan starts it once.
     The evaluator asks the spec for one time more than `BACKFILL_TIMES_MAX`.
     Raises Misuse if the span ends before it starts, LimitExceeded if it holds too many times.
     """
@@ -77,7 +78,7 @@ def plan_backfill(
         backfill=backfill,
         times=tuple(times),
         already_ran=already_ran,
-        token=_token(backfill, schedule_id, version, times),
+        token=_token(backfill, schedule_id, version, latest, times),
     )
 
 
@@ -101,10 +102,10 @@ def skips_until(backfill: Backfill, nominal_at: Instant) -> Instant | None:
     return next((last for first, last in backfill.skip if first <= nominal_at <= last), None)
 
 
-def _token(backfill: Backfill, schedule_id: str, version: int, times: Sequence[FireTime]) -> str:
-    """A digest of the schedule, its version, the span and the times: another one if any of them changed."""
+def _token(backfill: Backfill, schedule_id: str, version: int, latest: str | None, times: Sequence[FireTime]) -> str:
+    """A digest of the schedule, its version and latest backfill, the span and the times: another if any changed."""
     asked = [backfill.start_at, backfill.end_at, backfill.overlap, backfill.max_active]
-    text = json.dumps([schedule_id, version, *asked, list(times)])
+    text = json.dumps([schedule_id, version, latest, *asked, list(times)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

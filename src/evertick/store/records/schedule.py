@@ -98,9 +98,9 @@ METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
 
 
 class Schedule(NamedTuple):
-    """A schedule. `version` grows with every change that was requested and guards updates; one made under the id of a
-    deleted one goes on from its version. `revision` grows with every write. `wake_at` is when an evaluator must look at
-    it; None leaves it out of the index of due schedules.
+    """A schedule. `version` grows with every change that was requested (a trigger or backfill is none) and guards
+    updates; one made under the id of a deleted one goes on from its version. `revision` grows with every write.
+    `wake_at` is when an evaluator must look at it; None leaves it out of the index of due schedules.
 
     `kind` is `schedule` (made at run time) or `cron` (declared in code). `next_at` and `last_at` are the times of its
     next and its last start. `last_result` and `last_failure` are what the next run is told.

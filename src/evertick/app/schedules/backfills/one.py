@@ -153,6 +153,7 @@ def backfill(
             detail=f"{event.backfill.id}: {to_iso(asked.start_at)} to {to_iso(asked.end_at)}",
             events=[event],
             edit=lambda row: row.with_metadata(changed.metadata),
+            is_edit=False,
         )
         item = requests.apply(transaction, row.id, change, operations.by(now))
         known = item.row.metadata.backfills[event.backfill.id]
@@ -169,7 +170,7 @@ def backfill_cancel(operations: "ScheduleOperations", schedule_id: str, backfill
         status(transaction)
         now = operations.now()
         event = BackfillCanceled(at=now, backfill_id=backfill_id)
-        change = Change(action="backfill canceled", detail=backfill_id, events=[event])
+        change = Change(action="backfill canceled", detail=backfill_id, events=[event], is_edit=False)
         requests.apply(transaction, ScheduleId(schedule_id), change, operations.by(now))
         return status(transaction)
 
