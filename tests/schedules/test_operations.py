@@ -296,8 +296,8 @@ def test_triggers_and_backfills_are_no_change_for_those_who_have_read_the_schedu
     now = app.schedules.get("s")
     assert (now.version, now.updated) == (made.version, made.updated)
     assert app.schedules.update("s", note="x", if_version=made.version).version == made.version + 1
-    lines = [(line.action, line.version) for line in app.schedules.history("s")]
-    assert lines == [("updated", 2), ("backfill canceled", 1), ("backfilled", 1), ("triggered", 1), ("created", 1)]
+    lines = [line.action for line in app.schedules.history("s")]
+    assert lines == ["updated", "backfill canceled", "backfilled", "triggered", "created"]
 
 
 def test_what_is_refused_at_creation_is_refused_in_an_update_and_nothing_is_lost(world: OpenWorld) -> None:
