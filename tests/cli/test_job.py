@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evertick import App, MutationCtx, SyncActionCtx, every
+from evertick import App, MutationCtx, Step, SyncActionCtx, every
 from evertick.api.jobs import JobView
 from evertick.cli.job.local_session import JobSession
 from evertick.engine.runtime.metrics import JobEnded
@@ -224,6 +224,34 @@ def test_cancel_all_asks_only_if_there_is_something_to_cancel(
     assert command("job", "cancel-all", "--function", "chat.fail").err == "canceled 0 jobs of chat.fail\n"
     assert command("job", "cancel", job).code == 5
     assert len(asked) == 1
+
+
+def test_cancel_all_says_how_many_are_runs_of_workflows(
+    chat: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is a pending job, too, while it waits: who empties a queue of reminders may not mean the approvals."""
+
+    @chat.workflow(name="chat.approve")
+    async def approve(step: Step) -> None: ...
+
+    monkeypatch.setattr("evertick.cli.job.commands.is_terminal", lambda stream: True)
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
+    for _ in range(2):
+        chat.scheduler.run_after(60, "chat.fail")
+        chat.workflows.start(approve)
+    monkeypatch.setattr("evertick.cli.job.commands.LOOK", 5)
+    command("job", "cancel-all", "--function", "chat.fail")
+    chat.scheduler.run_after(60, "chat.fail")
+    assert command("job", "cancel-all").err == "canceled 3 jobs\n"
+    for _ in range(5):
+        chat.workflows.start(approve)
+    command("job", "cancel-all")
+    assert asked == [
+        "Cancel all pending jobs of chat.fail?",
+        "Cancel all pending jobs, 2 open runs of workflows among them?",
+        "Cancel all pending jobs, at least 5 open runs of workflows among them?",
+    ]
 
 
 def test_more_jobs_than_shown_are_mentioned(chat: App, command: Command) -> None:

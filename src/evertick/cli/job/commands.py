@@ -1,7 +1,8 @@
 """`evertick job ...`: scheduled functions, read and canceled beside a running engine. Imports no app."""
 
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -11,7 +12,7 @@ from evertick.base.escaping import json_text, printable
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
-from evertick.base.records.jobs import JobState, Stop
+from evertick.base.records.jobs import FunctionKind, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
@@ -44,6 +45,8 @@ FURTHER = {
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100_000
+LOOK: Final = 1_000
+"""Jobs that a question looks through for runs of workflows."""
 
 
 @click.group(cls=LazyGroup, table=FURTHER)
@@ -222,9 +225,9 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
     with open_jobs(db) as session:
         where = filters.chosen_at(session.now, (JobState(state),))
         session.require_known(where)
-        if not yes and session.page(where, 1, None).jobs:
+        if not yes and (found := session.page(where, LOOK, None).jobs):
             jobs = "pending jobs" if state == "pending" else "running jobs"
-            click.confirm(f"Cancel all {filters.words(jobs)}?", abort=True, err=True)
+            click.confirm(f"Cancel all {filters.words(jobs)}{_runs_in(found)}?", abort=True, err=True)
         with counting("jobs are canceled", session.store) as progress:
             canceled = session.cancel_all(where, progress)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
@@ -232,6 +235,15 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
 
 
 # -- helpers
+
+
+def _runs_in(found: "Sequence[JobView]") -> str:
+    """What is said of runs of workflows among the newest jobs that are chosen: they are jobs, too, while they wait."""
+    count = sum(job.kind is FunctionKind.WORKFLOW for job in found)
+    if not count:
+        return ""
+    more = " at least" if len(found) == LOOK else ""
+    return f",{more} {count:,} open {'run' if count == 1 else 'runs'} of workflows among them"
 
 
 def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:

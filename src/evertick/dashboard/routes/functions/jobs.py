@@ -6,11 +6,14 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
+from evertick.api.jobs import JobPage
 from evertick.api.schema import Count
+from evertick.app.functions.function import Workflow
 from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
+from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
 from evertick.dashboard.markup.jobs import has_begun
 from evertick.dashboard.page import Page, Shown, page_routes
@@ -64,6 +67,7 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
+        runs=_runs(page, asked, found, counts if has_counts else {}) if asked.state == "pending" else 0,
         saved=saved_tabs(page, "jobs", await views_of(page.known).list("jobs"), USUAL, OWN),
     )
 
@@ -81,6 +85,15 @@ async def _found(page: Page, asked: Asked) -> JobList:
 def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> Count:
     chosen = counts.values() if function is None else [counts.get(function, JobCounts())]
     return Count.of(sum(getattr(each, which) for each in chosen))
+
+
+def _runs(page: Page, asked: Asked, found: JobPage, counts: dict[str, JobCounts]) -> int:
+    """How many of the pending jobs are open runs of workflows, as far as is known which functions are workflows."""
+    shown = [each.function for each in found.jobs if each.kind is FunctionKind.WORKFLOW]
+    names = {*shown, *(each.name for each in page.known.app.functions if isinstance(each, Workflow))}
+    if not counts:
+        return len(shown)
+    return sum(each.pending for name, each in counts.items() if name in names and asked.fn in (None, "", name))
 
 
 def _names(page: Page, counts: dict[str, JobCounts]) -> list[str]:

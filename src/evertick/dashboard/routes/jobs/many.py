@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -10,8 +11,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schema import Count
-from evertick.base.errors import EvertickError
+from evertick.app.jobs.counting import runs_among
+from evertick.app.scheduling.choice import JobsWhere
+from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.base.records.access import Scope
+from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.job_lists import TABS, Filters
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -78,6 +82,8 @@ class Bulk:
     asked: Asked
     form: Form
     count: Count
+    runs: Count
+    """How many of them are runs of workflows."""
 
     @property
     def phrase(self) -> str:
@@ -166,7 +172,19 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
     if action == "retry" and asked.state == "failed":
         where["not_retried"] = True  # the others are left out
     count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**where)
-    return Bulk(found, asked, form, count)
+    runs = await _runs_in(page, asked, where) if action == "cancel" else Count.of(0)
+    return Bulk(found, asked, form, count, runs)
+
+
+async def _runs_in(page: Page, asked: Asked, where: JobsWhere) -> Count:
+    """How many of the chosen jobs are runs of workflows. Ids that name nothing are told when each is changed."""
+    jobs = page.access.jobs
+    if not asked.row:
+        return await jobs.read(runs_among(page.tenant, page.now, **where))
+    with suppress(InvalidArguments):
+        ticked = await jobs.get_many(asked.row)
+        return Count.of(sum(each is not None and each.kind is FunctionKind.WORKFLOW for each in ticked))
+    return Count.of(0)
 
 
 def _shown(page: Page, bulk: Bulk, *, status: int = 200) -> Response:
