@@ -8,6 +8,9 @@ from evertick.base.errors import EvertickError
 class Control(Protocol):
     """What a transaction can do with the transaction itself."""
 
+    is_shared: bool
+    """Whether several functions run in it: it holds the locks of all, so it waits for others' for a moment only."""
+
     def savepoint(self, name: str) -> None:
         """Mark a place to come back to."""
         ...
@@ -18,6 +21,12 @@ class Control(Protocol):
 
     def release(self, name: str) -> None:
         """Forget the savepoint and keep what was done."""
+        ...
+
+    def limit_lock_waits(self) -> None:
+        """From now on a statement that waits for a lock for too long ends as a conflict, before the function that runs
+        in this thread is out of time. Not undone with a savepoint that is made afterwards.
+        """
         ...
 
     def explain(self, error: BaseException) -> EvertickError | None:

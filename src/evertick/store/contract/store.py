@@ -45,8 +45,8 @@ T = TypeVar("T")
 
 
 class LostInFunction(DatabaseUnavailable):
-    """A statement of a function's own may be the cause: the connection was lost in one, or the server could not commit
-    what it did. Nothing is committed.
+    """A statement of a function's own may be the cause: the connection was lost in one, or the server lacked what it
+    needs or could not commit what it did. Nothing is committed.
     """
 
 

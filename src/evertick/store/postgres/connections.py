@@ -33,6 +33,7 @@ from evertick.store.addresses import shown
 from evertick.store.contract.store import LostInFunction
 from evertick.store.postgres.address import SESSION, PostgresAddress
 from evertick.store.postgres.guarded import GuardedConnection
+from evertick.store.postgres.lock_waits import has_waited
 from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
 from evertick.store.transaction.driver import nested_write
 from evertick.store.write_health import unwritable
@@ -327,12 +328,27 @@ def ours(error: psycopg.Error) -> EvertickError:
     return DatabaseUnavailable(f"PostgreSQL refused or went away: {text}")
 
 
+def not_its_own(error: psycopg.Error, *, of_a_call: bool) -> EvertickError | None:
+    """What an error of a function's own statement means that others have caused; None if it is the function's.
+
+    That PostgreSQL lacks memory is mostly the doing of a transaction that stays open for long: what it must remember of
+    all that come after it grows. A call is tried again as after a conflict; a job, too, but not for ever, as its own
+    statement may need so much.
+    """
+    if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
+        return ours(error)
+    if not (error.sqlstate or "").startswith(OF_STORAGE):
+        return None
+    text = f"PostgreSQL lacked what a statement of the function's own needs: {str(error).strip()}"
+    return WriteConflict(text) if of_a_call else LostInFunction(text)
+
+
 def _locked(error: psycopg.Error) -> WriteConflict:
     conflict = WriteConflict(
         f"the transaction met another one{_where(error)}, which holds a lock ({error.diag.message_primary}); nothing "
         "was written: try again, or end the session that pg_blocking_pids() and pg_stat_activity show"
     )
-    conflict.has_waited = error.diag.source_function == "ProcessInterrupts"  # else with NOWAIT; both have one code
+    conflict.has_waited = has_waited(error)
     return conflict
 
 

@@ -30,10 +30,12 @@ from evertick.store.postgres.connections import (
     at_commit,
     in_statement,
     is_read_only,
+    not_its_own,
     ours,
     tables_in,
 )
 from evertick.store.postgres.deferred import Deferred
+from evertick.store.postgres.lock_waits import LockWaits, has_waited, lock_limit
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
@@ -50,7 +52,7 @@ RESET: Final = (
     "reset session authorization; reset role; reset all; discard temp; close all; unlisten *; "
     "select pg_advisory_unlock_all(); set local enable_seqscan = on"
 )
-"""In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
+"""In one round trip: an unprepared text without parameters may hold many statements."""
 UNDO: Final = b"rollback; select pg_advisory_unlock_all()"
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")
@@ -80,21 +82,19 @@ class PostgresTransaction(SqlTransaction):
         self._copies = cursor is None
         self._statements = load_statements("postgres", schema)
         self._is_handed_out = False
-        self._executed: set[str] = set()
-        """The names of our own statements that this transaction has executed."""
+        self._executed: set[str] = set()  # names of our own statements
         self._users_statements: list[object] = []
         """Statements of the user's own that it has executed, the first USERS_SEEN_MAX of them."""
         self._deferred = Deferred()
+        self._lock_waits = LockWaits()
         self._conflict: EvertickError | None = None
         """The first conflict that this transaction has met: nothing of it may be committed."""
-        self._is_used = False
-        """Whether a function was given the connection since the session was reset."""
-        self._conflicts: list[psycopg.Error] = []
-        """Which of the errors that statements of the user's own met are conflicts."""
-        self._lost: LostInFunction | None = None
-        """That a statement of the user's own has lost the connection."""
+        self._is_used = False  # by a function, since the session was reset
+        self._meant: list[tuple[psycopg.Error, EvertickError]] = []
+        """Errors that statements of the user's own met and are not to blame for, and what they mean."""
+        self._lost: LostInFunction | None = None  # in a statement of the user's own
         self._users_error: psycopg.Error | None = None
-        """What a statement of the user's own met last, apart from the complaint that one had failed before."""
+        """What a statement of the user's own met last, but not that one had failed before."""
 
     @property
     def connection(self) -> "psycopg.Connection[Any]":
@@ -121,7 +121,9 @@ class PostgresTransaction(SqlTransaction):
         gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
         if gone and self._lost is not None:
             return self._lost
-        return ours(cause) if isinstance(cause, psycopg.Error) and (gone or cause in self._conflicts) else None
+        if known := [meant for error, meant in self._meant if error is cause]:
+            return known[0]
+        return ours(cause) if gone and isinstance(cause, psycopg.Error) else None
 
     def reset_session(self) -> None:
         """Settings, roles, session locks, cursors and temporary tables end with the function that made them.
@@ -129,8 +131,13 @@ class PostgresTransaction(SqlTransaction):
         Raises TransactionEnded if the function has ended the transaction: its savepoint is gone.
         """
         if self._is_used:
-            self._command(RESET)
-            self._is_used = False
+            self._command(f"{RESET}; {lock_limit(is_shared=self.is_shared)}")
+            self._is_used = self._lock_waits.as_told = False
+
+    def limit_lock_waits(self) -> None:
+        if not self._lock_waits.are_limited:
+            self._command(lock_limit(is_shared=self.is_shared))
+            self._lock_waits.are_limited = True
 
     def undo(self) -> None:
         """Roll back, with the locks of the session that a function took: those outlive a ROLLBACK.
@@ -201,6 +208,7 @@ class PostgresTransaction(SqlTransaction):
         """A statement of the user's own is about to run."""
         self.check_open()
         self._deferred.see(self.own, statement)
+        self._lock_waits.see(statement)
         if len(self._users_statements) < USERS_SEEN_MAX:
             self._users_statements.append(statement)
 
@@ -210,10 +218,10 @@ class PostgresTransaction(SqlTransaction):
             self._users_error = error
         if self._connection.broken and self._lost is None:
             self._lost = LostInFunction(f"the connection was lost in a statement of the function's own: {error}")
-        of_the_server = is_read_only(error) and not self._made_read_only(error)
-        if of_the_server or isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
-            self._conflicts.append(error)
-            self._conflict = self._conflict or ours(error)
+        of_others = self._lock_waits.are_over(error) or (is_read_only(error) and not self._made_read_only(error))
+        if meant := ours(error) if of_others else not_its_own(error, of_a_call=self.own is None):
+            self._meant.append((error, meant))
+            self._conflict = self._conflict or meant
 
     def _made_read_only(self, error: psycopg.Error) -> bool:
         """Whether a write was refused because we, or a function, have begun to read only: the server accepts writes."""
@@ -259,7 +267,7 @@ class PostgresTransaction(SqlTransaction):
                 "must reset it before ctx.db, ctx.scheduler and whatever else Evertick writes or reads for it"
             )
         meant = ours(error)
-        if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
+        if has_waited(error) or isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflict = self._conflict or meant
         return meant
 

@@ -55,6 +55,7 @@ READING_PRAGMAS: Final = frozenset({
 """Pragmas of SQLite that only tell something also with a value. Without one, all do but these:"""
 ACTING_PRAGMAS: Final = frozenset({"incremental_vacuum", "optimize", "shrink_memory", "wal_checkpoint"})
 _CHECKING: Final = re.compile(r"\bset\s+constraints\b.*\bimmediate\b", re.IGNORECASE | re.DOTALL)
+_LOCK_WAIT: Final = re.compile(r"\block_timeout\b", re.IGNORECASE)
 _TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 
 
@@ -119,6 +120,11 @@ def _refuse(text: str) -> None:
 def checks_deferred(query: Any) -> bool:
     """Whether a statement of the user's may check constraints now that others of the transaction have deferred."""
     return _CHECKING.search(_text_of(query)) is not None
+
+
+def limits_lock_waits(query: Any) -> bool:
+    """Whether a statement may set how long PostgreSQL lets others wait for a lock."""
+    return _LOCK_WAIT.search(_text_of(query)) is not None
 
 
 def names_temporary(query: Any) -> bool:

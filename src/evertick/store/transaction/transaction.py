@@ -45,6 +45,7 @@ class SqlTransaction(
     """What this transaction made worth a look, so that workers should be poked after the commit."""
     own: OwnJob | None = None
     """The job whose function works in this transaction now."""
+    is_shared: bool = False
     has_withdrawn: bool = False
     failure: EvertickError | None = None
     """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
@@ -66,6 +67,9 @@ class SqlTransaction(
 
     def release(self, name: str) -> None:
         self._command(f'release savepoint "{name}"')
+
+    def limit_lock_waits(self) -> None:
+        """Nothing to limit: a file has one writer, and locks nothing smaller."""
 
     def check_usable(self) -> None:
         """Nothing to check: a statement that failed is undone alone, except on PostgreSQL."""

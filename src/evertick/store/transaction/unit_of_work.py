@@ -124,6 +124,7 @@ class UnitOfWork(Overlay):
 
     def _flush_to_db(self) -> None:
         self.touches += 1
+        self._transaction.limit_lock_waits()
         if self._write_completions is not None:
             try:
                 self._write_completions()

@@ -187,6 +187,7 @@ def run_batch(
     """
     if batch.failures and not still_held(transaction, batch):
         raise FenceLost  # what was canceled meanwhile need not run once more
+    transaction.is_shared = not batch.is_single
     opened = OpenBatch(transaction, batch.worker_id, deps, runs)
     opened.was_held = batch.failures > 0
     clock = deps.clock
