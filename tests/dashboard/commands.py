@@ -1,17 +1,20 @@
 """The lines of `evertick` that pages offer, as the command line reads them."""
 
+import re
 import shlex
-from typing import Any
+from typing import Any, Final
 
 import click
 from bs4 import BeautifulSoup
 
 from evertick.cli.root import root
 
+ZONES: Final = re.compile(r'<datalist id="zones">.*?</datalist>', re.DOTALL)
+
 
 def soup_of(html: str) -> BeautifulSoup:
-    """A page as a tree."""
-    return BeautifulSoup(html, "html.parser")
+    """A page as a tree, without the zones that are suggested for a field: they are half of what there is to read."""
+    return BeautifulSoup(ZONES.sub("", html), "html.parser")
 
 
 def commands_in(html: BeautifulSoup) -> list[str]:

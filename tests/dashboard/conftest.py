@@ -17,6 +17,7 @@ from evertick.server.application import Server
 from evertick.server.limits import Limits
 from tests.app.conftest import OpenApp, open_app
 from tests.dashboard.browser import Window, chromium, open_window
+from tests.dashboard.commands import soup_of
 from tests.server.conftest import shop_on
 
 __all__ = ["open_app"]
@@ -58,7 +59,7 @@ class Site:
         assert reply.status_code == status, (reply.status_code, text_of(reply.text))
         assert reply.headers["content-type"].startswith("text/html"), reply.headers
         assert "script-src 'self'" in reply.headers["content-security-policy"]
-        return BeautifulSoup(reply.text, "html.parser")
+        return soup_of(reply.text)
 
     def send(self, path: str, *, status: int = 303, **fields: Any) -> httpx2.Response:
         """Send a form; a list is a field that is there several times."""
@@ -68,11 +69,11 @@ class Site:
 
     def refused(self, path: str, **fields: Any) -> BeautifulSoup:
         """The form as it comes back when something in it is wrong."""
-        return BeautifulSoup(self.send(path, status=422, **fields).text, "html.parser")
+        return soup_of(self.send(path, status=422, **fields).text)
 
     def preview(self, path: str, **fields: Any) -> BeautifulSoup:
         """The form of a page with what is half typed; nothing is done."""
-        return BeautifulSoup(self.send(f"{path}/preview", status=200, **fields).text, "html.parser")
+        return soup_of(self.send(f"{path}/preview", status=200, **fields).text)
 
     def by(self, scope: str, tenant: str | None = None) -> "Site":
         """The same by a new token."""

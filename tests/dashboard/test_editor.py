@@ -12,6 +12,7 @@ from evertick import calendar, cron, every
 from evertick.base.json_errors import json_fault
 from evertick.cli.root import run
 from evertick.dashboard.editor.drafts import Draft, differing
+from tests.dashboard.commands import soup_of
 from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.fields import fields_sent
 from tests.server.conftest import order_of
@@ -35,7 +36,7 @@ def line_of(page: BeautifulSoup) -> str:
 
 
 def page_of(reply: Any) -> BeautifulSoup:
-    return BeautifulSoup(reply.text, "html.parser")
+    return soup_of(reply.text)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from evertick import App, Step, every
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.dashboard.commands import soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.dashboard.fields import fields_sent
 from tests.dashboard.test_pages import TABLE
@@ -184,14 +185,14 @@ def complained(site: Site, form: Tag, names: list[str], turn: int) -> bool:
         assert_harmless(reply.text, where)
     if reply.status_code != 422:
         return False
-    assert_kept(BeautifulSoup(reply.text, "html.parser"), form, sent)
+    assert_kept(soup_of(reply.text), form, sent)
     return True
 
 
 def form_of(site: Site, path: str) -> Tag:
     """The form of a page that changes something, as it is shown at first; that of many is what a list is sent for."""
     if path.startswith("bulk/schedules/") and "backfill" not in path:
-        page = BeautifulSoup(site.send(path, status=200, row=["s", "t"]).text, "html.parser")
+        page = soup_of(site.send(path, status=200, row=["s", "t"]).text)
     else:
         page = site.page(path)
     [form, *_] = [each for each in page.select("main form[method=post]") if each.get("action")]
@@ -236,7 +237,7 @@ def assert_kept(back: BeautifulSoup, form: Tag, sent: dict[str, list[str]]) -> N
 def assert_harmless(html: str, where: object) -> None:
     """Outside of fields, which have exactly what was typed, a page has no markup of others and nothing unseen."""
     assert "<b>x</b>" not in html, where
-    page = BeautifulSoup(html, "html.parser")
+    page = soup_of(html)
     for each in page.find_all(["input", "textarea"]):
         each.decompose()
     assert not {"\u202e", "\x00"} & set(str(page)), where
@@ -248,22 +249,25 @@ def test_what_is_wrong_with_a_field_is_said_beside_it(open_app: OpenApp, where: 
     things = things_of(open_app)
     BEGIN.get(where, lambda app: None)(things.site.app)
     form = form_of(things.site, where.format(**things.ids))
+    shown = sent_of(form)
     for name in texts_in(form):
+        chosen = chosen_with(form, name)
         for number, wrong in enumerate(TYPED):
-            right = sent_of(form) | {each: [value] for each, value in FIELDS.get(where, {}).items()}
-            more = {name: [wrong], "request": [f"{name} {number}"]} | chosen_with(form, name)
+            right = shown | {each: [value] for each, value in FIELDS.get(where, {}).items()}
+            more = {name: [wrong], "request": [f"{name} {number}"]} | chosen
             if name.endswith(".anchor_at"):
                 more[name.removesuffix("_at")] = ["at"]
             elif where.startswith("new-schedule") and name != "id":
                 more["id"] = [f"new {name} {number}"]
             reply = things.site.request("POST", str(form["action"]), data=right | more)
             if reply.status_code == 422:
-                said = said_beside(BeautifulSoup(reply.text, "html.parser"))
+                said = said_beside(soup_of(reply.text))
                 assert BESIDE.get(name, name) in said, (name, wrong, said)
             elif where in ENDS:
                 return
             elif where.startswith("schedules/s/edit"):
                 form = form_of(things.site, where)
+                shown = sent_of(form)
 
 
 def said_beside(page: BeautifulSoup) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A few hundred hostile functions on each database; `python -m tests.hostile.run` runs thousands."""
+"""A hundred hostile functions and more on each database; `python -m tests.hostile.run` runs thousands."""
 
 import logging
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from tests.hostile.runs import run_flows
 from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
 
-JOBS = 300
-FLOWS = 100
+JOBS = 150
+FLOWS = 50
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_hostile_functions_leave_nothing_but_what_they_should(database_url: str)
 
 
 def test_actions_end_as_they_should_whenever_they_are_stopped(database_url: str) -> None:
-    assert run_stops(database_url, 100, base=1) == []
+    assert run_stops(database_url, 50, base=1) == []
 
 
 def test_hostile_workflows_leave_and_end_as_they_should(database_url: str) -> None:
