@@ -37,6 +37,21 @@ def test_it_runs_jobs_and_logs_json(migrated: Path, start: Start) -> None:
     assert {"time", "duration_ms", "late_ms", "attempt"} <= entry.keys()
 
 
+def test_it_logs_how_many_functions_it_serves_as_lists_of_workers_show_them(folder: Path, start: Start) -> None:
+    """A query is no job, so no worker serves it."""
+    code = "from evertick import App\napp = App('chat')\n"
+    for kind, name in (("action", "async def send"), ("workflow", "async def approve"), ("mutation", "def save"),
+                       ("query", "def count")):  # fmt: skip
+        code += f"\n@app.{kind}\n{name}(ctx): ...\n"
+    (folder / "app.py").write_text(code)
+    worker = start("worker", "--log-format", "json")
+
+    logged = json.loads(worker.wait_for(READY))["functions"]
+    [listed] = json.loads(evertick(folder, "worker", "list", "-o", "json").out)
+
+    assert logged == len(listed["functions"]) == 3
+
+
 def test_a_keyboard_interrupt_that_an_action_raises_is_its_failure_and_does_not_end_the_worker(
     migrated: Path, start: Start
 ) -> None:

@@ -90,6 +90,7 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
+    from evertick.app.functions.function import served_by
     from evertick.app.serving import Stopper, close, serve, use_drain
     from evertick.cli.core.health import HealthServer, WorkerHealth
     from evertick.cli.supervisor import Supervised
@@ -119,7 +120,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
                 Supervised(flags.supervised).runs(lambda: stopper.requests.ask("supervisor"))
             _logger.info(
                 "evertick %s runs the jobs of %s", __version__, app.name,
-                extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
+                extra={"app": app.name, "database": shown_url(store.url), "functions": len(served_by(app.functions))},
             )  # fmt: skip
 
         with descriptors_kept(store.url):

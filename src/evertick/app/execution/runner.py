@@ -15,7 +15,7 @@ from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, Sy
 from evertick.app.execution.failures import held_the_loop, raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
-from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.functions.function import Action, Function, Mutation, Query, served_by
 from evertick.app.run.run import FunctionRaised, Run, TransactionRun, as_current, unwrapped
 from evertick.base.errors import (
     FunctionNotFound,
@@ -63,8 +63,7 @@ class Execution(WorkflowRuns):
         return None if function.kind is FunctionKind.QUERY else function.served._replace(name=name)
 
     def functions(self) -> list[ServedFunction]:
-        served = [each for each in self._e.functions if each.kind is not FunctionKind.QUERY]
-        return [each.served._replace(name=name) for each in served for name in (each.name, *each.aliases)]
+        return served_by(self._e.functions)
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
         function = self._e.functions.resolve(claim.name)

@@ -8,7 +8,7 @@ come back as what the annotations say.
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
@@ -319,6 +319,12 @@ class Workflow(Function[P, R_co]):
     @property
     def call_kind(self) -> Literal[CallKind.WORKFLOW]:
         return CallKind.WORKFLOW
+
+
+def served_by(functions: "Iterable[Function[..., Any]]") -> list[ServedFunction]:
+    """What jobs can call of these, under each name: what a worker serves. A query is no job."""
+    called = [each for each in functions if each.kind is not FunctionKind.QUERY]
+    return [each.served._replace(name=name) for each in called for name in (each.name, *each.aliases)]
 
 
 def default_name(handler: Callable[..., Any]) -> str:
