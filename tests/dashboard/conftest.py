@@ -24,7 +24,7 @@ __all__ = ["open_app"]
 
 ORIGIN = "http://localhost"
 ON_ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-"""Of tests of how a page is laid out: it is the same page on both."""
+"""Of tests of how a page is laid out, and of what is done with keys: it is the same page on both."""
 
 
 @dataclass

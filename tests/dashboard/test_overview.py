@@ -25,7 +25,7 @@ from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.engine import Engine
 from tests.dashboard.browser import Window
-from tests.dashboard.conftest import Site, text_of
+from tests.dashboard.conftest import ON_ONE_DATABASE, Site, text_of
 from tests.dashboard.test_jobs import counted
 from tests.server.conftest import order_of
 from tests.store.rows import job_id, new_job
@@ -365,6 +365,7 @@ def test_search_finds_what_is_called_so(site: Site) -> None:
     assert exact.headers["location"] == "/t/default/schedules/nightly%20report"
 
 
+@ON_ONE_DATABASE
 def test_charts_are_drawn_and_drawn_again(site: Site, window: Window) -> None:
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
     page = window.go("")
