@@ -14,7 +14,7 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-short check lint types docs bench bench-peers clean python
+.PHONY: help run demo test test-short check lint types compiled docs bench bench-peers clean python
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +25,9 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 demo: $(VENV)/.installed-dev ## Look at the dashboard of a small shop with a simulated week behind it
 	@$(BIN)/evertick dev --demo
 
-test: lint types ## Lint, check types and layers, run every test
-	@# Compiled once, src and what pytest makes of its asserts and the tests': the tests start some thousand processes,
-	@# and PYTHONDONTWRITEBYTECODE may keep each from doing it.
-	@$(BIN)/python -m compileall -q -j 0 src
+test: $(VENV)/.installed-dev ## Lint, check types and layers, run every test
+	@# Beside each other: mypy takes ten seconds of one core. If one fails, no test begins.
+	@$(MAKE) --no-print-directory -j 3 lint types compiled
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
@@ -42,6 +41,11 @@ lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
 types: $(VENV)/.installed-dev ## Check the types and that each floor imports only floors below it
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+
+compiled: $(VENV)/.installed-dev
+	@# Once, as is what pytest makes of its asserts: the tests start some thousand processes, and
+	@# PYTHONDONTWRITEBYTECODE may keep each from doing it.
+	@$(BIN)/python -m compileall -q src
 
 docs: $(VENV)/.installed-dev ## Build the documentation's site in build/site; a warning is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
