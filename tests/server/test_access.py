@@ -91,6 +91,13 @@ def test_a_token_that_does_not_reach_a_tenant_says_which_one_it_is_for(http: Htt
     assert fleet["detail"] == "this token is for the tenant 'acme', and does not reach what belongs to no tenant"
 
 
+def test_an_address_that_is_none_names_nothing_that_the_token_may_not_read_without_saying_so(http: Http) -> None:
+    user = http.by("admin", "acme")
+    user.problem(403, "GET", "/openapi.json")
+    for found in (user.problem(404, "GET", "/api/v1/none"), user.problem(405, "DELETE", "/health")):
+        assert "GET /openapi.json lists what there is, but not for a token of one tenant" in found["detail"]
+
+
 def test_when_a_token_was_used_is_noted(http: Http) -> None:
     http.ok("GET", f"{HOME}/jobs")
     [root] = http.ok("GET", "/api/v1/tokens")["tokens"]

@@ -37,9 +37,11 @@ STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
     (errors.EvertickError, 422),
 )
 """The status of an error: that of its first class here."""
+DESCRIBED: Final = "GET /openapi.json lists what there is, but not for a token of one tenant"
+"""Who asks is not known where no route is: the words are true for all."""
 OTHERS: Final = {
-    404: ("not_found", "there is nothing at this address; GET /openapi.json lists what there is"),
-    405: ("method_not_allowed", "this address takes another method; GET /openapi.json lists what there is"),
+    404: ("not_found", f"there is nothing at this address; {DESCRIBED}"),
+    405: ("method_not_allowed", f"this address takes another method; {DESCRIBED}"),
 }
 """Code and words for what the framework finds by itself."""
 RETRY_AFTER_S: Final = 1
