@@ -311,6 +311,11 @@ def test_a_job_of_a_pool_runs_where_its_pool_or_that_of_its_function_is_served(o
         app.scheduler.run_after(0, note)
         time.sleep(0.2)
     assert ran == ["send", "note"]
+    for number, pool in enumerate(("mail", "ada"), 3):  # the job's own pool alone is another one
+        again = app.scheduler.using(pool="ada").run_after(0, send)
+        with app.running(pools=[pool]):
+            until(lambda number=number: len(ran) == number)  # type: ignore[misc]
+        assert app.jobs.get(again).pool == "ada"
     with pytest.raises(Misuse, match="a pool's name is"), app.running(pools=["a b"]):
         pass
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx
+from evertick import ActionCtx, App, MutationCtx, Step
 from evertick.app.limits.waiting import pool_waits
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId
@@ -266,3 +266,44 @@ def test_a_job_that_waits_says_what_its_pool_runs(open_app: OpenApp, limits: dic
 
     assert list(seen["now"].values()) == ([] if words is None else [words])
     assert look() == {}
+
+
+def test_customers_have_rates_of_their_own_in_pools_of_their_own() -> None:
+    app = App("shop")
+
+    @app.action(pool="mail")
+    async def send(ctx: ActionCtx) -> None: ...
+
+    @app.mutation
+    def remind(ctx: MutationCtx, pool: str) -> str:
+        return ctx.scheduler.using(pool=pool).run_after(0, send)
+
+    with World(app, at="2026-01-05T09:00:00Z") as world:
+        begin = world.now
+        app.pools.set("mail-ada", starts_per_minute=6)
+        app.pools.set("mail-bob", starts_per_minute=6)
+        app.pools.pause("mail", "that is where the function is")
+        ids = [app.scheduler.using(pool="mail-ada").run_after(0, send) for _ in range(2)]
+        ids += [world.call(remind, "mail-ada"), world.call(remind, "mail-bob"), *app.scheduler.using(
+            pool="mail-bob").run_after_many(0, [send.args()])]  # fmt: skip
+        own = app.scheduler.run_after(0, send)
+        world.advance(60)
+
+        jobs = [app.jobs.get(each) for each in ids]
+        assert [job.pool for job in jobs] == ["mail-ada"] * 3 + ["mail-bob"] * 2
+        began = [(job.started_at - begin).total_seconds() for job in jobs if job.started_at is not None]
+        assert began[0] < 1 and 9 < began[1] < 11 and 19 < began[2] < 21, began
+        assert began[3] < 1 and 9 < began[4] < 11, began
+        assert app.jobs.get(own).held == "waits: pool 'mail' is paused: that is where the function is"
+
+
+def test_what_takes_no_pool_says_so(open_app: OpenApp) -> None:
+    app, _, _ = mailing(open_app)
+
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> None: ...
+
+    with pytest.raises(Misuse, match="a pool's name is 1 to"):
+        app.scheduler.using(pool="a/b")
+    with pytest.raises(Misuse, match="a run of flow is in the pool of its workflow"):
+        app.scheduler.using(pool="mail").run_after(0, "flow")

@@ -377,9 +377,9 @@ def test_a_function_is_called_or_scheduled(ids: dict[str, str], url: str, comman
     assert ended("shop.bill", "fails=true", "--idempotency-key", "k").code == 5
     job_id = ended("shop.bill", "--after", "1h", "--key", "j").out.strip()
     assert command("job", "get", job_id, "-o", "json").json["key"] == "j"
-    job_id = ended("shop.bill", "--after", "1h", "--limit-key", "ada", "--priority", "5", "--retry", "3").out.strip()
+    job_id = ended("shop.bill", "--after", "1h", "--limit-key", "ada", "--pool", "mail", "--retry", "3").out.strip()
     job = command("job", "get", job_id, "-o", "json").json
-    assert (job["limit_key"], job["priority"]) == ("ada", 5)
+    assert (job["limit_key"], job["pool"]) == ("ada", "mail")
     moved = ended("shop.bill", "--at", "tomorrow", "-o", "json").json
     assert moved["due_at"].endswith("T00:00:00Z")
     assert ended("shop.none").code == 3

@@ -140,11 +140,11 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
 
 
 def test_a_job_is_given_options(types: Path) -> None:
-    options = ("--limit-key", "ada", "--priority", "5", "--retry", '{"attempts": 3, "first": "1s"}')
+    options = ("--limit-key", "ada", "--pool", "mail", "--priority", "5", "--retry", '{"attempts": 3, "first": "1s"}')
     job_id = evertick(types, "run", "app.count", "--after", "1h", *options).out.strip()
 
     job = json.loads(evertick(types, "job", "get", job_id, "-o", "json").out)
-    assert (job["limit_key"], job["priority"]) == ("ada", 5)
+    assert (job["limit_key"], job["pool"], job["priority"]) == ("ada", "mail", 5)
     with closing(open_settled(f"sqlite:///{types}/.evertick/types.db")) as store:
         found = store.read(lambda tx: tx.get_job(job_id, tenant=DEFAULT_TENANT))
     assert found is not None
@@ -186,6 +186,7 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--at", "some day"], 2, "is not a date or time"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
+        (["app.echo", "--pool", "mail"], 2, "--pool is for a scheduled job; give --after or --at"),
         (["app.echo", "--limit-key", "ada"], 2, "--limit-key is for a scheduled job; give --after or --at"),
         (["app.echo", "--priority", "5"], 2, "--priority is for a scheduled job"),
         (["app.echo", "--after", "1s", "--priority", "5000"], 2, "priority= is a whole number from"),

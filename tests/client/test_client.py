@@ -81,7 +81,7 @@ def test_functions_are_called_by_themselves_and_by_name(served: Served) -> None:
 def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
     order = function(served.app, "shop.order")
     with served.client() as client:
-        scheduler = client.scheduler.using(priority=3, retry=Retry(5), limit_key="ada")
+        scheduler = client.scheduler.using(priority=3, retry=Retry(5), limit_key="ada", pool="mail")
         job_id = scheduler.run_after(timedelta(hours=1), order, "bread")
         other = client.scheduler.using(key="k").run_at(SOON, "shop.order", item="tea")
         assert client.scheduler.using(key="k").run_after(5, order, "tea") == other
@@ -90,7 +90,7 @@ def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
 
         job = client.jobs.get(job_id)
         assert job == served.app.jobs.get(job_id)
-        assert (job.priority, job.limit_key) == (3, "ada")
+        assert (job.priority, job.limit_key, job.pool) == (3, "ada", "mail")
         assert client.jobs.list(state="pending", limit=1).cursor is not None
         assert [each.id for each in client.jobs.list(state=["pending"], key="k").jobs] == [other]
         assert client.jobs.reschedule(job_id, SOON).due_at == SOON.replace(microsecond=SOON.microsecond // 1000 * 1000)

@@ -44,11 +44,19 @@ def test_the_functions_are_listed_with_their_parameters(http: Http) -> None:
 
 
 def test_a_job_from_its_request_to_its_end(http: Http) -> None:
-    body = {**ORDER, "after": "1h", "priority": 5, "limit_key": "ada", "retry": {"attempts": 3, "first": "1s"}}
+    body = {
+        **ORDER,
+        "after": "1h",
+        "priority": 5,
+        "limit_key": "ada",
+        "pool": "mail",
+        "retry": {"attempts": 3, "first": "1s"},
+    }
     job_id = http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"]
     assert http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"] == job_id
     job = http.ok("GET", f"{HOME}/jobs/{job_id}")
     assert (job["state"], job["key"], job["priority"], job["limit_key"]) == ("pending", None, 5, "ada")
+    assert job["pool"] == "mail"
 
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     http.ok("POST", f"{HOME}/jobs/{job_id}/reschedule", json={"at": at})

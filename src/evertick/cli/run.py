@@ -71,6 +71,9 @@ class RunFlags(CallFlags):
     limit_key: str | None = flag(
         "--limit-key", metavar="KEY", help="With --after or --at: whom the job is for, where a pool has limits by key."
     )
+    pool: str | None = flag(
+        "--pool", metavar="NAME", help="With --after or --at: the pool of the job, in place of its function's."
+    )
     priority: int | None = flag(
         "--priority", metavar="N", help="With --after or --at: ready jobs of a higher one run first; 0 unless given."
     )
@@ -98,7 +101,8 @@ class RunFlags(CallFlags):
         from evertick.cli.schedule.flags import retry_of
 
         retry = None if self.retry is None else retry_of(self.retry)
-        found = {"key": self.key, "limit_key": self.limit_key, "priority": self.priority, "retry": retry}
+        given = ("key", "limit_key", "pool", "priority")
+        found = {name: getattr(self, name) for name in given} | {"retry": retry}
         return {name: value for name, value in found.items() if value is not None}
 
     def check(self) -> None:

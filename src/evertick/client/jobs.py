@@ -145,9 +145,12 @@ class ScheduleJobs(RequestsWithOptions):
         retry: Retry | None = None,
         priority: int | None = None,
         limit_key: str | None = None,
+        pool: str | None = None,
     ) -> "ScheduleJobs":
         """The same with options; those of `app.scheduler.using`."""
-        return self._using(key=key, on_conflict=on_conflict, retry=retry, priority=priority, limit_key=limit_key)
+        return self._using(
+            key=key, on_conflict=on_conflict, retry=retry, priority=priority, limit_key=limit_key, pool=pool
+        )
 
     def run_after(self, delay: float | timedelta, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.

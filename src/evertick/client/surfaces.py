@@ -115,7 +115,7 @@ class Scheduler(_Sending, Blocking[ScheduleJobs]):
     """`client.scheduler`: functions that run later."""
 
     def using(self, **options: Any) -> Self:
-        """The same with options: `key`, `on_conflict`, `retry`, `priority`, `limit_key`."""
+        """The same with options: `key`, `on_conflict`, `retry`, `priority`, `limit_key`, `pool`."""
         return self.with_operations(self.operations.using(**options))
 
     @overload

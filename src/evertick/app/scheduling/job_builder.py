@@ -23,7 +23,7 @@ from evertick.base.errors import (
     Misuse,
     WorkflowInactive,
 )
-from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of, check_pool, full_pool
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso
 from evertick.base.job_options import check_key, check_priority
 from evertick.base.records.jobs import (
@@ -79,6 +79,7 @@ class Options:
     context: Any = None
     priority: int = 0
     limit_key: str | None = None
+    pool: str | None = None
 
     def merged(self, **changes: Any) -> "Options":
         """These options with some replaced. Raises Misuse for what cannot be."""
@@ -87,6 +88,8 @@ class Options:
             check_key(changed.key, what="a key")
         if changed.limit_key is not None:
             check_key(changed.limit_key, what="a limit key")
+        if changed.pool is not None:
+            check_pool(changed.pool)
         if changed.retry is not None and not isinstance(changed.retry, Retry):
             raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
         if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
@@ -158,6 +161,11 @@ class JobBuilder:
                 raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
             if function.kind is FunctionKind.WORKFLOW and retry is not None:
                 raise retry_of_run(function.name)
+            if function.kind is FunctionKind.WORKFLOW and options.pool is not None:
+                raise Misuse(
+                    f"a run of {function.name} is in the pool of its workflow; leave out pool=, and give it to the "
+                    "calls in it: step.using(pool=...)"
+                )
             jobs.append(
                 NewJob(
                     id=JobId(self.ids.make(JOB_PREFIX, now)),
@@ -172,7 +180,7 @@ class JobBuilder:
                     key=options.key,
                     retry=retry if retry or function.retry is None else RETRY.value(function.retry),
                     on_complete=on_complete,
-                    pool=function.pool,
+                    pool=function.pool if options.pool is None else _beside(function.pool, options.pool),
                     priority=options.priority,
                     limit_key=options.limit_key,
                 )
@@ -233,6 +241,12 @@ class JobBuilder:
         context = json.loads(sample)[names[1]]
         kind, ends = function.kind.value, tuple(options.on_complete_for)
         return COMPLETION.value(Completion(function.name, kind, tuple(names), context, function.pool, ends))
+
+
+def _beside(pool: str, other: str) -> str:
+    """Another pool of the app to which a pool belongs."""
+    app = app_of(pool)
+    return other if app is None else full_pool(app, other)
 
 
 def _ends(given: Any) -> tuple[str, ...]:

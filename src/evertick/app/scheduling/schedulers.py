@@ -50,6 +50,7 @@ class _Scheduler(ABC, Generic[One, Many]):
         context: Any = None,
         priority: int | None = None,
         limit_key: str | None = None,
+        pool: str | None = None,
     ) -> Self:
         """A scheduler with options for the calls that follow.
 
@@ -60,7 +61,8 @@ class _Scheduler(ABC, Generic[One, Many]):
         "success", "failed" and "canceled"; all unless given. `priority`: a job of a higher priority (-1,000 to 1,000,
         0 unless given) runs before another of its tenant and function; each step makes up for a minute of waiting.
         `limit_key`: whom the job is for, such as a customer; a pool with a limit `per_key` runs at most so many jobs of
-        one key at a time.
+        one key at a time. `pool`: the pool of the job, in place of its function's; a worker that serves either of them
+        runs it. A run of a workflow takes none.
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
 
@@ -77,6 +79,7 @@ class _Scheduler(ABC, Generic[One, Many]):
             context=context,
             priority=priority,
             limit_key=limit_key,
+            pool=pool,
         )
         return copy
 

@@ -49,6 +49,7 @@ class NewJob(Body):
     on_conflict: OnConflict | None = None
     priority: int | None = Field(None, ge=-1_000, le=1_000)
     limit_key: str | None = None
+    pool: str | None = Field(None, description="The pool of the job, in place of its function's.")
     retry: RetryBody | None = None
 
 
@@ -133,6 +134,7 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
         on_conflict=job.on_conflict,
         priority=job.priority,
         limit_key=job.limit_key,
+        pool=job.pool,
         retry=None if job.retry is None else job.retry.retry(),
     )
     now, call = builder.now(), caller.call(job.function, job.args)
