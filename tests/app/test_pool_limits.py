@@ -305,5 +305,7 @@ def test_what_takes_no_pool_says_so(open_app: OpenApp) -> None:
 
     with pytest.raises(Misuse, match="a pool's name is 1 to"):
         app.scheduler.using(pool="a/b")
+    with pytest.raises(Misuse, match="takes no option pol; there are key, on_conflict, retry"):
+        app.scheduler.using(pol="mail")  # type: ignore[call-arg]
     with pytest.raises(Misuse, match="a run of flow is in the pool of its workflow"):
         app.scheduler.using(pool="mail").run_after(0, "flow")

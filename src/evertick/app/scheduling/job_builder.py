@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from evertick.app.functions.function import Function, FunctionCall, check_args_size
 from evertick.app.functions.options import OnConflict, Retry
@@ -65,6 +65,20 @@ def served_as(functions: Functions, name: str, app: str | None = None) -> Served
     if function is None or app not in (None, function.app_name) or function.kind is FunctionKind.QUERY:
         return None
     return function.served._replace(name=name)
+
+
+class JobOptions(TypedDict, total=False):
+    """What `scheduler.using(...)` takes."""
+
+    key: str | None
+    on_conflict: OnConflict | str | None
+    retry: Retry | None
+    on_complete: Function[..., Any] | None
+    on_complete_for: str | Iterable[str] | None
+    context: Any
+    priority: int | None
+    limit_key: str | None
+    pool: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,13 @@ transaction of its own. `bound` has those on a connection of the user's.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import Budget, TransactionRun
 from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.inactive_workflows import check_active, runs_among
-from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
+from evertick.app.scheduling.job_builder import JobBuilder, JobOptions, Options, Request, after, checked_calls, moment
 from evertick.app.scheduling.naming import is_key, unfinished_named
 from evertick.app.scheduling.own_keys import cancel_under_key, place_under_key
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
@@ -39,19 +38,7 @@ class _Scheduler(ABC, Generic[One, Many]):
         self._parent_id = parent_id
         self._options = Options()
 
-    def using(
-        self,
-        *,
-        key: str | None = None,
-        on_conflict: OnConflict | str | None = None,
-        retry: Retry | None = None,
-        on_complete: Function[..., Any] | None = None,
-        on_complete_for: str | Iterable[str] | None = None,
-        context: Any = None,
-        priority: int | None = None,
-        limit_key: str | None = None,
-        pool: str | None = None,
-    ) -> Self:
+    def using(self, **options: Unpack[JobOptions]) -> Self:
         """A scheduler with options for the calls that follow.
 
         `key`: at most one unfinished job holds a key; `on_conflict` says what to do if another job holds it (keep,
@@ -66,21 +53,14 @@ class _Scheduler(ABC, Generic[One, Many]):
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
 
-        Raises Misuse for an option that is not valid.
+        Raises Misuse for an option that is not known or not valid.
         """
+        if unknown := options.keys() - JobOptions.__annotations__.keys():
+            known = ", ".join(JobOptions.__annotations__)
+            raise Misuse(f"scheduler.using() takes no option {', '.join(sorted(unknown))}; there are {known}")
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy._options = self._options.merged(
-            key=key,
-            on_conflict=on_conflict,
-            retry=retry,
-            on_complete=on_complete,
-            on_complete_for=on_complete_for,
-            context=context,
-            priority=priority,
-            limit_key=limit_key,
-            pool=pool,
-        )
+        copy._options = self._options.merged(**options)
         return copy
 
     @overload
