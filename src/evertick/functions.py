@@ -13,6 +13,7 @@ from evertick.app.functions.function import Action, Function, FunctionCall, Muta
 from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
 from evertick.app.jobs.api import AsyncJobs, Jobs
 from evertick.app.limits.declared import Pool
+from evertick.app.scheduling.job_builder import JobOptions
 from evertick.app.scheduling.schedulers import AsyncScheduler, MutationScheduler, Scheduler
 from evertick.base.ids import JobId
 from evertick.base.records.jobs import FunctionKind, JobState
@@ -20,7 +21,7 @@ from evertick.base.records.jobs import FunctionKind, JobState
 __all__ = [
     "Action", "ActionCtx", "ApplicationError", "AsyncBoundScheduler", "AsyncJobs", "AsyncScheduler",
     "AttemptView", "BoundScheduler", "Failure", "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId",
-    "JobLogLine", "JobLogs", "JobPage", "JobResult", "JobState", "JobView", "Jobs", "Mutation", "MutationCtx",
-    "MutationScheduler", "NonRetryable", "OnConflict", "Pool", "Query", "QueryCtx", "Retry", "Scheduler",
+    "JobLogLine", "JobLogs", "JobOptions", "JobPage", "JobResult", "JobState", "JobView", "Jobs", "Mutation",
+    "MutationCtx", "MutationScheduler", "NonRetryable", "OnConflict", "Pool", "Query", "QueryCtx", "Retry", "Scheduler",
     "SyncActionCtx",
 ]  # fmt: skip
