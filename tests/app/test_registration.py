@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from evertick import ActionCtx, App, EvertickError, MutationCtx, QueryCtx, Step, SyncActionCtx
 from evertick.base.errors import DatabaseLocked, InvalidDatabaseUrl, InvalidDelay, Misuse, RegistrationError
@@ -48,6 +49,33 @@ def test_a_function_takes_the_context_of_its_kind() -> None:
 
     @app.mutation
     def reads(ctx: QueryCtx) -> None: ...
+
+
+def test_a_function_without_a_context_is_refused_when_it_is_registered() -> None:
+    """Real once: `add(x: int, y: int)` was registered, and calls of it failed with words about arguments."""
+    app = App("test")
+
+    def add(x: int, y: int) -> int:
+        return x + y
+
+    def total(items: "list[int]") -> int:
+        return sum(items)
+
+    class Order(BaseModel):
+        id: int
+
+    async def ship(order: Order) -> None: ...
+
+    wrong: list[tuple[Any, Any, str]] = [
+        (app.mutation, add, ".add needs a parameter for its context before x: def add(ctx: MutationCtx, x: int, ...)"),
+        (app.query, total, "before items: def total(ctx: QueryCtx, items: list[int], ...)"),
+        (app.action, ship, "before order: def ship(ctx: ActionCtx, order: Order, ...)"),
+        (app.workflow, ship, "before order: def ship(ctx: Step, order: Order, ...)"),
+    ]
+    for decorator, function, says in wrong:
+        with pytest.raises(RegistrationError, match=re.escape(says)):
+            decorator(function)
+    assert not list(app.functions)
 
 
 def test_a_name_is_registered_once() -> None:

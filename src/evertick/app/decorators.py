@@ -24,6 +24,11 @@ R = TypeVar("R")
 
 _CONTEXTS: Final = {"query": "QueryCtx", "mutation": "MutationCtx", "action": "ActionCtx", "workflow": "Step"}
 _OF_THREADS: Final = "SyncActionCtx"
+_OF_ARGUMENTS: Final = frozenset({
+    "bool", "bytes", "date", "datetime", "Decimal", "dict", "float", "frozenset", "int", "list", "set", "str",
+    "timedelta", "tuple", "UUID",
+})  # fmt: skip
+"""Types of arguments: a first parameter of such a type is no context."""
 
 
 class FunctionOptions(TypedDict, total=False):
@@ -221,13 +226,20 @@ class Decorators:
 
 
 def _check_context(function: Function[..., Any]) -> None:
-    """Raise RegistrationError if the first parameter is annotated with the context of another kind of function."""
-    annotation = next(iter(inspect.signature(function.handler).parameters.values())).annotation
+    """Raise RegistrationError if the first parameter is an argument, or the context of another kind of function."""
+    first = next(iter(inspect.signature(function.handler).parameters.values()))
+    annotation = first.annotation
     # By name: text of `from __future__ import annotations` may name what is imported for type checkers only.
     given = annotation.rpartition(".")[2] if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     in_thread = isinstance(function, Action) and not function.is_async
     wanted = _OF_THREADS if in_thread else _CONTEXTS[function.kind.value]
     fits = (wanted, "QueryCtx") if isinstance(function, Mutation) else (wanted,)
+    if given.partition("[")[0] in _OF_ARGUMENTS or hasattr(annotation, "model_fields"):
+        short = function.name.rpartition(".")[2]
+        raise RegistrationError(
+            f"{function.name} needs a parameter for its context before {first.name}: "
+            f"def {short}(ctx: {wanted}, {first.name}: {given}, ...)"
+        )
     if given in (*_CONTEXTS.values(), _OF_THREADS) and given not in fits:
         plain = "plain `def`" if in_thread else "function"
         raise RegistrationError(
