@@ -16,6 +16,7 @@ from evertick.engine.jobs import completion
 from evertick.server.callers import Caller
 from tests.app.engine import Engine
 from tests.server.conftest import HOME, Http, add_activity
+from tests.store.rows import ANN, worker
 
 ORDER = {"function": "shop.order", "args": {"item": "x"}}
 NINE = {"id": "s", "when": "0 9 * * *", **ORDER}
@@ -418,6 +419,15 @@ def test_pools_and_tenants_have_limits(http: Http) -> None:
     assert acme.ok("GET", "/api/v1/tenants/acme")["usage"]["jobs"] == 1
     acme.problem(403, "PATCH", "/api/v1/tenants/acme", json={"jobs": 5})
     assert [each["tenant"] for each in http.ok("GET", "/api/v1/tenants")] == ["acme"]
+
+
+def test_the_state_of_a_tenant_has_the_workers_for_a_token_of_all_tenants(http: Http) -> None:
+    """Real once: `evertick status --url ... --tenant T` said that no worker is alive."""
+    write = http.app.environment.store.write
+    write(lambda tx: tx.register_worker(worker(leased_until=Instant(http.app.environment.clock.now() + 60_000))))
+
+    assert [each["id"] for each in http.ok("GET", f"{HOME}/status")["workers"]] == [ANN]
+    assert http.by("read", tenant="default").ok("GET", f"{HOME}/status")["workers"] == []
 
 
 def test_the_state_of_all_and_the_metrics(http: Http) -> None:

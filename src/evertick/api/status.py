@@ -116,7 +116,7 @@ class OverdueView(Schema):
 
 
 class StatusView(Schema):
-    """The state of the jobs of some tenants, and of all workers of the database.
+    """The state of the jobs of some tenants, and of all workers of the database; a token of a tenant is shown none.
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits; jobs of paused pools,
     and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and

@@ -57,8 +57,11 @@ async def get_status(caller: Called) -> Response:
 
 @of_tenant.at("GET", "/status", Scope.READ, returns=StatusView)
 async def get_tenant_status(caller: Called) -> Response:
-    """What waits of a tenant and for how long, and what failed in the last hour. Workers are not shown."""
-    return reply((await _status(caller)).model_copy(update={"workers": ()}))
+    """What waits of a tenant and for how long, and what failed in the last hour. Workers belong to no tenant, so a
+    tenant's token is shown none.
+    """
+    status = await _status(caller)
+    return reply(status if caller.token.tenant is None else status.model_copy(update={"workers": ()}))
 
 
 @routes.at("GET", "/workers", Scope.READ, returns=list[WorkerView])
