@@ -13,6 +13,7 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.insight import StuckRun
 from evertick.engine.jobs.workflows.misfits import Misfits, wait_ms
 from evertick.errors import Misuse
+from evertick.metrics import Metrics
 from evertick.store.contract.store import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -80,6 +81,7 @@ def test_runs_whose_code_does_not_fit_are_told_of_until_it_does(open_app: OpenAp
     assert (seen.problem, seen.kind, seen.name, seen.what, seen.job_id) == (
         "stuck", "workflow", "order", "2 runs cannot go on", runs[0]
     )  # fmt: skip
+    assert 'evertick_stuck_runs{function="order"} 2.0' in Metrics(after).text().decode()
     assert found(after, "acme") == ((), [])
     assert [run.key for run in after.workflows.list(error="replaymismatch").runs] == ["order-2", "order-1"]
     assert after.workflows.list(error="QuotaExceeded").runs == ()
@@ -91,6 +93,7 @@ def test_runs_whose_code_does_not_fit_are_told_of_until_it_does(open_app: OpenAp
     with Engine(before):
         until(lambda: all(before.workflows.get(run).has_ended for run in runs))
     assert found(before) == ((), [])
+    assert "evertick_stuck_runs{" not in Metrics(before).text().decode()
 
 
 def test_the_look_for_them_is_bounded(open_app: OpenApp) -> None:

@@ -87,7 +87,10 @@ OLDEST: Final = Measure(
 WORKERS: Final = Measure("evertick.workers", "{worker}", "Workers with a row.", ("app", "state"))
 LAG: Final = Measure("evertick.lag", "s", "How long the oldest due job waits that a live worker could run.")
 SCHEDULES_LAG: Final = Measure("evertick.schedules.lag", "s", "How long the schedule waits whose time was due first.")
-GAUGES: Final = (UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG)
+STUCK: Final = Measure(
+    "evertick.stuck_runs", "{run}", "Runs of workflows that cannot go on, for example with this code.", ("function",)
+)
+GAUGES: Final = (UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG, STUCK)
 """What is read from the database. If it cannot be read, there is only the first."""
 
 
@@ -115,6 +118,11 @@ def samples_of(app: "App") -> Iterator[Sample]:
     alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)
     for which, count in sorted(alive.items()):
         yield Sample(WORKERS, count, which)
+    stuck = Counter[str]()
+    for runs in status.stuck:
+        stuck[runs.workflow] += runs.count
+    for workflow, count in sorted(stuck.items()):
+        yield Sample(STUCK, count, (workflow,))
     yield Sample(LAG, status.lag_ms / 1000)
     yield Sample(SCHEDULES_LAG, 0.0 if wakes_at is None else max(0.0, status.at.timestamp() - wakes_at / 1000))
 
