@@ -41,10 +41,12 @@ class LoopClock:
     def __init__(self, loop: JumpingLoop, began_at: Instant) -> None:
         self._loop = loop
         self._began_at = began_at
+        self.ahead_ms = 0
+        """Time in which no timer of the loop went on, as if the machine had stood still."""
 
     def now(self) -> Instant:
         """See `Clock.now`."""
-        return Instant(self._began_at + round(self._loop.time() * 1000))
+        return Instant(self._began_at + round(self._loop.time() * 1000) + self.ahead_ms)
 
 
 def worker_of(app: App, *, make_heartbeat: MakeHeartbeat = HeartbeatThread, **changes: Any) -> Worker:

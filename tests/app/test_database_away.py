@@ -11,7 +11,7 @@ from evertick import App, MutationCtx, Settings
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
-from evertick.engine.maintenance.reaper import Reaper
+from evertick.engine.maintenance.reaper import AGAIN_MS, Over, Reaper
 from evertick.engine.runtime import heartbeat as heartbeat_module
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.heartbeat import HeartbeatThread
@@ -128,18 +128,61 @@ def test_a_worker_that_died_meanwhile_is_given_up_soon_after(scene: Scene) -> No
     play(scene, story)
 
 
-def test_a_renewal_that_failed_is_tried_again_before_others_judge(
+def test_a_lease_that_was_renewed_too_late_can_be_renewed_at_once(scene: Scene) -> None:
+    """Real once: commits had waited for a standby, and when it was back, reapers took the jobs of living workers."""
+
+    async def story() -> None:
+        await asyncio.sleep(20)
+        await asyncio.sleep(0.5)
+        assert scene.renew()
+
+    def hung() -> None:
+        """What the other's heartbeat had written before it hung is committed now, and the reaper looks."""
+        late = Instant(scene.clock.now() - 1)
+        scene.store.write(lambda tx: tx.renew_lease(OTHER, leased_until=late))
+
+    scene.loop.call_later(19.9, hung)
+    scene.store.write(lambda tx: tx.renew_lease(OTHER, leased_until=Instant(scene.clock.now() + 19_950)))
+    play(scene, story)
+
+
+def test_workers_that_were_suspended_together_judge_none_of_them(scene: Scene) -> None:
+    async def story() -> None:
+        await asyncio.sleep(LEASE_MS / 1000 - 0.1)
+        assert scene.renew()
+        scene.clock.ahead_ms += 60_000  # the machine stood still: no timer of a loop has run
+        await asyncio.sleep(LEASE_MS / 4000 + 1.5)
+        assert scene.renew()
+
+    play(scene, story)
+
+
+def test_a_lease_is_judged_by_the_second_look() -> None:
+    over, now = Over(), Instant(100_000)
+    dead = worker(OTHER, leased_until=Instant(90_000))
+    assert (over.judge([dead], now), over.again_at) == ([], now + AGAIN_MS)
+    assert (over.judge([dead], Instant(now + AGAIN_MS - 1)), over.again_at) == ([], now + AGAIN_MS)
+    for _ in range(2):  # its jobs may take several looks
+        assert (over.judge([dead], Instant(now + AGAIN_MS)), over.again_at) == ([OTHER], None)
+    renewed = replace(dead, leased_until=Instant(95_000))
+    assert over.judge([renewed], Instant(now + AGAIN_MS)) == []
+
+
+def test_a_renewal_that_failed_or_was_late_is_tried_again_before_others_judge(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
     lost: list[bool] = []
-    outcomes = iter([True, DatabaseUnavailable("as planned"), DatabaseUnavailable("as planned"), True, False])
+    away, late = DatabaseUnavailable("as planned"), LEASE_MS
+    outcomes = iter([True, away, away, True, late, True, False])
 
     def renew(deps: object, worker_id: WorkerId) -> bool:
         outcome = next(outcomes)
         if isinstance(outcome, Exception):
             raise outcome
-        return outcome
+        if outcome is late:
+            scene.clock.ahead_ms += late
+        return bool(outcome)
 
     class Noted:
         def wait(self, seconds: float) -> bool:
@@ -147,12 +190,12 @@ def test_a_renewal_that_failed_is_tried_again_before_others_judge(
             return False
 
     monkeypatch.setattr(heartbeat_module, "renew", renew)
-    deps = scene.app.environment.engine_deps(scene.app._execution, scene.app.counters)
+    deps = replace(scene.app.environment.engine_deps(scene.app._execution, scene.app.counters), clock=scene.clock)
     beat: Any = HeartbeatThread(deps, OTHER, lambda: lost.append(True))
     beat._stopped = Noted()
     beat._run()
 
-    assert waits == [3.0, 3.0, 0.375, 0.375, 3.0]
+    assert waits == [0.0, 3.0, 0.375, 0.375, 3.0, 0.0, 3.0]
     assert lost == [True]
 
 

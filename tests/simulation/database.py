@@ -47,7 +47,7 @@ LABELS: Final = {
     "ActionEnds.round": "actions.end",
     "find_lost": "claims.lost",
     "ActionLogs._store": "actions.log",
-    "Reaper.round": "reaper",
+    "Reaper._look": "reaper",
     "Pruner.round": "pruner",
     "CountSums.round": "counts",
     "ActivityWriter._write": "activity",

@@ -14,6 +14,7 @@ from evertick.base.errors import EvertickError
 from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime
 from evertick.cli.backfill.flags import BackfillFlags
+from evertick.cli.backfill.lossy import notes_of_many
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, is_terminal, plain
 from evertick.cli.schedule.selection import counted, queried
@@ -43,6 +44,8 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
         failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
         if not plans and out.tells_of_nothing:
             click.echo("no time to run: no schedule is chosen, or none of them has one between these moments", err=True)
+        for note in notes_of_many(session, [plan.schedule for plan in todo if plan.count > 1], flags):
+            click.echo(note, err=True)
         if flags.dry_run or not todo:
             return _told(failed)
         times = sum(plan.count for plan in todo)

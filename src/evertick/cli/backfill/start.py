@@ -16,6 +16,7 @@ from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import from_datetime
 from evertick.cli.backfill import many
 from evertick.cli.backfill.flags import BackfillFlags
+from evertick.cli.backfill.lossy import LOSSY, SAFE, lossy_policy
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
@@ -23,19 +24,11 @@ from evertick.cli.core.flags import flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
 from evertick.cli.schedule.selection import named, sid_or_query
 from evertick.cli.schedule.session import Session, open_session
-from evertick.rules.schedules.policies import Overlap
 
 if TYPE_CHECKING:
     from evertick.api.schedules import BackfillPlanView, BackfillView
 
 LOOK_EVERY_S: Final = 0.5
-LOSSY: Final = {
-    Overlap.SKIP: "the first runs and the others are skipped while it runs",
-    Overlap.BUFFER_ONE: "one runs, one waits and the others are skipped",
-    Overlap.CANCEL_OTHER: "only the newest gets to run",
-    Overlap.TERMINATE_OTHER: "only the newest gets to run",
-}
-"""What becomes of many times at once under the policies that are not meant for them."""
 SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed", "done")
 
 
@@ -134,9 +127,8 @@ def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView
     again = f"{'is' if ran == 1 else 'are'} left out" if is_left_out else "will run again"
     words.append(f"{ran:,} already ran" + (f" and {again}" if ran else ""))
     click.echo("   ".join(words), err=True)
-    policy = plan.overlap or session.schedules.get(sid).policies.overlap
-    if plan.count > 1 and policy in LOSSY and flags.max_active is None:
-        click.echo(f"note: with {policy} {LOSSY[policy]}; choose BufferAll, AllowAll or --max-active", err=True)
+    if plan.count > 1 and (policy := lossy_policy(session, sid, flags, given=plan.overlap)) is not None:
+        click.echo(f"note: with {policy} {LOSSY[policy]}; {SAFE}", err=True)
     return plan
 
 

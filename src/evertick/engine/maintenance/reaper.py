@@ -2,13 +2,19 @@
 
 While the database is away leases run out although their workers live. So when it is back, the reaper rests until each
 of them can have renewed its lease: else the first to be back would take the jobs of all others, and end their actions.
+
+There are outages that a reaper does not see: commits may wait for a standby while its own reads and empty commits do
+not, and all workers may be suspended with their machine. When that ends, the leases of all are over for a moment. So a
+lease counts as over when two looks have found it so, and a reaper that was suspended rests.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.ids import WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
+from evertick.base.records.jobs import Worker
 from evertick.engine.jobs.completion import finish
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.runtime.deps import EngineDeps
@@ -23,6 +29,8 @@ REAP_BATCH: Final = 500
 """Jobs given back in one transaction."""
 REST_MIN_MS: Final = 3_000
 """A heartbeat may just be trying to connect to a server that does not reply, which takes two seconds."""
+AGAIN_MS: Final = SECOND_MS
+"""The time from the first look that finds a lease over to the one that gives its jobs back."""
 WORKERS_MAX: Final = 100
 """Expired workers looked at in one round."""
 
@@ -37,24 +45,33 @@ class Reaper(Loop):
         super().__init__(deps, poll_ms=max(1, deps.settings.lease_ms // 4))
         self._clock_sync = clock_sync
         self._rests_until = Instant(0)
+        self._ended_at = LONG_AGO
+        self._over = Over()
 
     async def round(self) -> Instant | None:
         """Recover one batch; look again at once while there may be more."""
         if self._clock_sync is not None and not self._clock_sync.is_settled:
             return None
-        began_at = self._deps.clock.now()
+        try:
+            return await self._look(self._deps.clock.now())
+        finally:
+            self._ended_at = self._deps.clock.now()
+
+    async def _look(self, began_at: Instant) -> Instant | None:
         if self.is_away:
             await self._deps.executors.ask(self._deps.store.database_now)
             return self._rest()
+        if self._ended_at != LONG_AGO and began_at - self._ended_at > self._poll_ms + REST_MIN_MS:
+            return self._rest()  # this process was suspended, and perhaps those of others with it
         if began_at < self._rests_until:
             return self._rests_until
         more, ended = await self._deps.executors.write(
-            lambda transaction: reap(transaction, self._deps, began_at), isolation=Isolation.READ_COMMITTED
+            lambda transaction: reap(transaction, self._deps, began_at, self._over), isolation=Isolation.READ_COMMITTED
         )
         self._deps.counters.jobs_ended(ended)
         if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
             return self._rest()  # the database hung, and those of others may still do
-        return self._deps.clock.now() if more else None
+        return self._deps.clock.now() if more else self._over.again_at
 
     def _rest(self) -> Instant:
         """Judge no lease for as long as a renewal takes."""
@@ -63,12 +80,32 @@ class Reaper(Loop):
         return self._rests_until
 
 
-def reap(transaction: Transaction, deps: EngineDeps, now: Instant) -> tuple[bool, list[JobEnded]]:
+class Over:
+    """Leases that the last look has found over."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[WorkerId, Instant], Instant] = {}
+        self.again_at: Instant | None = None
+        """When to look again at those that were found so for the first time."""
+
+    def judge(self, found: Sequence[Worker], now: Instant) -> list[WorkerId]:
+        """Which of the workers are given up: those whose leases were over before."""
+        before = self._since
+        self._since = {
+            place: min(before.get(place, now), now) for place in ((each.id, each.leased_until) for each in found)
+        }
+        waiting = [at for at in self._since.values() if now - at < AGAIN_MS]
+        self.again_at = Instant(min(waiting) + AGAIN_MS) if waiting else None
+        return [worker_id for (worker_id, _), at in self._since.items() if now - at >= AGAIN_MS]
+
+
+def reap(transaction: Transaction, deps: EngineDeps, now: Instant, over: Over) -> tuple[bool, list[JobEnded]]:
     """Recover up to REAP_BATCH jobs of workers without a lease; whether there may be more, and how they ended.
 
-    `now` is when it was asked for: leases that ran out while the database let it wait are not judged.
+    `now` is when it was asked for: leases that ran out while the database let it wait are not judged. `over` are those
+    that were found over before.
     """
-    expired = [worker.id for worker in transaction.expired_workers(now, limit=WORKERS_MAX)]
+    expired = over.judge(transaction.expired_workers(now, limit=WORKERS_MAX), now)
     ended: list[JobEnded] = []
     # A worker that was reaped while it claimed may hold jobs although its row is gone.
     more = any(_recover(transaction, each, deps, now, ended) for each in expired + transaction.holders_without_row())

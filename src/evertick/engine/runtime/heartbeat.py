@@ -74,13 +74,16 @@ class HeartbeatThread:
 
     def _run(self) -> None:
         renew_every_s = self._deps.settings.renew_every_ms / 1000
-        wait_s = renew_every_s
+        wait_s = 0.0  # at once: the commit of the registration may have been late
         while not self._stopped.wait(wait_s):
             wait_s = renew_every_s
+            began_at = self._deps.clock.now()
             try:
                 if not renew(self._deps, self._worker_id):
                     self._on_lost()
                     return
+                if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
+                    wait_s = 0.0  # the lease counts from before, and may be over already: the commit was late
             except (Unavailable, Conflict) as error:
                 # While the database is away no other worker can take the lease, and when it is back they rest for as
                 # long as a renewal takes (`Reaper`): the next one must come sooner than that.
