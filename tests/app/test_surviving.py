@@ -215,6 +215,7 @@ def test_a_worker_sets_the_program_aside_from_the_collector_while_it_runs(app: A
         stopper.requests.ask("test")
 
     app.scheduler.run_after(0, count)
+    gc.unfreeze()  # what the tests have set aside
     if is_its_own:
         gc.freeze()
     try:
