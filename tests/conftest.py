@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,13 +25,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from evertick.store.open import open_store
+from tests import files_in_memory
 from tests.postgres import Databases, PostgresServer, emptied
-from tests.postgres_programs import KEPT_CLUSTER, folder_for_files, hold_lock, unprivileged_account
+from tests.postgres_programs import KEPT_CLUSTER, hold_lock, unprivileged_account
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
 TEMPORARY = "PYTEST_DEBUG_TEMPROOT"  # where `tmp_path` is; of a run with workers in memory, and removed at its end
-TEMPORARY_BYTES = 6 << 30  # the run's files take one of them
 SERVER_FOLDER = "postgres.folder"  # names the server's folder, which its guard removes
 CLEANUP_SECONDS = 60.0
 CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
@@ -47,10 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
     os.environ[KEPT_CLUSTER] = str(directory / "clusters" / "empty")
-    if config.getoption("numprocesses", None) and (memory := folder_for_files(in_memory=True, room=TEMPORARY_BYTES)):
-        temporary = tempfile.mkdtemp(prefix="evertick-tests-", dir=memory)
-        os.environ.setdefault(TEMPORARY, temporary)
-        config.add_cleanup(partial(shutil.rmtree, temporary, ignore_errors=True))
+    if config.getoption("numprocesses", None):
+        files = ExitStack()
+        if memory := files.enter_context(files_in_memory.folder()):
+            os.environ.setdefault(TEMPORARY, memory)
+        config.add_cleanup(files.close)
     (directory / "clusters").mkdir(mode=0o700)
     if account := unprivileged_account():
         os.chown(directory / "clusters", account.pw_uid, account.pw_gid)
