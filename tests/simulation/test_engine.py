@@ -17,7 +17,7 @@ SEEDS_A_TEST = 5
 BLOCKS = 4
 SEEDS_FOR_A_REGRESSION = 60
 FOUND_EARLY = {
-    "no_fence": 10,
+    "no_fence": 25,
     "finish_outside": 5,
     "same_attempt": 5,
     "told_later": 5,
