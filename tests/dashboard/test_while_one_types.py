@@ -38,6 +38,11 @@ def follows(window: Window) -> bool:
     return window.page.locator("[data-follow*=schedules], [data-follow*=jobs]").count() > 0
 
 
+def is_followed(window: Window) -> None:
+    """Wait until the page is told of what happens."""
+    expect(window.page.locator("html[data-live]")).to_be_attached()
+
+
 def happen(site: Site, times: int = UPDATES) -> None:
     """Let things happen that pages follow."""
     for _ in range(times):
@@ -51,6 +56,8 @@ def test_half_typed_text_survives_ten_updates(site: Site, window: Window) -> Non
         field = page.get_by_label(label, exact=True).first
         field.fill("")
         field.press_sequentially(HALF)
+        if follows(window):
+            is_followed(window)
         with (
             page.expect_response(lambda reply: "x-evertick-live" in reply.request.headers)
             if follows(window)
@@ -65,6 +72,7 @@ def test_what_appears_with_script_stays_when_the_page_follows(site: Site, window
     """The server sends it hidden each time."""
     site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
     page = window.go("schedules")
+    is_followed(window)
     with page.expect_response(is_live) as read:
         happen(site)
     read.value.finished()
