@@ -3,7 +3,7 @@
 import pytest
 
 from evertick import App, MutationCtx, Step
-from evertick.errors import JobNotRetryable
+from evertick.errors import JobNotRetryable, StepFailed
 from evertick.testing import World
 
 
@@ -104,6 +104,32 @@ def test_a_call_of_a_run_is_not_retried_by_itself(clinic: Clinic) -> None:
         clinic.app.workflows.restart(child.id)  # by itself: that is what was asked for
         world.drain()
         assert len(clinic.charged) == 1
+
+
+def test_a_call_that_its_run_has_done_without_is_made_again_from_that_step(clinic: Clinic) -> None:
+    """Real once: the cure was `--from-failed`, which says that the run has succeeded."""
+
+    @clinic.app.workflow(name="clinic.mail")
+    async def mail(step: Step) -> str:
+        try:
+            await step.using(pool="bank").run(clinic.charge, 7)
+        except StepFailed:
+            return "another time"
+        return "sent"
+
+    with World(clinic.app) as world:
+        run = clinic.app.workflows.start(mail)
+        world.drain()
+        job = clinic.app.jobs.list(function=clinic.charge, state="failed").jobs[0]
+        with pytest.raises(JobNotRetryable, match=f"`evertick workflow restart {run} --step clinic.charge`"):
+            clinic.app.jobs.retry(job.id)
+
+        clinic.is_broken = False
+        again = clinic.app.workflows.restart(run, step="clinic.charge")
+        world.drain()
+
+        assert clinic.app.workflows.result(again, timeout=0) == "sent"
+        assert clinic.charged == [7, 7]
 
 
 def test_what_failed_in_a_run_says_as_which_run_it_was_made_again(clinic: Clinic) -> None:

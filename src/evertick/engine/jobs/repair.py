@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from evertick.base.cures import no_job, tenant_option
 from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, WorkflowInactive
+from evertick.base.escaping import shell_word
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
@@ -69,9 +70,12 @@ def retry(
     if not is_replaced and job.state not in (JobState.FAILED, JobState.CANCELED):
         raise JobNotRetryable(_why_not(job))
     if not is_replaced and (run_id := called_by(job)) is not None:
+        caller = transaction.get_job(JobId(run_id), tenant=job.tenant)
+        has_gone_on = caller is not None and caller.state is JobState.SUCCESS  # in spite of it
+        where = f"--step {shell_word(job.name)}" if has_gone_on else "--from-failed"
         raise JobNotRetryable(
             f"job {job.id} is a call of the run {run_id}, which would not hear of another one; `evertick workflow "
-            f"restart {run_id} --from-failed{option}` lets the run make it again"
+            f"restart {run_id} {where}{option}` lets the run make it again"
         )
     if is_replaced and job.schedule is not None:
         run = f"job {job.id} is a run of the schedule {job.schedule.value.id!r}"
