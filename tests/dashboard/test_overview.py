@@ -186,12 +186,22 @@ def test_an_overview_of_nothing_names_tenants_with_something_to_see(site: Site) 
     assert "something to see" not in text_of(site.by("read", "default").page("")), "of others it may not know"
 
 
+def test_that_no_worker_is_alive_needs_attention_before_anything_is_due(site: Site) -> None:
+    """Real once: the heading said it, and below it was "nothing", as every due job has a worker."""
+    site.app.scheduler.run_after(3600, site.app.functions.resolve("shop.order"), item="x")
+    shown = text_of(site.page(""))
+    assert "Needs attention 1" in shown
+    assert "Workers none is alive what becomes due waits until one is started" in shown
+
+
 def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> None:
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
     site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
     page = site.page("")
     shown = text_of(page)
     assert "No worker is alive: what is due waits." in shown
+    assert "Needs attention 1" in shown and "none is alive" not in shown, "said of the job that waits"
+    assert "no worker · p99, 1 h" in shown and "on time" not in shown
     assert "2 starts in the next 2 hours" in shown or "3 starts" in shown
     [first, *_] = page.select(".dens a")
     site.page(str(first["href"]))
