@@ -1,7 +1,7 @@
 """A real Chromium at pages that a real server sends.
 
 Debian's package is used, so that nothing is downloaded but packages; as root it is installed if it is missing. The one
-without a window is preferred: a tab of the other draws menus that nobody sees, which is most of its work.
+without a window is preferred: a tab of the other draws menus that are never seen, which is most of its work.
 """
 
 import asyncio
