@@ -25,7 +25,7 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 demo: $(VENV)/.installed-dev ## Look at the dashboard of a small shop with a simulated week behind it
 	@$(BIN)/evertick dev --demo
 
-test: $(VENV)/.installed-dev ## Lint, check types and layers, run every test
+test: $(VENV)/.installed-dev ## Lint, check types, run every test
 	@# Beside each other: mypy takes ten seconds of one core. If one fails, no test begins.
 	@$(MAKE) --no-print-directory -j 3 lint types compiled
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
@@ -38,9 +38,8 @@ lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.installed-dev ## Check the types and that each floor imports only floors below it
+types: $(VENV)/.installed-dev ## Check the types
 	$(BIN)/mypy --strict
-	$(BIN)/lint-imports
 
 compiled: $(VENV)/.installed-dev
 	@# Once, as is what pytest makes of its asserts: the tests start some thousand processes, and

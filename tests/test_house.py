@@ -1,49 +1,20 @@
-"""The house keeps the measures that let a newcomer find the way: see `tools/house.py`."""
+"""Two rules of the code's structure: no import is circular, and each floor imports only floors below it.
+
+The contracts are in `pyproject.toml`; import-linter checks them, lazy and type-only imports included.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
-from tools import house, walks
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_files_and_functions_stay_short() -> None:
-    long_files = {
-        name: lines
-        for name, path in house.modules().items()
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > house.FILE_LINES_MAX
-    }
-    assert not long_files
-    assert not [each for each in house.functions() if each.lines > house.FUNCTION_LINES_MAX]
-
-
-def test_what_belongs_together_is_handed_over_as_a_record() -> None:
-    functions = list(house.functions())
-    assert not [each for each in functions if each.parameters > house.PARAMETERS_MAX]
-    many = [each for each in functions if each.parameters >= house.MANY_PARAMETERS]
-    assert len(many) <= house.FUNCTIONS_WITH_MANY_PARAMETERS_MAX, many
-
-
-def test_imports_are_shallow_and_never_circular() -> None:
-    chain = house.deepest_chain()
-    assert len(chain) <= house.IMPORT_DEPTH_MAX, " -> ".join(chain)
-
-
-def test_no_folder_is_crowded() -> None:
-    folder, files = house.fullest_folder()
-    assert files <= house.FILES_IN_A_FOLDER_MAX, folder
-
-
-def test_a_call_and_a_creation_pass_few_files() -> None:
-    """In a process of its own: whatever other tests have left in this one does not count."""
-    code = (
-        "from tools import walks\n"
-        "found = walks.walks()\n"
-        "print(*(len(found[name].files) for name in ('a scheduled call', 'a creation')))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    of_a_call, of_a_creation = map(int, done.stdout.split())
-    assert of_a_call <= walks.FILES_OF_A_CALL_MAX
-    assert of_a_creation <= walks.FILES_OF_A_CREATION_MAX
+@pytest.mark.parametrize("contract", ["each floor imports only floors below it", "no cycles anywhere"])
+def test_imports_follow_the_contract(contract: str) -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([lint, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert f"{contract} KEPT" in done.stdout, done.stdout
+    assert done.returncode == 0, done.stdout
