@@ -10,11 +10,17 @@ from prometheus_client import CollectorRegistry
 from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.app.measuring.measures import BUCKETS_S
 from evertick.base.errors import DatabaseUnavailable
+from evertick.base.ids import TenantId
+from evertick.base.instants import HOUR_MS, Instant
 from evertick.metrics import Metrics
+from evertick.store.contract.store import Transaction
 from evertick.store.write_health import WriteFailure
 from evertick.testing import World, hours
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.store.schedule_rows import occurrence, schedule
+
+ACME = TenantId("acme")
 
 
 def values(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
@@ -94,6 +100,30 @@ def test_a_schedule_that_waits_for_its_evaluator_is_late() -> None:
         world.kill()
         world.advance(hours(3))
         assert values(metrics, "evertick_schedules_lag_seconds")[()] > 3600
+
+
+def test_schedules_that_fail_or_missed_times_are_named_with_their_tenant(open_app: OpenApp) -> None:
+    app = open_app()
+    metrics = Metrics(app)
+    app.open()
+    now = app.environment.clock.now()
+    found_at = [Instant(now - hour * HOUR_MS) for hour in (1, 2, 30)]
+    rows = [
+        occurrence(n, "nightly", tenant=ACME)._replace(fate="missed", reason="catch_up_window", decided_at=at)
+        for n, at in enumerate(found_at)
+    ]
+    made_up = rows[1]._replace(origin="backfill", fate="started", reason="backfilled")
+
+    def fill(tx: Transaction) -> None:
+        tx.insert_schedule(schedule("nightly", tenant=ACME, missed_at=Instant(now - HOUR_MS)))
+        tx.insert_schedule(schedule("long ago", tenant=ACME, missed_at=Instant(now - 25 * HOUR_MS)))
+        tx.insert_schedule(schedule("hourly", last_failure="no data"))
+        tx.record_occurrences([*rows, made_up])
+
+    app.environment.store.write(fill)
+
+    assert values(metrics, "evertick_missed_occurrences") == {("app.report", "nightly", "acme"): 1}
+    assert values(metrics, "evertick_failing_schedules") == {("app.report", "hourly", "default"): 1}
 
 
 def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:

@@ -6,25 +6,19 @@ without a window is preferred: a tab of the other draws menus that are never see
 
 import asyncio
 import contextlib
-import os
-import shutil
 import socket
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fcntl import LOCK_EX, flock
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from evertick.server.application import Server
+from tests.debian import installed
 
 QUIET = (
     "--no-sandbox",
@@ -36,29 +30,12 @@ QUIET = (
     "--disable-sync",
 )
 """Without these a browser asks its maker's hosts at every start."""
-PACKAGES = ("chromium-headless-shell", "fonts-liberation")
-BROWSERS = (PACKAGES[0], "chromium", "chromium-browser")
-MISSING = f"these tests need Chromium: apt-get install {' '.join(PACKAGES)} (as root they install it themselves)"
-
-
-def chromium_path() -> str:
-    """Where Chromium is; as root it is installed first if need be, by one process of the tests."""
-    with (Path(tempfile.gettempdir()) / "evertick-chromium.lock").open("w") as lock:
-        flock(lock, LOCK_EX)
-        found = next(filter(None, map(shutil.which, BROWSERS)), None)
-        if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-            for command in (["update"], ["install", "-y", *PACKAGES], ["install", "-y", BROWSERS[1]]):
-                subprocess.run(["apt-get", "-qq", *command], check=False, capture_output=True, stdin=subprocess.DEVNULL)
-                if found := next(filter(None, map(shutil.which, BROWSERS)), None):
-                    break
-    if found is None:
-        pytest.fail(MISSING)
-    return found
 
 
 def chromium() -> Iterator[Browser]:
     """A browser, until the end of the tests."""
-    path = chromium_path()
+    headless = ("chromium-headless-shell", "fonts-liberation")
+    path = installed((headless[0], "chromium", "chromium-browser"), packages=(headless, ("chromium", headless[1])))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(QUIET))
         yield browser

@@ -47,6 +47,11 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenants": json.dumps(["default", "acme"]), "late_at": at(60_000), "limit": 100},
         {"schedules_by_next"},
     ),
+    "failing_schedules": ({"limit": 100}, {"schedules_failing"}),
+    "missed_occurrences": (
+        {"since": at(-600_000), "limit": 100, "look": 100},
+        {"schedules_missed", "occurrences_pkey"},
+    ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble": (
         {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}

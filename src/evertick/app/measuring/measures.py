@@ -4,14 +4,15 @@ What this process does is told to an observer, event by event. What the database
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from evertick.api.status import StatusView
 from evertick.app.status import status_of
 from evertick.base.errors import EvertickError
-from evertick.base.instants import Instant
+from evertick.base.instants import DAY_MS, Instant
+from evertick.base.records.insight import ScheduleTrouble
 from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
@@ -90,8 +91,43 @@ SCHEDULES_LAG: Final = Measure("evertick.schedules.lag", "s", "How long the sche
 STUCK: Final = Measure(
     "evertick.stuck_runs", "{run}", "Runs of workflows that cannot go on, for example with this code.", ("function",)
 )
-GAUGES: Final = (UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG, STUCK)
-"""What is read from the database. If it cannot be read, there is only the first."""
+FAILED_JOBS: Final = Measure(
+    "evertick.failed_jobs", "{job}", "Jobs that failed in the last hour and were not run again.", ("function",)
+)
+OF_SCHEDULE: Final = ("tenant", "schedule", "function")
+FAILING_SCHEDULES: Final = Measure(
+    "evertick.failing_schedules", "{schedule}", "Schedules whose last run failed.", OF_SCHEDULE
+)
+MISSED_OCCURRENCES: Final = Measure(
+    "evertick.missed_occurrences",
+    "{occurrence}",
+    "Times of schedules that were found missed in the last 24 hours and that no trigger or backfill has run since.",
+    OF_SCHEDULE,
+)
+GAUGES: Final = (
+    UP,
+    WRITABLE,
+    READ_TIME,
+    JOBS,
+    JOBS_COMPLETE,
+    OLDEST,
+    WORKERS,
+    LAG,
+    SCHEDULES_LAG,
+    STUCK,
+    FAILED_JOBS,
+    FAILING_SCHEDULES,
+    MISSED_OCCURRENCES,
+)
+"""What is read from the database. If it cannot be read, there is only the first.
+
+Alerts use these and not the counters. A counter begins with its process, so what happened before Prometheus read it
+first increases nothing: neither the first failure ever nor the times that a worker finds missed when it starts.
+"""
+SCHEDULES_MAX: Final = 100
+"""Schedules with a problem that have a time series of their own. Further ones share one without names."""
+NEWEST_MAX: Final = 1_000
+"""Occurrences of a schedule among which missed ones are counted."""
 
 
 class Sample(NamedTuple):
@@ -107,24 +143,25 @@ def samples_of(app: "App") -> Iterator[Sample]:
     began = perf_counter()
     try:
         failure = app.environment.store.write_failure()
-        status, wakes_at = app.environment.store.view(lambda transaction: _read(transaction, app))
+        read = app.environment.store.view(lambda transaction: _read(transaction, app))
     except EvertickError:
         yield Sample(UP, 0)
         return
     yield Sample(UP, 1)
     yield Sample(WRITABLE, float(failure is None))
     yield Sample(READ_TIME, perf_counter() - began)
+    status = read.status
     yield from _of_queues(status)
     alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)
     for which, count in sorted(alive.items()):
         yield Sample(WORKERS, count, which)
-    stuck = Counter[str]()
-    for runs in status.stuck:
-        stuck[runs.workflow] += runs.count
-    for workflow, count in sorted(stuck.items()):
-        yield Sample(STUCK, count, (workflow,))
+    yield from _by_function(STUCK, [(runs.workflow, runs.count) for runs in status.stuck])
+    yield from _by_function(FAILED_JOBS, [(failure.function, failure.count) for failure in status.failures])
+    yield from _of_schedules(FAILING_SCHEDULES, read.failing)
+    yield from _of_schedules(MISSED_OCCURRENCES, read.missed)
     yield Sample(LAG, status.lag_ms / 1000)
-    yield Sample(SCHEDULES_LAG, 0.0 if wakes_at is None else max(0.0, status.at.timestamp() - wakes_at / 1000))
+    late_s = 0.0 if read.wakes_at is None else status.at.timestamp() - read.wakes_at / 1000
+    yield Sample(SCHEDULES_LAG, max(0.0, late_s))
 
 
 def outcome_of(event: JobEnded) -> str:
@@ -146,8 +183,41 @@ def latenesses_of(rows: Sequence[OccurrenceRow]) -> list[int]:
     return [max(0, started_at - actual_at) for started_at, actual_at in started if started_at is not None]
 
 
-def _read(transaction: Transaction, app: "App") -> tuple[StatusView, Instant | None]:
-    return status_of(transaction, None, app.environment.job_builder.now()), transaction.next_wake()
+class _Read(NamedTuple):
+    """What the gauges are made of."""
+
+    status: StatusView
+    wakes_at: Instant | None
+    failing: list[ScheduleTrouble]
+    missed: list[ScheduleTrouble]
+
+
+def _read(transaction: Transaction, app: "App") -> _Read:
+    now, most = app.environment.job_builder.now(), SCHEDULES_MAX + 1
+    status, since = status_of(transaction, None, now), Instant(now - DAY_MS)
+    return _Read(
+        status,
+        transaction.next_wake(),
+        transaction.failing_schedules(limit=most),
+        transaction.missed_occurrences(since=since, limit=most, look=NEWEST_MAX),
+    )
+
+
+def _by_function(measure: Measure, counts: Iterable[tuple[str, int]]) -> Iterator[Sample]:
+    """The sum for each function."""
+    sums = Counter[str]()
+    for function, count in counts:
+        sums[function] += count
+    for function, count in sorted(sums.items()):
+        yield Sample(measure, count, (function,))
+
+
+def _of_schedules(measure: Measure, found: Sequence[ScheduleTrouble]) -> Iterator[Sample]:
+    """A sample for each schedule with a problem; one without names if there are more than SCHEDULES_MAX."""
+    for each in found[:SCHEDULES_MAX]:
+        yield Sample(measure, each.number, (each.tenant, each.id, each.function))
+    if len(found) > SCHEDULES_MAX:
+        yield Sample(measure, 1, ("", "", ""))
 
 
 def _of_queues(status: StatusView) -> Iterator[Sample]:

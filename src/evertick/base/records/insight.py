@@ -110,6 +110,15 @@ class OverdueGroup(NamedTuple):
     since: Instant
 
 
+class ScheduleTrouble(NamedTuple):
+    """A schedule, and how often something is wrong with it."""
+
+    tenant: TenantId
+    id: ScheduleId
+    function: str
+    number: int
+
+
 class PoolEnding(NamedTuple):
     """A job that has ended, as its pool is told of it."""
 

@@ -18,6 +18,7 @@ from evertick.base.records.insight import (
     PoolActivityRow,
     PoolEnding,
     Sample,
+    ScheduleTrouble,
     StuckRun,
     Trouble,
 )
@@ -139,6 +140,18 @@ class Insight(Protocol):
 
     def overdue_schedules(self, tenants: Sequence[TenantId], *, late_at: Instant, limit: int) -> list[OverdueGroup]:
         """Schedules whose next time came before `late_at`, by tenant: of each the first `limit`, and of all."""
+        ...
+
+    def failing_schedules(self, *, limit: int) -> list[ScheduleTrouble]:
+        """The first `limit` schedules of all tenants whose last run failed, by tenant and id; each counts 1."""
+        ...
+
+    def missed_occurrences(self, *, since: Instant, limit: int, look: int) -> list[ScheduleTrouble]:
+        """The first `limit` schedules of all tenants that were found to have missed times since a moment, by tenant.
+
+        With how many of these times no trigger and no backfill runs, of the `look` newest occurrences of each; those
+        with none of these times are left out.
+        """
         ...
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:

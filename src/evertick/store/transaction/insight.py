@@ -24,6 +24,7 @@ from evertick.base.records.insight import (
     PoolActivityRow,
     PoolEnding,
     Sample,
+    ScheduleTrouble,
     StuckRun,
     Trouble,
 )
@@ -123,6 +124,13 @@ class SqlInsight(Driver):
     def overdue_schedules(self, tenants: Sequence[TenantId], *, late_at: Instant, limit: int) -> list[OverdueGroup]:
         params = {"tenants": json.dumps(list(tenants)), "late_at": late_at, "limit": limit}
         return [OverdueGroup(*row) for row in self._fetch("overdue_schedules", params)]
+
+    def failing_schedules(self, *, limit: int) -> list[ScheduleTrouble]:
+        return [ScheduleTrouble(*row) for row in self._fetch("failing_schedules", {"limit": limit})]
+
+    def missed_occurrences(self, *, since: Instant, limit: int, look: int) -> list[ScheduleTrouble]:
+        params = {"since": since, "limit": limit, "look": look}
+        return [ScheduleTrouble(*row) for row in self._fetch("missed_occurrences", params)]
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
         return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}
