@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+import sys
 import threading
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from evertick import App, MutationCtx, Retry
+from evertick import App, MutationCtx, Retry, cron
+from evertick.errors import Misuse
 from evertick.functions import ActionCtx, Failure
 from evertick.testing import World
 
@@ -15,8 +19,8 @@ class Kaput(Exception):
     pass
 
 
-def make_app() -> tuple[App, list[Failure]]:
-    app = App("shop")
+def make_app(database_url: str | None = None) -> tuple[App, list[Failure]]:
+    app = App("shop", database_url=database_url)
     heard: list[Failure] = []
 
     @app.mutation(name="breaks")
@@ -97,8 +101,8 @@ def test_what_a_hook_raises_is_logged_and_the_next_one_hears_too(caplog: pytest.
     assert "the tracker is away" in caplog.text
 
 
-def test_in_a_worker_hooks_run_in_a_thread_of_their_own_and_delay_nothing() -> None:
-    app, _ = make_app()
+def test_in_a_worker_hooks_run_in_a_thread_of_their_own_and_delay_nothing(tmp_path: Path) -> None:
+    app, _ = make_app(f"sqlite:///{tmp_path}/shop.db")
     may_go_on, heard_of = threading.Event(), threading.Event()
     names: list[str] = []
 
@@ -124,3 +128,59 @@ def test_in_a_worker_hooks_run_in_a_thread_of_their_own_and_delay_nothing() -> N
     app.failures.flush()
     assert names == ["evertick-failures"]
     app.close()
+
+
+def test_it_hears_of_which_run_with_which_arguments_it_was() -> None:
+    app = App("shop")
+    heard: list[Failure] = []
+    app.on_failure(heard.append)
+
+    @app.mutation(name="bill")
+    def bill(ctx: MutationCtx, customer: str) -> None:
+        raise Kaput(customer)
+
+    @app.action(name="waits")
+    async def waits(ctx: ActionCtx) -> None:
+        await asyncio.sleep(3600)
+
+    with World(app) as world:
+        app.schedules.create("nightly", when=cron("0 3 * * *"), do=bill.args("ada"))
+        world.advance_to("2026-01-01T03:00:00Z")
+        app.scheduler.using(key="bill-bob").run_after(0, bill, "bob")
+        world.advance(1)
+        app.schedules.create("waiting", when=cron("30 3 * * *"), do=waits)
+        world.advance_to("2026-01-01T03:30:01Z")
+        world.kill()
+        world.restart()
+        world.advance(60)
+
+    assert [(each.args, each.key, each.schedule, each.nominal_time) for each in heard] == [
+        ({"customer": "ada"}, None, "nightly", datetime(2026, 1, 1, 3, tzinfo=UTC)),
+        ({"customer": "bob"}, "bill-bob", None, None),
+        ({}, None, "waiting", datetime(2026, 1, 1, 3, 30, tzinfo=UTC)),
+    ]
+
+
+def test_a_hook_that_ends_its_thread_does_not_end_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app, _ = make_app(f"sqlite:///{tmp_path}/shop.db")
+    heard = threading.Semaphore(0)
+
+    @app.on_failure
+    def leaves(failure: Failure) -> None:
+        sys.exit("the tracker is away")
+
+    app.on_failure(lambda _: heard.release())
+    with app.running():
+        for _ in range(2):
+            app.scheduler.run_after(0, "breaks")
+            assert heard.acquire(timeout=60)
+    app.close()
+    assert caplog.text.count("a function of app.on_failure raised") == 2
+
+
+def test_a_hook_that_nothing_would_await_is_refused() -> None:
+    async def report(failure: Failure) -> None: ...
+
+    for hook in (report, "report", None):
+        with pytest.raises(Misuse, match="takes a plain function of one Failure"):
+            App("shop").on_failure(hook)  # type: ignore[arg-type]

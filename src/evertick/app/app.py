@@ -135,7 +135,7 @@ class App(Decorators, Opening):
                     sentry_sdk.capture_exception(failure.exception)
 
         Hooks run in a thread of their own, one failure after the other, once the end is committed. What they raise is
-        logged. At its end the program waits two seconds for them.
+        logged. At its end the program waits two seconds for them. Raises Misuse for an `async def`.
         """
         if self.failures is None:
             from evertick.app.failure_hooks import FailureHooks

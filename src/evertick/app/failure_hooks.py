@@ -2,14 +2,19 @@
 
 import atexit
 import contextlib
+import inspect
 import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
-from evertick.base.ids import JobId, TenantId
+from evertick.api.reading import RowReading
+from evertick.base.errors import Misuse
+from evertick.base.ids import JobId, ScheduleId, TenantId
+from evertick.base.instants import to_datetime
 from evertick.base.records.jobs import Claim, JobState
 from evertick.engine.runtime.metrics import JobEnded
 
@@ -25,13 +30,18 @@ FLUSH_S: Final = 2.0
 class Failure:
     """An attempt of a job that failed, as the functions of `app.on_failure` get it.
 
-    `exception` is what the function raised; None if it did not raise here: its worker died, or it was quarantined.
+    `args` are the arguments by name, as JSON, and `key` is the key of the job. `schedule` is the schedule that started
+    the job, for its time `nominal_time`; both are None for other jobs. `exception` is what the function raised; None if it did not raise here: its worker died, or it was quarantined.
     Then `error` still says why. `will_retry` is True if another attempt follows.
     """
 
     job_id: JobId
     function: str
     tenant: TenantId
+    args: dict[str, Any]
+    key: str | None
+    schedule: ScheduleId | None
+    nominal_time: datetime | None
     attempt: int
     will_retry: bool
     error: str
@@ -58,7 +68,9 @@ class FailureHooks:
         self._thread: threading.Thread | None = None
 
     def add(self, hook: Hook) -> None:
-        """Add a hook."""
+        """Add a hook. Raises Misuse for what is no plain function: nothing would await a coroutine."""
+        if not callable(hook) or inspect.iscoroutinefunction(hook):
+            raise Misuse(f"app.on_failure takes a plain function of one Failure, not {hook!r}")
         self._hooks.append(hook)
 
     def remember(self, claim: Claim, error: BaseException) -> None:
@@ -96,10 +108,16 @@ class FailureHooks:
         if event.end.error is None:
             return None
         claim, error = event.claim, event.end.error.value
+        reading = RowReading()
+        occurrence = reading.value("schedule", claim.schedule)
         return Failure(
             job_id=claim.id,
             function=claim.name,
             tenant=claim.tenant,
+            args=reading.object("args", claim.args),
+            key=claim.key,
+            schedule=None if occurrence is None else occurrence.id,
+            nominal_time=None if occurrence is None else to_datetime(occurrence.nominal_at),
             attempt=claim.failures + 1,
             will_retry=event.end.state is JobState.PENDING,
             error=error.text,
@@ -115,11 +133,11 @@ class FailureHooks:
                 self._changed.wait_for(lambda: self._waiting)
                 self._is_idle = False
                 failure = self._waiting.popleft()
-            self._call(failure)
+            self._call(failure, caught=BaseException)  # a hook that calls sys.exit must not end this thread
 
-    def _call(self, failure: Failure) -> None:
+    def _call(self, failure: Failure, *, caught: type[BaseException] = Exception) -> None:
         for hook in self._hooks:
             try:
                 hook(failure)
-            except Exception:
+            except caught:
                 _logger.exception("a function of app.on_failure raised", extra={"job_id": failure.job_id})

@@ -1,6 +1,6 @@
 """Outcomes: how a user's function ended. A value, never an error of ours."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 LOST_WORKER: Final = "LostWorker"
@@ -14,6 +14,8 @@ STUCK: Final = "Stuck"
 """Error type of an action that was interrupted and goes on; its job is still in progress."""
 QUARANTINED: Final = "Quarantined"
 """Error type of a job that was claimed again and again and whose workers died each time."""
+STEP_TRACEBACK_MAX: Final = 4_000
+"""Characters of a step's traceback that the journal keeps: those at its end."""
 
 
 class Returned(NamedTuple):
@@ -32,6 +34,11 @@ class Raised:
     retryable: bool = True
     data: str | None = None
     """JSON text of what an application's own error carries."""
+
+    @property
+    def of_step(self) -> "Raised":
+        """As the journal of a run keeps it: of the traceback only the end, which names the line that raised."""
+        return replace(self, traceback=self.traceback[-STEP_TRACEBACK_MAX:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,5 +119,5 @@ def _outcome_of(job: Job | None) -> Returned | Raised:
         return Returned(job.result or "null")
     if job is not None and job.state is JobState.FAILED:
         error = NO_ERROR if job.error is None else job.error.value
-        return Raised(error.type, error.message, data=error.data)
+        return Raised(error.type, error.message, error.traceback, data=error.data).of_step
     return STEP_CANCELED

@@ -104,5 +104,6 @@ class Row(NamedTuple):
         if isinstance(self.outcome, Returned):
             size += size_of(self.outcome.result)
         elif self.outcome is not None:
-            size += size_of(self.outcome.type) + size_of(self.outcome.message) + size_of(self.outcome.data or "")
+            size += sum(map(size_of, (self.outcome.type, self.outcome.message, self.outcome.traceback)))
+            size += size_of(self.outcome.data or "")
         return size

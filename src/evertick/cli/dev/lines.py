@@ -53,6 +53,8 @@ PAGE: Final = 500
 SIGNS: Final = {JobState.SUCCESS: "✓", JobState.FAILED: "✕", JobState.CANCELED: "✕", JobState.PENDING: "↻"}
 
 COLORS: Final = {"✓": "green", "✕": "red", "!": "red", "↻": "yellow", "+": "cyan", "▶": "cyan", "↷": "yellow"}
+SHOWN_BY_LINES: Final = {"evertick.jobs": "state", "evertick.schedules": "fate"}
+"""Loggers whose records with this field say what `DevLines` shows: ends of attempts, and times that did not start."""
 FATES: Final = {Fate.STARTED: "▶", Fate.BUFFERED: "≡", Fate.SKIPPED: "↷", Fate.MISSED: "!"}
 
 
@@ -91,8 +93,8 @@ class DevHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record as a line."""
-        if hasattr(record, "fate") or record.name == "evertick.jobs":
-            return  # `DevLines` says it
+        if (record.name, True) in ((name, hasattr(record, field)) for name, field in SHOWN_BY_LINES.items()):
+            return
         words = cut(printable(record.getMessage()))
         if record.name == "evertick.functions":
             say(" ", f"{getattr(record, 'function', '')}: {words}")
@@ -250,11 +252,12 @@ def error_line_of(error: Mapping[str, Any]) -> str:
 
 
 def place_in(traceback_text: str) -> str | None:
-    """The last place of the user's own code in a traceback: `app.py:31`."""
+    """The last place of the user's own code in a traceback, or in one of a group of errors: `app.py:31`."""
     place = None
     for line in traceback_text.splitlines():
-        if line.startswith('  File "'):
-            file, _, rest = line.removeprefix('  File "').partition('", line ')
+        begin, is_frame, frame = line.partition('  File "')
+        if is_frame and not begin.strip(" |"):
+            file, _, rest = frame.partition('", line ')
             number = rest.partition(",")[0]
             if not file.startswith("<") and is_users(file):
                 place = f"{shown_path(file)}:{number}"

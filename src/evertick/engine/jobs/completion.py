@@ -240,7 +240,7 @@ def _outcome_of(end: JobEnd) -> Returned | Raised:
         return Returned(end.result or "null")
     if end.state is JobState.FAILED:
         error = NO_ERROR if end.error is None else end.error.value
-        return Raised(error.type, error.message, data=error.data)
+        return Raised(error.type, error.message, error.traceback, data=error.data).of_step
     return STEP_CANCELED
 
 

@@ -39,7 +39,12 @@ def exception_of(call: Call, error: Raised) -> Exception:
         return TimeoutError(error.message)
     failed = StepOutcomeUnknown if error.type in OUTCOME_UNKNOWN else StepFailed
     data = None if error.data is None else json.loads(error.data)
-    return failed(call.name, error.type, error.message, data)
+    exception = failed(call.name, error.type, error.message, data)
+    if (
+        error.traceback
+    ):  # Python prints notes below the error, so the traceback of the run ends with the line that raised
+        exception.add_note(f"raised in the step {call.name}:\n{error.traceback.rstrip()}")
+    return exception
 
 
 def end_of(main: asyncio.Task[Any], *, cancel_requested: bool) -> RunEnd:

@@ -132,7 +132,7 @@ class Run(DeterministicLoop):
         """The row of `next_step`, which has run."""
         return Row(
             self.position, RowKind.STEP, call.seq, call.name, max(at, self.now),
-            call.kind, call.fingerprint, outcome=outcome,
+            call.kind, call.fingerprint, outcome=outcome.of_step if isinstance(outcome, Raised) else outcome,
         )  # fmt: skip
 
     def end_row(self, call: Call, outcome: Returned | Raised | None, at: Instant, sender: str | None = None) -> Row:

@@ -224,16 +224,16 @@ def _sent_event(r: Row) -> SentEvent:
 
 
 def _outcome_values(outcome: Returned | Raised | None) -> tuple[str | None, str | None]:
-    """The columns result and error. Of an error no traceback is kept: the logs of the step have it."""
+    """The columns result and error."""
     if outcome is None:
         return None, None
     if isinstance(outcome, Returned):
         return outcome.result, None
-    return None, JobError(outcome.type, outcome.message, data=outcome.data).to_text()
+    return None, JobError(outcome.type, outcome.message, outcome.traceback, outcome.data).to_text()
 
 
 def _outcome(result: str | None, error: str | None) -> Returned | Raised | None:
     if error is not None:
         read = JobError.from_text(error)
-        return Raised(read.type, read.message, data=read.data)
+        return Raised(read.type, read.message, read.traceback, data=read.data)
     return None if result is None else Returned(result)
