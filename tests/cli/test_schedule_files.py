@@ -228,6 +228,37 @@ def test_what_only_the_database_refuses_is_told_the_same_way(one: App, apply: Ap
     assert one.schedules.list(kind="schedule").schedules == ()
 
 
+def test_everything_that_is_wrong_with_a_file_is_reported_in_one_round(one: App, apply: Apply) -> None:
+    """What its form forbids, what a spec cannot say, and what the database refuses, also in one entry."""
+    one.schedules.create("there", when=every(hours=1), do="shop.count")
+    wrong = (
+        "- id: a\n  when: every dya\n  function: shop.cuont\n  overlap: sometimes\n  catch_up: never\n"
+        "  catch_up_window: soon\n  concurrency_limit: many\n"
+        "- {id: b, when: {crons: ['0 9 30 2 *']}, function: shop.count, overlap: often}\n"
+        "- {id: there, when: every 2 hours, function: shop.count, overlap: now, catch_up: later, note: 7}\n"
+    )
+    done = apply("schedules:\n" + wrong, "--yes")
+
+    assert done.code == 2
+    said = [line.partition("; did")[0].partition("; write")[0] for line in done.err.splitlines()]
+    for begin in (
+        "f.yaml:7: a: catch_up_window: 'soon' is not a duration",
+        "f.yaml:8: a: concurrency_limit: ",
+        "f.yaml:3: a: when: 'every dya' is neither a sentence nor a cron line",
+        "f.yaml:2: a: no worker, job or schedule has a function 'shop.cuont'",
+        "f.yaml:2: a: 'sometimes' is none of",
+        "f.yaml:2: a: 'never' is none of",
+        "f.yaml:9: b: the spec never fires",
+        "f.yaml:9: b: 'often' is none of",
+        "f.yaml:10: there: note: ",
+        "f.yaml:10: there: 'now' is none of",
+        "f.yaml:10: there: 'later' is none of",
+    ):
+        assert len([line for line in said if line.startswith(begin)]) == 1, (begin, said)
+    assert said[-1] == "error: 11 problems in what is to be applied"
+    assert [each.id for each in one.schedules.list(kind="schedule").schedules] == ["there"]
+
+
 def test_an_edit_meanwhile_is_a_conflict_and_stays(
     one: App, apply: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from evertick.app.functions.options import Retry
+from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 MEMBERS_MAX: Final = 100
@@ -40,7 +41,10 @@ def _duration(given: Any) -> Any:
     """Seconds, or text such as `1h30m`."""
     if isinstance(given, bool):
         raise ValueError("a duration is seconds, or text such as '1h30m'")
-    return timedelta(milliseconds=parse_milliseconds(given)) if isinstance(given, str) else given
+    try:
+        return timedelta(milliseconds=parse_milliseconds(given)) if isinstance(given, str) else given
+    except InvalidSpec as error:
+        raise ValueError(str(error)) from None
 
 
 Duration = Annotated[

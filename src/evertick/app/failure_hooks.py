@@ -31,8 +31,9 @@ class Failure:
     """An attempt of a job that failed, as the functions of `app.on_failure` get it.
 
     `args` are the arguments by name, as JSON, and `key` is the key of the job. `schedule` is the schedule that started
-    the job, for its time `nominal_time`; both are None for other jobs. `exception` is what the function raised; None if it did not raise here: its worker died, or it was quarantined.
-    Then `error` still says why. `will_retry` is True if another attempt follows.
+    the job, for its time `nominal_time`; both are None for other jobs. `exception` is what the function raised; None if
+    it did not raise here: its worker died, or it was quarantined. Then `error` still says why. `will_retry` is True if
+    another attempt follows.
     """
 
     job_id: JobId

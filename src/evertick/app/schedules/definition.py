@@ -13,6 +13,7 @@ from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse, SchemaMismatch
 from evertick.base.ids import DOTS, ScheduleId
+from evertick.base.json_errors import no_constant
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.retry import retry_of_run
 from evertick.base.records.stored import json_of
@@ -122,7 +123,7 @@ def target_of(functions: Functions, do: Do) -> Target:
     if function.kind is FunctionKind.QUERY:
         raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
     args = function.encode_args((), {}) if call is None else call.args
-    check_args_size(len(args))
+    _check_args(args)
     return Target(name=function.name, kind=function.kind, args=args, app=function.app_name)
 
 
@@ -143,8 +144,18 @@ def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str
         text = function.encode_args((), args)
     else:
         raise InvalidArguments(f"args= takes fn.args(...) or a dict of arguments by name, not {args!r}")
-    check_args_size(len(text))
+    _check_args(text)
     return text
+
+
+def _check_args(text: str) -> None:
+    """Raise ArgumentsTooLarge, or InvalidArguments for NaN and infinity: neither JSON nor a file can hold them."""
+    check_args_size(len(text))
+    if "NaN" in text or "Infinity" in text:
+        try:
+            json.loads(text, parse_constant=no_constant)
+        except ValueError as error:
+            raise InvalidArguments(f"the arguments of a schedule are JSON: {error}") from None
 
 
 def template_of(template: str, stem: str) -> str:

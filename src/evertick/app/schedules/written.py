@@ -22,6 +22,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.named_holidays import completed, shortened
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE
 from evertick.rules.schedules.policies import DEFAULT_POLICIES
 
 Times = dict[str, Any] | str | Items[dict[str, Any] | str]
@@ -172,8 +173,8 @@ def written(schedule: ScheduleDescription) -> dict[str, Any]:
     if schedule.pause is not None:
         until = schedule.pause.until
         found["paused"] = True if until is None else to_iso(from_datetime(until))
-    if schedule.note:
-        found["note"] = schedule.note
+    if schedule.note and not (schedule.pause is not None and schedule.pause.by == PAUSED_BY_FAILURE):
+        found["note"] = schedule.note  # that of a pause after a failure tells of one run
     if schedule.memo:
         found["memo"] = schedule.memo
     return found

@@ -8,6 +8,7 @@ anchor. That is the Unix epoch unless told otherwise, so `7d` falls on Thursdays
 """
 
 import re
+from datetime import timedelta
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
@@ -35,9 +36,11 @@ _ISO: Final = re.compile(
 )
 _HINT: Final = "write it like '90s', '15m', '5h15m' or '1d'"
 _LONGEST: Final = 10_000 * 366 * _UNITS["d"]
+_LONGEST_WAIT: Final = timedelta.max // timedelta(milliseconds=1) * _UNITS["ms"]
+"""What a limit or a wait may be at most: it is no part of a rule, so no search goes so far."""
 
 
-def parse_nanoseconds(text: str, *, temporal: bool = False) -> int:
+def parse_nanoseconds(text: str, *, temporal: bool = False, longest: int = _LONGEST) -> int:
     """The duration in nanoseconds; digits beyond those are cut off. `temporal` allows its forms. Raises InvalidSpec."""
     text = bounded(text, "a duration", 64)
     whole, part = (_GO_WHOLE, _GO_PART) if temporal else (_WHOLE, _PART)
@@ -54,8 +57,9 @@ def parse_nanoseconds(text: str, *, temporal: bool = False) -> int:
     else:
         unit = f"it has no unit: {text}s is seconds" if text.isascii() and text.isdigit() else _HINT
         raise InvalidSpec(f"{shown(text)} is not a duration; {unit}")
-    if total > _LONGEST:
-        raise InvalidSpec(f"the duration {shown(text)} is longer than 10,000 years")
+    if total > longest:
+        words = "10,000 years" if longest == _LONGEST else "the longest timedelta, of 999,999,999 days"
+        raise InvalidSpec(f"the duration {shown(text)} is longer than {words}")
     return total
 
 
@@ -65,7 +69,7 @@ def parse_duration(text: str) -> int:
     >>> parse_duration("5h15m"), parse_duration("1.5h"), parse_duration("PT90S")
     (18900, 5400, 90)
     """
-    return _whole(text, "s", "seconds")
+    return _whole(text, "s", "seconds", _LONGEST)
 
 
 def parse_milliseconds(text: str, *, temporal: bool = False) -> int:
@@ -75,11 +79,11 @@ def parse_milliseconds(text: str, *, temporal: bool = False) -> int:
     """
     if temporal:
         return parse_nanoseconds(text, temporal=True) // _UNITS["ms"]
-    return _whole(text, "ms", "milliseconds")
+    return _whole(text, "ms", "milliseconds", _LONGEST_WAIT)
 
 
-def _whole(text: str, unit: str, units: str) -> int:
-    number, rest = divmod(parse_nanoseconds(text), _UNITS[unit])
+def _whole(text: str, unit: str, units: str, longest: int) -> int:
+    number, rest = divmod(parse_nanoseconds(text, longest=longest), _UNITS[unit])
     if rest:
         raise InvalidSpec(f"the duration {shown(text)} is not a whole number of {units}")
     return number

@@ -15,7 +15,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, colorful, is_terminal, output_option
 from evertick.cli.core.progress import Line
-from evertick.cli.schedule.files.problems import Problem, say_problems
+from evertick.cli.schedule.files.problems import Problem, refuse_problems, write_problems
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.flags import force_option, say_if_unseen
@@ -74,12 +74,14 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
         *declared.problems,
         *(Problem(each.where, f"{each.schedule.id}: it is outside of {scope}") for each in outside),
     ]
-    say_problems(problems)
+    write_problems(problems)
     with open_session(how.db, how.app_file) as session:
         with Line() as line:
             entries = line.over(declared.entries, "schedules are compared")
             found = [planned(session, each, resets=how.resets, force=how.force) for each in entries]
-        say_problems([each for each in found if isinstance(each, Problem)])
+        unplanned = [problem for each in found if isinstance(each, list) for problem in each]
+        write_problems(unplanned)
+        refuse_problems([*problems, *unplanned])
         steps = [each for each in found if isinstance(each, Step)]
         if how.prune:
             steps += deletions(session, scope, [each.schedule_id for each in steps])

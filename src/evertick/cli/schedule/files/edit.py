@@ -18,7 +18,6 @@ from evertick.cli.core.output import OutputOptions, is_terminal, output_option
 from evertick.cli.schedule.files.apply import write_step
 from evertick.cli.schedule.files.export import yaml_writer
 from evertick.cli.schedule.files.parsed import SCHEDULES
-from evertick.cli.schedule.files.problems import Problem
 from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.flags import force_option, say_if_unseen
 from evertick.cli.schedule.selection import app_option, sid_option
@@ -174,4 +173,4 @@ def _step(
     if before.pause is not None and edited.paused is None:  # the line was there, and was deleted
         edited = edited.model_copy(update={"paused": False})
     found = planned(session, Entry("", edited), resets=edited.remaining_actions != before.remaining, force=force)
-    return [found.words] if isinstance(found, Problem) else found
+    return found if isinstance(found, Step) else [each.words for each in found]

@@ -4,20 +4,28 @@ Each step is tried out first, in a transaction that is rolled back, so what cann
 changed. A step carries the version of the schedule that it was planned for, so an edit meanwhile is a conflict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
-from evertick.app.schedules.written import WrittenSchedule, when_of
-from evertick.base.errors import AlreadyExists, EvertickError, Misuse, ScheduleNotFound, VersionConflict
+from evertick.app.schedules.written import Options, WrittenSchedule, when_of
+from evertick.base.errors import (
+    AlreadyExists,
+    EvertickError,
+    InvalidArguments,
+    Misuse,
+    ScheduleNotFound,
+    VersionConflict,
+)
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.differences import difference
 from evertick.cli.schedule.files.problems import Problem
-from evertick.cli.schedule.files.reading import Entry
+from evertick.cli.schedule.files.reading import UNREAD_TIMES, Entry
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.flags import check_spelling
@@ -34,28 +42,36 @@ TRIES: Final = 5
 """How often a step is planned anew because another program was first."""
 
 
-def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Step | Problem:
-    """The step for an entry. With `resets` an existing schedule gets the `remaining_actions` of the file, too.
+def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Step | list[Problem]:
+    """The step for an entry, or all that is wrong with it.
 
+    With `resets` an existing schedule gets the `remaining_actions` of the file, too.
     A function that is probably misspelt is a problem, unless with `force`; what was called already stays.
 
     Raises VersionConflict if others change the schedule again and again.
     """
     schedule_id = entry.schedule.id
     for _ in range(TRIES):
+        wrong: list[EvertickError] = []
         try:
             before = _found(session, schedule_id)
-            if not force and (before is None or before.target.function != entry.schedule.function):
-                check_spelling(session.functions.resolve(entry.schedule.function))
-            if before is None:
-                return _creation(session, entry.schedule)
-            if before.source == CODE:
+            if before is not None and before.source == CODE:
                 raise Misuse("a cron of this id is declared in code; change it there")
-            return _update(session, entry.schedule, before, resets=resets)
+            if not force and (before is None or before.target.function != entry.schedule.function):
+                wrong += _misspelt(session, entry.schedule)
+            try:
+                step = _step(session, entry.schedule, before, resets=resets)
+            except (VersionConflict, ScheduleNotFound, AlreadyExists):
+                raise
+            except EvertickError as error:
+                wrong += [error, *_wrong_options(session, entry.schedule, before)]
+            if not wrong:
+                return step
         except (VersionConflict, ScheduleNotFound, AlreadyExists):
             continue  # changed, deleted or created since it was looked at; nothing is written yet
         except EvertickError as error:
-            return Problem(entry.where, f"{schedule_id}: {error}")
+            wrong = [error]
+        return [Problem(entry.where, f"{schedule_id}: {words}") for words in dict.fromkeys(map(str, wrong))]
     raise VersionConflict(f"{entry.where}: {schedule_id}: others change it at the same time; apply the file again")
 
 
@@ -74,6 +90,42 @@ def deletions(session: Session, scope: Scope, kept: Sequence[str]) -> list[Step]
         for each in scope.found(session, kind="schedule")
         if each.id not in names and each.source != CODE and each.status not in ("completed", UNREADABLE)
     ]
+
+
+def _misspelt(session: Session, written: WrittenSchedule) -> list[EvertickError]:
+    try:
+        check_spelling(session.functions.resolve(written.function))
+    except EvertickError as error:
+        return [error]
+    return []
+
+
+def _wrong_options(
+    session: Session, written: WrittenSchedule, before: ScheduleDescription | None
+) -> Iterator[EvertickError]:
+    """What is wrong with each option by itself: of several together only the first is told."""
+    call = FunctionCall(session.functions.resolve(written.function), "{}")
+    for name in sorted(Options.model_fields.keys() & written.model_fields_set):
+        alone = WrittenSchedule.model_construct(_fields_set={name}, **{name: getattr(written, name)})
+        try:
+            option = alone.options(lifts=True)
+            if before is None:
+                session.created(written.id, dry_run=True, when=UNREAD_TIMES, do=call, **option)
+            else:
+                change = Update(make=partial(_only, option), is_whole=False, if_version=before.version, dry_run=True)
+                session.updated(written.id, change)
+        except InvalidArguments:
+            continue  # the arguments are left out here
+        except EvertickError as error:
+            yield error
+
+
+def _only(option: dict[str, Any], _: ScheduleDescription) -> dict[str, Any]:
+    return option
+
+
+def _step(session: Session, written: WrittenSchedule, before: ScheduleDescription | None, *, resets: bool) -> Step:
+    return _creation(session, written) if before is None else _update(session, written, before, resets=resets)
 
 
 def _found(session: Session, schedule_id: str) -> ScheduleDescription | None:

@@ -17,10 +17,14 @@ class Problem:
     words: str
 
 
-def say_problems(problems: Sequence[Problem], what: str = "nothing was changed") -> None:
-    """Write each problem as a line on stderr, and raise Misuse if there are any."""
+def write_problems(problems: Sequence[Problem]) -> None:
+    """Write each problem as a line on stderr."""
     for each in problems:
         click.echo(f"{each.where}: {printable(each.words)}", err=True)
+
+
+def refuse_problems(problems: Sequence[Problem]) -> None:
+    """Raise Misuse if there are problems; they are written already."""
     if problems:
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-        raise Misuse(f"{count} in what is to be applied; {what}")
+        raise Misuse(f"{count} in what is to be applied; nothing was changed")

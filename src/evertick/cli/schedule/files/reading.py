@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from evertick.app.schedules.written import WrittenSchedule
 
 BYTES_MAX: Final = 64 * 1024 * 1024
+UNREAD_TIMES: Final = "@daily"
+"""Stands for times that cannot be read, while the rest of their entry is compared."""
 
 
 WORDS: Final = {
@@ -38,7 +41,9 @@ CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A schedule of a file, and where it is written."""
+    """A schedule of a file, and where it is written. Members that cannot be read are problems, and left out here: the
+    others are compared all the same, so that everything that is wrong with a file is reported at once.
+    """
 
     where: str
     schedule: "WrittenSchedule"
@@ -71,11 +76,10 @@ def read_files(files: Sequence[str]) -> Declared:
         crons += len(top.get(CRONS) or ())
         for index, value in enumerate(top[SCHEDULES]):
             place = (SCHEDULES, index)
-            found = _entry(parsed, place, value)
-            if isinstance(found, Entry):
-                entries.append(found)
-            else:
-                problems += found
+            entry, wrong = _entry(parsed, place, value)
+            problems += wrong
+            if entry is not None:
+                entries.append(entry)
     problems += _twice(entries)
     return Declared(entries, problems, crons)
 
@@ -104,28 +108,36 @@ def _text(file: Path) -> str:
         raise Misuse(f"{file} cannot be read: {reason(problem)}") from None
 
 
-def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
+def _entry(parsed: Parsed, place: Place, value: Any) -> tuple[Entry | None, list[Problem]]:
+    """The schedule of an entry without the members that are wrong, and what is wrong; None if too little is left."""
     from pydantic import ValidationError
 
     from evertick.app.schedules.specs import union
     from evertick.app.schedules.written import WrittenSchedule, when_of
 
+    problems: list[Problem] = []
+    schedule: WrittenSchedule | None = None
     try:
         schedule = WrittenSchedule.model_validate(value)
-    except InvalidSpec as error:  # of a duration
-        return [Problem(parsed.where(place), f"{_name(value)}{error}")]
     except ValidationError as error:
-        name = _name(value)
-        found = dict(_problem(each) for each in error.errors())
-        return [
+        name, found = _name(value), dict(_problem(each) for each in error.errors())
+        problems = [
             Problem(parsed.where((*place, *loc)), f"{name}{'.'.join(map(str, loc))}: {words}".removeprefix(": "))
             for loc, words in found.items()
         ]
+        wrong = {str(loc[0]) for loc in found if loc}
+        if wrong and isinstance(value, dict):
+            left = {key: each for key, each in value.items() if key not in wrong}
+            with suppress(ValidationError):  # without an id or a function there is nothing to compare
+                schedule = WrittenSchedule.model_validate(left | ({"when": UNREAD_TIMES} if "when" in wrong else {}))
+    if schedule is None:
+        return None, problems
     try:
         union(when_of(schedule.when))
     except InvalidSpec as error:
-        return [Problem(parsed.where((*place, "when")), f"{schedule.id}: when: {error}")]
-    return Entry(parsed.where(place), schedule)
+        problems.append(Problem(parsed.where((*place, "when")), f"{schedule.id}: when: {error}"))
+        schedule = schedule.model_copy(update={"when": UNREAD_TIMES})
+    return Entry(parsed.where(place), schedule), problems
 
 
 def _name(value: Any) -> str:
