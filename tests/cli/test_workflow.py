@@ -267,7 +267,7 @@ def test_the_children_of_a_run_are_listed(shop: Path, command: Command) -> None:
 
     work(has_called)
     first = command("workflow", "children", "all", "-o", "json").json
-    assert [(run["workflow"], run["state"]) for run in first] in (
+    assert [(run["function"], run["state"]) for run in first] in (
         [("app.onboard", "running")],
         [("app.onboard", "pending")],
     )

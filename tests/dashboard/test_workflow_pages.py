@@ -329,7 +329,7 @@ def test_steps_that_a_page_does_not_list_are_counted_and_can_be_named(
     assert (field.name, field["value"]) == ("input", "2")  # type: ignore[union-attr, index]
     assert "of 4" in text_of(form) and "Again" in text_of(form)
     again = site.send(f"workflows/{run_id}/restart", step="2").headers["location"]
-    assert workflows.get(again.rpartition("/")[2]).workflow == "shop.many"
+    assert workflows.get(again.rpartition("/")[2]).function == "shop.many"
 
 
 def test_a_restart_begins_at_the_failed_step_of_a_failed_run_and_says_what_runs_again(site: Site) -> None:

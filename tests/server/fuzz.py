@@ -32,7 +32,7 @@ def known_ids(http: Http) -> dict[str, list[str]]:
     order = {"function": "shop.order", "args": {"item": "x"}}
     jobs = [http.ok("POST", f"{HOME}/jobs", json={**order, "after": 3_600})["id"] for _ in range(5)]
     runs = [
-        http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+        http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
         for _ in range(5)
     ]
     schedules = ["s", "a/b", "ü"]

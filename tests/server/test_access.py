@@ -162,7 +162,7 @@ def test_the_audit_log_names_a_run_by_its_key_and_has_what_was_sent_to_it(http: 
     async def pays(step: Step) -> None:
         await step.wait_for("card")
 
-    new = {"workflow": "shop.fulfil", "args": {"order_id": "7"}}
+    new = {"function": "shop.fulfil", "args": {"order_id": "7"}}
     run = http.ok("POST", f"{HOME}/workflows", json=new | {"key": "order 7"})["id"]
     for name in (run, "order 7"):  # the dashboard knows the id, people the key
         event = {"event": "paid", "value": {"amount": 12}, "key": "once"}
@@ -179,7 +179,7 @@ def test_the_audit_log_names_a_run_by_its_key_and_has_what_was_sent_to_it(http: 
     assert changes[0]["before"] is None
     assert changes[0]["after"] == {"run": run, "event": "paid", "key": "once", "value": {"amount": 12}}
 
-    other = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.pays", "args": {}})["id"]
+    other = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.pays", "args": {}})["id"]
     card = {"event": "card", "value": {"owner": "ada", "number": "4000-0012"}}
     http.ok("POST", f"{HOME}/workflows/{other}/signal", json=card)
     [line] = http.ok("GET", f"{HOME}/audit-log?target={other}")["changes"]

@@ -239,7 +239,7 @@ def test_what_takes_long_by_its_nature_has_its_time(open_app: OpenApp, monkeypat
     app.action(name="shop.slow")(lambda ctx: None)
     app.action(name="shop.timed", timeout=40)(lambda ctx: None)
     http = http_of(app)
-    run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    run_id = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
     given: list[float | None] = []
     for module in (functions, workflows):
         monkeypatch.setattr(module, "take_longer", given.append)
@@ -489,7 +489,7 @@ def test_what_is_under_way_when_the_server_ends_is_unknown(open_app: OpenApp) ->
 
 
 def test_long_polls_return_when_the_server_ends(http: Http) -> None:
-    run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    run_id = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
     http.server.hints.end()
     assert http("GET", f"{HOME}/workflows/{run_id}/result", params={"wait": 60}).status_code == 202
 

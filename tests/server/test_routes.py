@@ -89,7 +89,7 @@ def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
     span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-03T00:00:00Z"}
     for path, body in (
         ("jobs", {**ORDER, "after": 60}),
-        ("workflows", {"workflow": "shop.fulfil", "args": {"order_id": "7"}}),
+        ("workflows", {"function": "shop.fulfil", "args": {"order_id": "7"}}),
         ("schedules/s/backfills", span),
     ):
         key = {"Idempotency-Key": f"key of {path}"}
@@ -104,7 +104,7 @@ def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
 
 
 def test_an_event_that_is_sent_under_a_key_is_sent_once(http: Http) -> None:
-    run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    run = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
     for _ in range(2):
         path, key = f"{HOME}/workflows/{run}/signal", {"Idempotency-Key": "k"}
         http.ok("POST", path, json={"event": "paid", "value": 12}, headers=key)
@@ -113,7 +113,7 @@ def test_an_event_that_is_sent_under_a_key_is_sent_once(http: Http) -> None:
 
 
 def test_an_event_that_was_not_taken_is_withdrawn(http: Http) -> None:
-    run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    run = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
     path = f"{HOME}/workflows/{run}"
     http.ok("POST", f"{path}/signal", json={"event": "payed", "value": {"amount": 12}})
     [waits] = http.ok("GET", path)["waiting_events"]
@@ -320,7 +320,7 @@ def test_a_backfill_is_planned_started_and_canceled(http: Http) -> None:
 
 
 def test_a_run_from_its_start_to_its_end(http: Http) -> None:
-    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7", "attributes": {"customer": "ada"}}
+    body = {"function": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7", "attributes": {"customer": "ada"}}
     run = http.ok("POST", f"{HOME}/workflows", json=body)["id"]
     assert http.ok("POST", f"{HOME}/workflows", json=body)["id"] == run
     path = f"{HOME}/workflows/order-7"
@@ -336,7 +336,7 @@ def test_a_run_from_its_start_to_its_end(http: Http) -> None:
     for wrong in ("attribute=customer", "attribute=customer=ada&attribute=customer=ben"):
         assert http.problem(422, "GET", f"{HOME}/workflows?{wrong}")["code"] == "misuse"
     assert not http.ok("GET", f"{HOME}/workflows?attribute=customer=ada&attribute=paid=true")["runs"]
-    found = http.ok("GET", f"{HOME}/workflows?workflow=shop.fulfil&state=success&attribute=customer=ada")
+    found = http.ok("GET", f"{HOME}/workflows?function=shop.fulfil&state=success&attribute=customer=ada")
     assert [each["id"] for each in found["runs"]] == [run]
     gone = http.problem(409, "POST", f"{HOME}/workflows/{run}/signal", json={"event": "paid"})
     assert gone["code"] == "run_not_open"
@@ -345,19 +345,19 @@ def test_a_run_from_its_start_to_its_end(http: Http) -> None:
     assert http.ok("POST", f"{HOME}/workflows/{again}/cancel") == {"changed": True}
     third = http.ok("POST", f"{HOME}/workflows", json={**body, "key": "other"})["id"]
     assert http.ok("POST", f"{HOME}/workflows/{third}/terminate") == {"changed": True}
-    assert http.problem(422, "POST", f"{HOME}/workflows", json={**body, "workflow": "shop.order"})["code"] == "misuse"
+    assert http.problem(422, "POST", f"{HOME}/workflows", json={**body, "function": "shop.order"})["code"] == "misuse"
 
 
 def test_many_runs_are_restarted_piece_by_piece(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restart_all, "RESTART_PAGE", 2)
-    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}, "attributes": {"customer": "ada"}}
+    body = {"function": "shop.fulfil", "args": {"order_id": "7"}, "attributes": {"customer": "ada"}}
     runs = [http.ok("POST", f"{HOME}/workflows", json=body)["id"] for _ in range(3)]
     for each in runs:
         http.ok("POST", f"{HOME}/workflows/{each}/terminate")
     path, chosen = f"{HOME}/workflows/restart-all", {"state": ["canceled"], "attribute": ["customer=ada"]}
 
     assert http.ok("POST", path, json={}) == {"count": 0, "cursor": None}, "failed ones are meant"
-    assert http.ok("POST", path, json={**chosen, "workflow": "shop.other"})["count"] == 0
+    assert http.ok("POST", path, json={**chosen, "function": "shop.other"})["count"] == 0
     first = http.ok("POST", path, json={**chosen, "from_failed": True, "seconds": 0})
     assert first["count"] < 3 and first["cursor"]
     rest = http.ok("POST", path, json={**chosen, "from_failed": True, "cursor": first["cursor"]})
@@ -396,7 +396,7 @@ def test_workflow_types_are_paused_and_resumed(http: Http) -> None:
     path = "/api/v1/workflow-types"
     assert [each["name"] for each in http.ok("GET", path)] == ["shop.fulfil"]
     assert http.ok("POST", f"{path}/shop.fulfil/pause")["status"] == "paused"
-    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}}
+    body = {"function": "shop.fulfil", "args": {"order_id": "7"}}
     assert http.problem(409, "POST", f"{HOME}/workflows", json=body)["code"] == "workflow_inactive"
     assert http.ok("POST", f"{path}/shop.fulfil/resume")["status"] == "active"
     http.problem(422, "POST", f"{path}/shop.fulfil/__class__")

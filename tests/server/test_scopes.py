@@ -70,7 +70,7 @@ def test_a_token_of_a_tenant_reaches_nothing_of_others(open_app: OpenApp) -> Non
 
 def test_what_others_have_looks_like_what_does_not_exist(http: Http) -> None:
     job = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.order", "args": {"item": "x"}, "after": 60})["id"]
-    run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "x"}})["id"]
+    run = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "x"}})["id"]
     token = http.ok("POST", f"{HOME}/tokens", json={"name": "t"})["id"]
     acme, unknown = http.by("admin", tenant="acme"), "0" * 28
 

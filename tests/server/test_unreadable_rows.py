@@ -45,7 +45,7 @@ def shop(open_app: OpenApp) -> Iterator[Http]:
     with Engine(app) as engine:
         failed = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.fail", "args": {"how": "x"}})["id"]
         done = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.order", "args": {"item": "x"}})["id"]
-        run = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+        run = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "args": {"order_id": "7"}})["id"]
         assert engine.wait(failed).state is JobState.FAILED
         assert engine.wait(done).state is JobState.SUCCESS
         engine.until(lambda: http.ok("GET", f"{HOME}/workflows/{run}")["state"] == "running" or None)

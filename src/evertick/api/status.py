@@ -96,7 +96,7 @@ class StuckView(Schema):
     """
 
     tenant: TenantId
-    workflow: str
+    function: str
     count: int
     tried: Moment
     job_id: JobId

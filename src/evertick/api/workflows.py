@@ -41,7 +41,7 @@ class RunView(Schema):
 
     id: JobId
     key: str | None
-    workflow: str
+    function: str
     state: RunState
     args: dict[str, Any]
     result: Any
@@ -73,7 +73,7 @@ class RunView(Schema):
         return cls(
             id=job.id,
             key=job.key,
-            workflow=job.name,
+            function=job.name,
             state=shown,
             args=reading.object("args", job.args),
             result=reading.any("result", job.result),
@@ -311,7 +311,7 @@ class RunHistory(Schema):
     """
 
     id: JobId
-    workflow: str
+    function: str
     generation: int
     seed: str
     args: dict[str, Any]
@@ -336,7 +336,7 @@ class RunHistory(Schema):
             raise error
         return cls(
             id=job.id,
-            workflow=job.name,
+            function=job.name,
             generation=0 if record is None else record.generation,
             seed=job.id if record is None else record.seed_of_generation,
             args=args,

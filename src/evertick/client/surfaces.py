@@ -257,4 +257,4 @@ def _wait_s(ends_at: float | None) -> float:
 
 def _check_time(run: RunView, ends_at: float | None) -> None:
     if ends_at is not None and time.monotonic() >= ends_at:
-        raise TimeoutError(f"run {run.id} of {run.workflow} has not ended in time; it goes on")
+        raise TimeoutError(f"run {run.id} of {run.function} has not ended in time; it goes on")

@@ -44,7 +44,7 @@ class RunRequests(Requests):
         **where: Unpack[RunsWhere],
     ) -> Call[RunPage]:
         """A page of runs, the newest first; as `app.workflows.list`."""
-        query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
+        query = _chosen(function=workflow, limit=limit, cursor=cursor, **where)
         return self._get(f"{self._home}/workflows", RunPage, query)
 
     @sent
@@ -53,7 +53,7 @@ class RunRequests(Requests):
         **where: Unpack[RunsWhere],
     ) -> Call[DetailedRunPage]:  # fmt: skip
         """A page of runs for people; as `app.workflows.list_detailed`."""
-        query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
+        query = _chosen(function=workflow, limit=limit, cursor=cursor, **where)
         path = f"{self._home}/workflow-details"
         return self._get(path, DetailedRunPage, query)
 
@@ -136,7 +136,7 @@ class RunRequests(Requests):
 
         As `app.workflows.restart_all`.
         """
-        body = {**_chosen(workflow=workflow, **where), **given({"step": step, "from_failed": from_failed or None})}
+        body = {**_chosen(function=workflow, **where), **given({"step": step, "from_failed": from_failed or None})}
         return self._piece(f"{self._home}/workflows/restart-all", body, after)
 
     def _of(self, run_id: str) -> str:
@@ -163,7 +163,7 @@ class WorkflowRequests(RunRequests, RequestsWithOptions):
     def start(self, workflow: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], once: str) -> Call[JobId]:
         """Start a run; `once` is the key of the request."""
         named = function_call(workflow, args, kwargs)
-        body = {"workflow": named["function"], "args": named["args"], **self._options}
+        body = {"function": named["function"], "args": named["args"], **self._options}
         return Call(method="POST", path=f"{self._home}/workflows", body=body, key=once, read=new_id)
 
     def wait(self, run_id: JobId | str, wait_s: float) -> Call[RunView]:

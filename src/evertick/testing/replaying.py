@@ -23,8 +23,8 @@ def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any]
     for what is no history, and for that of another workflow.
     """
     read = _history_of(history)
-    if read.workflow not in (workflow.name, *workflow.aliases):
-        raise Misuse(f"this is the history of a run of {read.workflow}, not of {workflow.name}")
+    if read.function not in (workflow.name, *workflow.aliases):
+        raise Misuse(f"this is the history of a run of {read.function}, not of {workflow.name}")
     end = replayed_end(workflow, read)
     if isinstance(end, Raised):
         raise AssertionError(f"the run ends with {end.type}: {end.message}")

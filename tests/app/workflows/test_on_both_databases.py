@@ -154,7 +154,7 @@ def test_steps_run_in_order_and_once_and_their_results_come_back(app: App, add: 
 
     assert lines(app) == ["first", "second"]
     run = app.workflows.get(run_id)
-    assert (run.state, run.workflow, run.args) == ("success", "flow", {"first": "first"})
+    assert (run.state, run.function, run.args) == ("success", "flow", {"first": "first"})
     assert [(e.kind.value, e.name) for e in app.workflows.history(run_id).events] == [
         ("start", ""), ("step", "add"), ("call", "double"), ("end", "double"), ("step", "add"), ("step", "count"),
     ]  # fmt: skip

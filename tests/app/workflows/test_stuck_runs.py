@@ -71,7 +71,7 @@ def test_runs_whose_code_does_not_fit_are_told_of_until_it_does(open_app: OpenAp
         [seen] = after.insight.overview().attention
     stuck, findings = found(after)
 
-    assert [(each.workflow, each.count, each.job_id, each.error.partition(";")[0]) for each in stuck] == [
+    assert [(each.function, each.count, each.job_id, each.error.partition(";")[0]) for each in stuck] == [
         ("order", 2, runs[0], MISMATCH)
     ]
     assert [(each.name, each.detail.partition(";")[0]) for each in findings] == [

@@ -145,7 +145,7 @@ def _stuck(trouble: Trouble) -> Iterator[AttentionView]:
         yield AttentionView(
             problem="stuck",
             kind="workflow",
-            name=group.workflow,
+            name=group.function,
             what=f"{group.count:,} run{'' if group.count == 1 else 's'} cannot go on",
             why=group.error,
             count=group.count,

@@ -181,7 +181,7 @@ def _stuck(status: StatusView) -> Iterator[FleetFinding]:
             fix = (
                 f"wait until other jobs have ended, or raise the limits: evertick tenant set {shell_word(each.tenant)}"
             )
-        yield _finding(FleetCheck.RUNS, each.workflow, f"{runs} go on: {each.error}", fix, each.tenant)
+        yield _finding(FleetCheck.RUNS, each.function, f"{runs} go on: {each.error}", fix, each.tenant)
 
 
 def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[FleetFinding]:

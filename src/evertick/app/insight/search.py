@@ -70,7 +70,7 @@ def _found_runs(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]
     """Runs in the order of their ids: one that has begun and waits is running, as everywhere else."""
     found = runs_by_id(tenant, ids)(transaction) if ids else {}
     runs = [found[each] for each in ids if each in found]
-    return [FoundView(kind="run", id=run.id, label=f"{run.workflow}, {run.state}", key=run.key) for run in runs]
+    return [FoundView(kind="run", id=run.id, label=f"{run.function}, {run.state}", key=run.key) for run in runs]
 
 
 def _state(job: FoundJob) -> str:

@@ -155,7 +155,7 @@ def samples_of(app: "App") -> Iterator[Sample]:
     alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)
     for which, count in sorted(alive.items()):
         yield Sample(WORKERS, count, which)
-    yield from _by_function(STUCK, [(runs.workflow, runs.count) for runs in status.stuck])
+    yield from _by_function(STUCK, [(runs.function, runs.count) for runs in status.stuck])
     yield from _by_function(FAILED_JOBS, [(failure.function, failure.count) for failure in status.failures])
     yield from _of_schedules(FAILING_SCHEDULES, read.failing)
     yield from _of_schedules(MISSED_OCCURRENCES, read.missed)

@@ -130,7 +130,7 @@ class AwaitableWorkflows(Workflows):
         waits_for = f"waits for {', '.join(waits)}" if waits else "is to go on"
         told = "" if run.error is None else f"; it cannot go on: {run.error['type']}: {run.error['message']}"
         return (
-            f"run {run.id} of {run.workflow} has not ended, and waiting for it passes no time in a world: "
+            f"run {run.id} of {run.function} has not ended, and waiting for it passes no time in a world: "
             f"it {waits_for}{told}; "
             "let time pass with world.advance(...), or send what it waits for with app.workflows.signal(...)"
         )
@@ -190,7 +190,7 @@ def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Work
 
 def _pause(run: RunView, pause_s: float, left_s: float | None) -> float:
     if left_s is not None and left_s <= 0:
-        raise TimeoutError(f"run {run.id} of {run.workflow} has not ended in time; it goes on")
+        raise TimeoutError(f"run {run.id} of {run.function} has not ended in time; it goes on")
     most = LOOK_MOST_S if left_s is None else min(LOOK_MOST_S, left_s)
     return min(pause_s, most)
 
@@ -200,4 +200,4 @@ def result_of(run: RunView) -> Any:
     if run.state == "success":
         return run.result
     error = run.error or {"type": "Canceled", "message": "it was canceled"}
-    raise WorkflowFailed(run.id, run.workflow, error["type"], error["message"])
+    raise WorkflowFailed(run.id, run.function, error["type"], error["message"])

@@ -42,7 +42,7 @@ def stuck_groups(found: Iterable[StuckRun]) -> tuple[StuckView, ...]:
     return tuple(
         StuckView(
             tenant=tenant,
-            workflow=name,
+            function=name,
             count=len(runs),
             tried=to_datetime(max(run.tried_at for run in runs)),
             job_id=runs[0].id,

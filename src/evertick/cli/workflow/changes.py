@@ -72,7 +72,7 @@ def signal(run_id: str, event: str, what: SignalFlags, db: str | None, out: Outp
         refuse_app(what.app_file)
     with open_runs(db) as session:
         if what.app_file is not None:
-            value = _declared(what.app_file, session.runs.get(run_id).workflow, event, value)
+            value = _declared(what.app_file, session.runs.get(run_id).function, event, value)
         seen = session.runs.timeline(run_id, limit=1)
         waits = seen.waits_for_event(event)
         session.runs.signal(run_id, event, value, key=what.key)

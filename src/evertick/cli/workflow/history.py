@@ -143,6 +143,6 @@ def _headline(run: "RunView", out: OutputOptions, now: Instant) -> str:
     """The run in a line."""
     words = words_of_run(run, out.moments(now))
     moments = (("started", "created_at"), ("wakes", "wakes_at"), ("ended", "completed_at"))
-    parts = [run.workflow, run.id, run.key or "", run.state.value]
+    parts = [run.function, run.id, run.key or "", run.state.value]
     parts += [f"{what} {words[field]}" for what, field in moments if words[field]]
     return printable("  ".join(part for part in (*parts, words["error"]) if part))

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from evertick.api.workflows import RunView
     from evertick.app.workflows.choice import RunsWhere
 
-LIST_FIELDS: Final = ("id", "key", "workflow", "state", "waits_for", "created_at", "completed_at", "error")
+LIST_FIELDS: Final = ("id", "key", "function", "state", "waits_for", "created_at", "completed_at", "error")
 """The columns of the table unless --fields is given."""
-CHILD_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
+CHILD_FIELDS: Final = ("id", "key", "function", "state", "created_at", "wakes_at", "completed_at", "error")
 """The same for child workflows."""
 PAGE: Final = 100
 """Runs that are read at a time."""

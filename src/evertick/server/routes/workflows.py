@@ -40,10 +40,10 @@ class NewRun(Body):
     """A run of a workflow."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"workflow": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7"}]}
+        json_schema_extra={"examples": [{"function": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7"}]}
     )
 
-    workflow: str
+    function: str
     args: Arguments
     key: str | None = Field(None, description="An id of yours, which one unfinished run may have.")
     on_conflict: OnConflict | None = None
@@ -84,7 +84,7 @@ class Restart(Body):
 class RunsChosen(Body):
     """Which runs are meant. Each member narrows the choice."""
 
-    workflow: str | None = None
+    function: str | None = None
     state: Items[str] = Field(default_factory=list)
     prefix: str | None = None
     schedule: str | None = None
@@ -137,9 +137,9 @@ class Changed(Body):
 @routes.at("POST", "/workflows", Scope.EDIT, returns=Scheduled, status=201)
 async def start_workflow(request: Request, caller: Called, new: NewRun, idempotency_key: Key = None) -> Response:
     """Start a run. With `Idempotency-Key` it is started once."""
-    workflow = caller.function(new.workflow)
+    workflow = caller.function(new.function)
     if not isinstance(workflow, Workflow):
-        raise Misuse(f"{new.workflow} is no workflow; schedule it with POST .../jobs")
+        raise Misuse(f"{new.function} is no workflow; schedule it with POST .../jobs")
     workflows = caller.access.workflows.using(
         key=new.key, on_conflict=new.on_conflict, priority=new.priority, attributes=new.attributes
     )
@@ -151,7 +151,7 @@ async def start_workflow(request: Request, caller: Called, new: NewRun, idempote
 @routes.at("GET", "/workflows", Scope.READ, returns=RunPage)
 async def list_runs(caller: Called, asked: Annotated[RunsAsked, Query()]) -> Response:
     """A page of runs, the newest first."""
-    page = await caller.access.workflows.list(asked.workflow, limit=asked.limit, cursor=asked.cursor, **asked.where())
+    page = await caller.access.workflows.list(asked.function, limit=asked.limit, cursor=asked.cursor, **asked.where())
     return reply(page)
 
 
@@ -159,7 +159,7 @@ async def list_runs(caller: Called, asked: Annotated[RunsAsked, Query()]) -> Res
 async def list_run_details(caller: Called, asked: Annotated[DetailedAsked, Query()]) -> Response:
     """A page of runs for people, the newest first: each with what it waits for."""
     workflows = caller.access.workflows
-    page = await workflows.list_detailed(asked.workflow, limit=asked.limit, cursor=asked.cursor, **asked.where())
+    page = await workflows.list_detailed(asked.function, limit=asked.limit, cursor=asked.cursor, **asked.where())
     return reply(page)
 
 
@@ -284,7 +284,7 @@ async def restart_runs(caller: Called, chosen: RestartAll) -> Response:
     """Restart all runs that are chosen: failed ones, unless `state` says otherwise, that were not run again."""
     workflows = caller.access.workflows
     page = partial(
-        restart_page, workflows.operations, workflow=chosen.workflow, step=chosen.step, from_failed=chosen.from_failed,
+        restart_page, workflows.operations, workflow=chosen.function, step=chosen.step, from_failed=chosen.from_failed,
         **chosen.where(),
     )  # fmt: skip
     return await caller.change_many(workflows, page, "workflow.restart_all", chosen)

@@ -184,7 +184,7 @@ async def end(page: Shown, run_id: Named, action: Action) -> Response:
 
 def _declared(page: Page, found: RunTimeline) -> EventTypes | None:
     """The events that a run's workflow declares, where its code is at hand."""
-    return page.access.workflows.operations.declared_events(found.run.workflow)
+    return page.access.workflows.operations.declared_events(found.run.function)
 
 
 def _signature(declared: EventTypes | None, form: Form) -> Signature | None:

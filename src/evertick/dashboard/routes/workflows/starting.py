@@ -39,9 +39,9 @@ async def show_start(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     if asked.like is not None:
         run = await page.access.workflows.get(asked.like)
         attributes = "\n".join(f"{name}={word_of(value)}" for name, value in run.attributes.items())
-        signature = _signature(page, run.workflow)
+        signature = _signature(page, run.function)
         args = [("args", json.dumps(run.args, indent=2))] if signature is None else signature.fill(run.args)
-        form = Form([("workflow", run.workflow), *args, ("attributes", attributes)])
+        form = Form([("workflow", run.function), *args, ("attributes", attributes)])
     return _start(page, form)
 
 
@@ -56,7 +56,7 @@ async def start(page: Shown) -> Response:
     if form.errors:
         return _start(page, form, status=422)
     new = api.NewRun(
-        workflow=form["workflow"], args=args or {}, key=form.given("key"), priority=None, attributes=attributes or None,
+        function=form["workflow"], args=args or {}, key=form.given("key"), priority=None, attributes=attributes or None,
         on_conflict=OnConflict.ERROR if form.given("key") else None,
     )  # fmt: skip
     try:
