@@ -28,7 +28,7 @@ from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.parse.duration import check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.parse.rrule import is_whole_set, parse_properties, parse_rrule
-from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.compiler import check_instant, compile_spec
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
@@ -325,7 +325,9 @@ def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
     whole, rest = divmod(moment - _EPOCH, _SECOND)
-    return whole + 1 if round_up and rest else whole
+    instant = whole + 1 if round_up and rest else whole
+    check_instant(instant, f"{what}: {moment.isoformat(sep=' ')}")
+    return instant
 
 
 def _beginning(dtstart: datetime | str, zone: str | None) -> tuple[Moment, str | None]:
@@ -362,10 +364,7 @@ def _seconds(length: timedelta, what: str) -> int:
 def _milliseconds(jitter: timedelta | int) -> int:
     if isinstance(jitter, bool) or not isinstance(jitter, timedelta | int):
         raise InvalidSpec(f"jitter must be a timedelta or whole seconds, not {type(jitter).__name__}")
-    length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
-    if length < timedelta(0):
-        raise InvalidSpec(f"jitter must not be negative, got {length}")
-    return length // timedelta(milliseconds=1)
+    return jitter // timedelta(milliseconds=1) if isinstance(jitter, timedelta) else jitter * 1000
 
 
 def _within(value: int | str, what: str, low: int, high: int) -> int:

@@ -43,6 +43,10 @@ BUCKETS_S: Final = (
 """The upper bounds of the histograms, in seconds."""
 
 
+UNREADABLE_MAX: Final = 10_000
+"""Unreadable schedules are counted up to here."""
+
+
 class Measure(NamedTuple):
     """Something that is measured. `unit` is "s" or, in braces, what is counted; empty for yes (1) or no (0)."""
 
@@ -90,7 +94,12 @@ SCHEDULES_LAG: Final = Measure("evertick.schedules.lag", "s", "How long the sche
 STUCK: Final = Measure(
     "evertick.stuck_runs", "{run}", "Runs of workflows that cannot go on, for example with this code.", ("function",)
 )
-GAUGES: Final = (UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG, STUCK)
+UNREADABLE: Final = Measure(
+    "evertick.schedules.unreadable", "{schedule}", "Schedules that do not run because no worker can read them."
+)
+GAUGES: Final = (
+    UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG, STUCK, UNREADABLE
+)  # fmt: skip
 """What is read from the database. If it cannot be read, there is only the first."""
 
 
@@ -107,7 +116,7 @@ def samples_of(app: "App") -> Iterator[Sample]:
     began = perf_counter()
     try:
         failure = app.environment.store.write_failure()
-        status, wakes_at = app.environment.store.view(lambda transaction: _read(transaction, app))
+        status, wakes_at, unreadable = app.environment.store.view(lambda transaction: _read(transaction, app))
     except EvertickError:
         yield Sample(UP, 0)
         return
@@ -123,6 +132,7 @@ def samples_of(app: "App") -> Iterator[Sample]:
         stuck[runs.workflow] += runs.count
     for workflow, count in sorted(stuck.items()):
         yield Sample(STUCK, count, (workflow,))
+    yield Sample(UNREADABLE, unreadable)
     yield Sample(LAG, status.lag_ms / 1000)
     yield Sample(SCHEDULES_LAG, 0.0 if wakes_at is None else max(0.0, status.at.timestamp() - wakes_at / 1000))
 
@@ -146,8 +156,9 @@ def latenesses_of(rows: Sequence[OccurrenceRow]) -> list[int]:
     return [max(0, started_at - actual_at) for started_at, actual_at in started if started_at is not None]
 
 
-def _read(transaction: Transaction, app: "App") -> tuple[StatusView, Instant | None]:
-    return status_of(transaction, None, app.environment.job_builder.now()), transaction.next_wake()
+def _read(transaction: Transaction, app: "App") -> tuple[StatusView, Instant | None, int]:
+    status = status_of(transaction, None, app.environment.job_builder.now(), reads_schedules=False)
+    return status, transaction.next_wake(), transaction.count_unreadable(limit=UNREADABLE_MAX)
 
 
 def _of_queues(status: StatusView) -> Iterator[Sample]:

@@ -262,6 +262,7 @@ class ScheduleOperations(ScheduleQueries):
         def work(transaction: Transaction) -> OccurrenceView:
             now = self.now()
             row = requests.locked(transaction, ScheduleId(schedule_id), self.tenant)
+            requests.refuse_unreadable(row, "triggered")
             request = request_id or self.make_id(TRIGGER_PREFIX, now)
             at = row.metadata.triggers.get(request)
             if at is None:
@@ -341,8 +342,7 @@ class ScheduleOperations(ScheduleQueries):
         def work(transaction: Transaction) -> ScheduleSummary:
             now = self.now()
             asked = replace(change, events=[event(now)])
-            item = requests.apply(transaction, ScheduleId(schedule_id), asked, self.by(now))
-            return summary(item.row)
+            return summary(requests.apply(transaction, ScheduleId(schedule_id), asked, self.by(now)))
 
         return work
 

@@ -37,6 +37,9 @@ _HINT: Final = "write it like '90s', '15m', '5h15m' or '1d'"
 _LONGEST: Final = 10_000 * 366 * _UNITS["d"]
 
 
+LONGEST_MS: Final = _LONGEST // _UNITS["ms"]
+
+
 def parse_nanoseconds(text: str, *, temporal: bool = False) -> int:
     """The duration in nanoseconds; digits beyond those are cut off. `temporal` allows its forms. Raises InvalidSpec."""
     text = bounded(text, "a duration", 64)
@@ -146,7 +149,9 @@ def make_interval(
 
 
 def check_interval(every: int, offset: int, text: str) -> None:
-    """Raise InvalidSpec unless the interval is at least a second and the offset within it."""
+    """Raise InvalidSpec unless the interval is from a second to 10,000 years, and the offset within it."""
+    if every * _UNITS["s"] > _LONGEST:
+        raise InvalidSpec(f"the interval {shown(text)} is longer than 10,000 years")
     if every < EVERY_MIN:
         raise InvalidSpec(f"the interval {shown(text)} is shorter than one second")
     if not 0 <= offset < every:
