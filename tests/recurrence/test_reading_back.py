@@ -57,10 +57,13 @@ LENGTHS = st.sampled_from(
 DSTS = st.sampled_from(
     [Dst(), Dst(gap=Gap.SKIP), Dst(gap="skip"), Dst(gap="later"), Dst(overlap=1), "skip", {"gap": "skip"}]  # type: ignore[arg-type]
 )
+EXCEPTED = st.sampled_from([date.min, (date.max, date.min), {"dates": ["2026-01-01"]}, cron("@daily")]) | ODD
 COMMON = st.fixed_dictionaries(
     {},
-    optional={"tz": ZONES | ODD, "start": MOMENTS | ODD, "end": MOMENTS | ODD, "jitter": LENGTHS | ODD, "dst": DSTS | ODD,
-              "except_": st.sampled_from([date.min, (date.max, date.min), {"dates": ["2026-01-01"]}, cron("@daily")]) | ODD},
+    optional={
+        "tz": ZONES | ODD, "start": MOMENTS | ODD, "end": MOMENTS | ODD, "jitter": LENGTHS | ODD, "dst": DSTS | ODD,
+        "except_": EXCEPTED,
+    },
 )  # fmt: skip
 FIELDS = ("second", "minute", "hour", "day", "month", "year", "day_of_week", "comment")
 WORDS = st.sampled_from(

@@ -36,6 +36,7 @@ from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
 
 UPCOMING: Final = 10
+_UNREADABLE: Final = "cannot be read; a newer release wrote it, its time zone is not known here, or it is damaged"
 RECENT: Final = 10
 SENTENCES_MAX: Final = 4_096
 
@@ -228,7 +229,7 @@ def _summary(row: Schedule) -> dict[str, Any]:
     return _columns(row) | {
         "source": known.metadata.source or RUN_TIME,
         "status": UNREADABLE if problems else row.status,
-        "sentence": f"cannot be read: {row.why_unreadable}" if problems else sentence(recurrence.spec),
+        "sentence": f"{_UNREADABLE}: {row.why_unreadable}" if problems else sentence(recurrence.spec),
         "time_zone": recurrence.zone.name,
         "memo": known.metadata.user,
         "unreadable": tuple(f"{name}: {why}" for name, why in problems.items()),

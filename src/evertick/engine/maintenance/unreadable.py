@@ -55,6 +55,7 @@ class UnreadableSchedules(Loop):
                 "the %s %s%s cannot be read, so it does not run: %s; `evertick doctor --fleet` says what to do",
                 row.kind, row.id, whose, row.why_unreadable, extra={"schedule_id": row.id, "tenant": row.tenant},
             )  # fmt: skip
+            self._deps.counters.add("schedules_broken")
             # Not later than it wanted to be looked at: another worker may have newer time zone data, and run it.
             wake_at = min(row.wake_at or now, now + LOOK_AT_LEAST_EVERY_MS)
             transaction.save_schedules([row.set_aside(Instant(wake_at))])
