@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[Callable[[], Spec], str]] = {
     ),
     "a whole event": (
         lambda: rrule("BEGIN:VEVENT\nUID:1\nDTSTART:20260101T090000Z\nRRULE:FREQ=DAILY\nEND:VEVENT"),
-        r"give the lines of its times: 'DTSTART:20260101T090000Z\\nRRULE:FREQ=DAILY'",
+        r"give the lines of its times: 'DTSTART:20260101T090000Z RRULE:FREQ=DAILY'",
     ),
     "a backslash and an n": (
         lambda: rrule(r"DTSTART:20260101T090000Z\nRRULE:FREQ=DAILY"),

@@ -34,7 +34,7 @@ def refuse_foreign(text: str) -> None:
         )
     if plain[:6].upper() == "BEGIN:":
         lines = [line.strip() for line in _PROPERTY.findall(plain.replace("\\n", "\n"))]
-        written = shown("\n".join(lines) or "DTSTART:20260105T090000\nRRULE:FREQ=DAILY", _SHOWN_MAX)
+        written = shown(" ".join(lines) or "DTSTART:20260105T090000 RRULE:FREQ=DAILY", _SHOWN_MAX)
         raise InvalidSpec(f"{shown(plain)} is a whole component of a calendar; give the lines of its times: {written}")
     if "\\n" in plain and re.search(r"(?:DTSTART|RRULE|RDATE|EXDATE)[;:]", plain, re.IGNORECASE):
         written = shown(plain.replace("\\r", "").replace("\\n", " "), _SHOWN_MAX)
