@@ -148,4 +148,4 @@ def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> Functio
     if kinds:
         return kinds[0]
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, function=name), limit=1)
-    return rows[0].target.kind if rows else None
+    return rows[0].with_defaults().target.kind if rows else None

@@ -349,8 +349,8 @@ class ScheduleOperations(ScheduleQueries):
     def _same(
         self, transaction: Transaction, row: Schedule, digest: str, request_id: str | None
     ) -> ScheduleDescription:
-        metadata = row.metadata
-        if metadata.definition == digest or (request_id is not None and metadata.request_id == request_id):
+        known = row.with_defaults().metadata
+        if known.definition == digest or (request_id is not None and known.request_id == request_id):
             return description(transaction, row, self.now())
         raise AlreadyExists(
             f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"
