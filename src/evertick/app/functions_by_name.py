@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from evertick.app.functions.function import Function
 from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
@@ -85,7 +87,7 @@ class NamedFunctions:
         return NamedFunction(name, FunctionKind.MUTATION, seen=False, meant=meant)
 
 
-_JSON_TYPES: Final = {"str": str, "int": int, "float": (int, float), "bool": bool, "list": list, "dict": dict}
+_PLAIN_TYPES: Final[Mapping[str, type]] = {each.__name__: each for each in (str, int, float, bool, list, dict)}
 
 
 def problem_of(signature: str, given: Mapping[str, Any]) -> str | None:
@@ -109,11 +111,11 @@ def problem_of(signature: str, given: Mapping[str, Any]) -> str | None:
         if name not in given:
             if default is None:
                 return f"{name!r} is missing"
-        elif isinstance(annotation, ast.Name) and annotation.id in _JSON_TYPES:
-            value = given[name]
-            fits = isinstance(value, _JSON_TYPES[annotation.id])  # type: ignore[arg-type]
-            if not fits or (isinstance(value, bool) and annotation.id != "bool"):
-                return f"{name!r} is {annotation.id}, not {json.dumps(value)[:60]}"
+        elif isinstance(annotation, ast.Name) and annotation.id in _PLAIN_TYPES:
+            try:
+                TypeAdapter(_PLAIN_TYPES[annotation.id]).validate_python(given[name])
+            except ValidationError:
+                return f"{name!r} is {annotation.id}, not {json.dumps(given[name])[:60]}"
     return None
 
 
