@@ -29,7 +29,7 @@ def refuse_foreign(text: str) -> None:
         raise InvalidSpec(f"{shown(plain)} is written for AWS; {_instead_of_aws(plain)}")
     if plain.lower() == "@reboot":
         raise InvalidSpec(
-            "'@reboot' names no times: a schedule does not start with a machine; write "
+            "'@reboot' has no times: a schedule does not start with a machine; write "
             "app.scheduler.run_after(0, function) where the program starts"
         )
     if plain[:6].upper() == "BEGIN:":

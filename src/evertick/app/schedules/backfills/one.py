@@ -58,7 +58,7 @@ def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: 
     """How far a backfill has come. Raises ScheduleNotFound, NotFound."""
 
     def work(transaction: Transaction) -> BackfillView:
-        row = operations.readable_row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         known = row.metadata.backfills.get(backfill_id)
         if known is None:
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
@@ -89,7 +89,7 @@ def backfill_times(
     fates = () if fate is None else (word(Fate, fate).value,)
 
     def work(transaction: Transaction) -> OccurrencePage:
-        row = operations.readable_row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         known = row.metadata.backfills.get(backfill_id)
         if known is None:
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
@@ -106,7 +106,7 @@ def backfills(operations: ScheduleQueries, schedule_id: str, *, limit: int = 100
     check_limit(limit, REMEMBERED_MAX)
 
     def work(transaction: Transaction) -> tuple[BackfillView, ...]:
-        row = operations.readable_row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         newest = sorted(row.metadata.backfills.items(), key=lambda each: (each[1].asked_at, each[0]), reverse=True)
         return tuple(backfill_view(transaction, row, name, known) for name, known in newest[:limit])
 
