@@ -14,6 +14,7 @@ from evertick.base.lazy import lazy_names
 if TYPE_CHECKING:
     from evertick.api.reports import Answer as Answer, AuditCounts as AuditCounts, AuditReport as AuditReport
     from evertick.api.reports import Check as Check, Explanation as Explanation, Missing as Missing
+    from evertick.api.reports import UnreadableSchedule as UnreadableSchedule
     from evertick.api.reports import Unrecorded as Unrecorded, UnrecordedTime as UnrecordedTime
     from evertick.api.schedules import BackfillPlanView as BackfillPlanView, BackfillView as BackfillView
     from evertick.api.schedules import CountersView as CountersView, HistoryLine as HistoryLine
@@ -35,8 +36,8 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "evertick.api.reports": "Answer AuditCounts AuditReport Check Explanation Missing Unrecorded "
-            "UnrecordedTime",
+            "evertick.api.reports": "Answer AuditCounts AuditReport Check Explanation Missing UnreadableSchedule "
+            "Unrecorded UnrecordedTime",
             "evertick.api.schedules": "BackfillPlanView BackfillView CountersView HistoryLine OccurrencePage "
             "OccurrenceView OpenRunView PauseView PoliciesView ScheduleDescription SchedulePage ScheduleSummary "
             "TargetView TimeView WaitingView",

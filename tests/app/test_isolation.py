@@ -268,9 +268,9 @@ def test_a_schedule_that_cannot_be_read_is_set_aside_and_the_others_go_on(
 
     looks = asyncio.run(rounds(5))
 
-    assert app.counters.snapshot()["schedules_broken"] - before <= 1
+    assert app.counters.snapshot().get("schedules_broken", 0) - before <= 1
     assert looks[-1] > app.environment.clock.now()
-    assert "schedule broken cannot be evaluated" in caplog.text
+    assert "schedule broken cannot be read" in caplog.text
     assert app.schedules.get("fine").status == "active"
 
     overwrite(app, "schedules", "state", state, "broken")

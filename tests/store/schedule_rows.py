@@ -5,6 +5,7 @@ from typing import Any
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.rules.schedules.state import new_state
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
 from tests.store.rows import NOW, at, job_id
@@ -17,9 +18,9 @@ def schedule(name: str = "s1", **changes: Any) -> Schedule:
         id=ScheduleId(name),
         kind="schedule",
         spec=StoredSpec('{"crons":["* * * * *"]}'),
-        stored_target=TARGET.text('{"name":"app.report"}'),
+        stored_target=TARGET.text('{"name":"app.report","kind":"mutation","args":{}}'),
         function="app.report",
-        stored_state=STATE.text('{"v":1}'),
+        stored_state=STATE.value(new_state(now=NOW, run_id_template="")),
         status="active",
         note="",
         stored_metadata=METADATA.text("{}"),

@@ -74,13 +74,14 @@ class QueuedView(Schema):
 class AttentionView(Schema):
     """Something that needs attention.
 
-    `problem` is `missed`, `overdue` (the next time of schedules was due more than ten seconds ago, and no worker
-    has looked at it; `name` is the first of them), `unserved` (jobs are due, and no live worker runs their function in
-    their pool), `held` (jobs are due, and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is
-    the oldest of them), `failing` (a schedule), `failed` (jobs of a function failed in the last hour and were not run
-    again, some of them not those of failing schedules; `job_id` is the last) or `paused`. `kind` says what `name` is:
-    a `schedule`, a `function`, a `workflow` or a `pool`. `what` says what happened and `why` the reason, both in
-    words. `count` is how many times, schedules, jobs or runs it concerns; `more` is set if there are more than that.
+    `problem` is `missed`, `unreadable` (a schedule that no worker can read, so it does not run), `overdue` (the
+    next time of schedules was due more than ten seconds ago, and no worker has looked at it; `name` is the first of
+    them), `unserved` (jobs are due, and no live worker runs their function in their pool), `held` (jobs are due,
+    and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is the oldest of them), `failing`
+    (a schedule), `failed` (jobs of a function failed in the last hour and were not run again, some of them not
+    those of failing schedules; `job_id` is the last) or `paused`. `kind` says what `name` is: a `schedule`, a
+    `function`, a `workflow` or a `pool`. `what` says what happened and `why` the reason, both in words. `count` is
+    how many times, schedules, jobs or runs it concerns; `more` is set if there are more than that.
     `since` is the earliest moment of it that is known; of runs that cannot go on, when one was tried last, and of
     failed jobs, when the last one failed.
     """

@@ -106,13 +106,21 @@ class AuditCounts(Schema):
     unrecorded: int
 
 
+class UnreadableSchedule(Schema):
+    """A schedule that this release cannot read, and why: by column, as `unreadable` of its summary."""
+
+    schedule: ScheduleId
+    why: str
+
+
 class AuditReport(Schema):
     """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
 
     The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too
     much to look at all of it. `missed` are times that nothing has made up for; those that a trigger or a backfill has
     started or queued since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live
-    worker runs their function; they are counted as started or late, too.
+    worker runs their function; they are counted as started or late, too. `unreadable` are the schedules whose times are
+    not known, because this release cannot read them: they do not run.
     """
 
     start: Moment
@@ -124,15 +132,15 @@ class AuditReport(Schema):
     late: tuple[OccurrenceView, ...]
     skipped: tuple[OccurrenceView, ...]
     unrecorded: tuple[UnrecordedTime, ...]
+    unreadable: tuple[UnreadableSchedule, ...] = ()
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def clean(self) -> bool:
         """Whether everything that should run did, and every time is accounted for. Late and skipped times may be."""
         counts = self.counts
-        return (
-            not counts.missed and not counts.blocked and all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
-        )
+        accounted = all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
+        return not counts.missed and not counts.blocked and not self.unreadable and accounted
 
     started = NumberIn("counts.started", "How many runs started in time.")
     waiting = NumberIn("counts.waiting", "How many occurrences wait for a run to end.")

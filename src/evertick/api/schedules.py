@@ -213,9 +213,10 @@ class ScheduleSummary(Schema):
     """A schedule in a list.
 
     `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
-    `active`, `paused` or `completed`, or `unreadable` if a newer release has written it or it is damaged: it is not
-    evaluated then, and can be deleted. `sentence` is the spec in words, or why it cannot be read. `next` is the next
-    actual time.
+    `active`, `paused` or `completed`, or `unreadable` if a newer release has written it, its time zone is not known any
+    more or it is damaged: it is not evaluated then, and can be replaced, paused and deleted. `sentence` is the spec in
+    words, or why it cannot be read. `next` is the next actual time. `unreadable` names the columns that cannot be read
+    (spec, target, state, memo), each with the reason; a view has a default in place of what they hold.
     """
 
     id: ScheduleId
@@ -232,6 +233,7 @@ class ScheduleSummary(Schema):
     memo: dict[str, Any]
     created: Moment
     updated: Moment
+    unreadable: tuple[str, ...] = ()
 
 
 class ScheduleDescription(ScheduleSummary):

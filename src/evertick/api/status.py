@@ -5,7 +5,7 @@ from typing import Self
 from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.api.workflows import WorkflowTypeView
-from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
+from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import Worker
 
@@ -115,6 +115,14 @@ class OverdueView(Schema):
     since: Moment
 
 
+class UnreadableView(Schema):
+    """A tenant's schedule that this release cannot read, so it does not run, and why: by column."""
+
+    tenant: TenantId
+    schedule: ScheduleId
+    why: str
+
+
 class StatusView(Schema):
     """The state of the jobs of some tenants, and of all workers of the database; a token of a tenant is shown none.
 
@@ -122,7 +130,8 @@ class StatusView(Schema):
     and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and
     deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run
     again since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does
-    not fit their journal. `overdue` are schedules at whose next time no worker has looked. `complete` is False if
+    not fit their journal. `overdue` are schedules at whose next time no worker has looked, `unreadable` those that
+    this release cannot read. `complete` is False if
     there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
     written.
     """
@@ -138,4 +147,5 @@ class StatusView(Schema):
     unwritable: UnwritableView | None = None
     stuck: tuple[StuckView, ...] = ()
     overdue: tuple[OverdueView, ...] = ()
+    unreadable: tuple[UnreadableView, ...] = ()
     retried: int = 0

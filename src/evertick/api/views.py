@@ -32,7 +32,11 @@ class SavedView(Schema):
             page=row.page,
             name=row.name,
             shared=not row.owner,
-            params=RowReading().object("params", row.params),
+            params={
+                name: value
+                for name, value in RowReading().object("params", row.params).items()
+                if isinstance(value, str)
+            },
             created_by=row.created_by,
             created=to_datetime(row.created_at),
             updated=to_datetime(row.updated_at),

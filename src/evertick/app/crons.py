@@ -23,7 +23,7 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.paging import all_schedules
 from evertick.app.schedules.api import ScheduleReader, Schedules
 from evertick.app.schedules.commands import ScheduleOperations, initial_state
-from evertick.app.schedules.definition import Definition, define, place_of, schedule_id_of
+from evertick.app.schedules.definition import Definition, define, is_declared, place_of, schedule_id_of
 from evertick.app.schedules.options import CronOptions, given, note_of
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.updates.one import difference
@@ -150,7 +150,8 @@ class Crons:
                 if row.metadata.app not in self._apps:
                     others.add(row.metadata.app or "")
                 elif row.id not in self._declared:
-                    _cancel_pending(by_code, transaction, transaction.with_open_runs([row])[0], now)
+                    if "state" not in row.unreadable:
+                        _cancel_pending(by_code, transaction, transaction.with_open_runs([row])[0], now)
                     requests.delete(transaction, row.id, by_code.by(now))
                     done["deleted"].append(row.id)
             changes = {word: tuple(names) for word, names in done.items()}
@@ -244,7 +245,8 @@ class Crons:
             if not _is_registered(row):
                 raise Misuse(f"the cron {name!r} is declared in code; remove it there")
             now = operations.now()
-            _cancel_pending(operations, transaction, row, now)
+            if "state" not in row.unreadable:
+                _cancel_pending(operations, transaction, row, now)
             requests.delete(transaction, row.id, operations.by(now))
 
         schedules.write(work)
@@ -273,9 +275,9 @@ class Crons:
 
 
 def _declared_crons(operations: ScheduleOperations, transaction: Transaction) -> "list[Schedule]":
-    """The crons in the database that the code of any app has declared."""
+    """The crons in the database that the code of any app has declared; of those whose owner can be read."""
     rows = all_schedules(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
-    return [row for row in rows if row.metadata.source == CODE]
+    return [row for row in rows if is_declared(row)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +299,13 @@ class _Sync:
         if row is None:
             self._add(cron, definition)
             return "added"
-        metadata = row.metadata
-        if metadata.source != CODE or metadata.app not in self.apps:
+        # One whose owner cannot be read is this app's: its code declares the name.
+        unread = row.unreadable
+        metadata = row.metadata if "memo" not in unread else ScheduleMetadata(source=CODE, app=self.app_name)
+        if row.kind != KIND or metadata.source != CODE or metadata.app not in self.apps:
             owner = f"a cron of the app {metadata.app!r}" if row.kind == KIND else "a schedule made at run time"
             raise RegistrationError(f"cron {cron.name!r}: {owner} has that name; choose another one")
-        is_own = metadata.app == self.app_name == row.target.app
+        is_own = not unread and metadata.app == self.app_name == row.target.app
         if is_own and metadata.definition == definition.digest(note_of(cron.options)):
             if metadata.declared_at != cron.declared_at:  # the lines of its file have moved
                 moved = row.with_metadata(replace(metadata, declared_at=cron.declared_at))
@@ -328,7 +332,8 @@ class _Sync:
 
     def _update(self, row: Schedule, cron: Cron, definition: Definition) -> None:
         note, declared = note_of(cron.options), canonical(definition.spec)
-        spec_changed = row.metadata.declared != declared
+        is_timed, row = "spec" not in row.unreadable, row.with_defaults()
+        spec_changed = row.metadata.declared != declared or not is_timed
         spec = anchored(definition.spec, self.now) if spec_changed else row.spec.value
         fresh = replace(definition, spec=spec, memo=row.metadata.user)
 
@@ -386,7 +391,7 @@ def _changing(ctx: Writing) -> Schedules:
 
 
 def _is_registered(row: Schedule) -> bool:
-    return row.kind == KIND and row.metadata.source == RUN_TIME
+    return row.kind == KIND and not is_declared(row)
 
 
 def _cancel_pending(operations: ScheduleOperations, transaction: Transaction, row: Schedule, now: Instant) -> None:

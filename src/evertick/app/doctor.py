@@ -18,12 +18,11 @@ from evertick.api.workflows import RunHistory, WorkflowTypeView
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.paging import TENANTS_MAX, all_schedules, whole_jobs
 from evertick.app.workflows.replaying import replayed_end
-from evertick.base.cures import tenant_option
+from evertick.base.cures import cure_of_unreadable, tenant_option
 from evertick.base.errors import (
     EvertickError,
     FunctionNotFound,
     InvalidArguments,
-    InvalidSpec,
     RegistrationError,
     ReplayMismatch,
     SchemaMismatch,
@@ -244,21 +243,18 @@ def _apps(app: "App") -> tuple[str, ...]:
 
 def _is_of_another(app: "App", row: Schedule) -> bool:
     """Whether a schedule or cron is of another app that shares the database."""
-    try:
-        whose = row.target.app or row.metadata.app
-    except SchemaMismatch:
-        return False
+    known = row.with_defaults()
+    whose = known.target.app or known.metadata.app
     return whose is not None and whose not in _apps(app)
 
 
 def _of_schedule(app: "App", row: Schedule) -> _Complaint | None:
     """What is wrong with a schedule. The crons of this app's code become what the code says when it is deployed."""
-    try:
-        if row.status == "completed" or row.metadata.source == CODE:
-            return None
-        return _of_call(app, row.target.name, row.target.args)
-    except (SchemaMismatch, InvalidSpec) as error:
-        return _Complaint(row.function, Problem.UNREADABLE, str(error))
+    if row.status == "completed":
+        return None
+    if why := row.why_unreadable:
+        return _Complaint(row.function, Problem.UNREADABLE, why)
+    return None if row.metadata.source == CODE else _of_call(app, row.target.name, row.target.args)
 
 
 def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _Complaint, group: _Group) -> Finding:
@@ -274,7 +270,9 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
             else:
                 fix = f"evertick schedule update {first}{name} --input JSON{whose}"
         case Problem.UNREADABLE:
-            fix = f"deploy the release that wrote it, or: evertick schedule delete {first}{whose}"
+            fix = cure_of_unreadable(group.ids[0], tenant)
+            if any(cron.name == group.ids[0] for cron in app.crons.declared):
+                fix = "start a worker with this code, which declares it and writes it anew"
         case _:
             update = f"evertick schedule update --query {chosen} --function NAME{whose}"
             fix = f"{_alias(app, complaint)}{update}, or delete {'it' if group.count == 1 else 'them'}"

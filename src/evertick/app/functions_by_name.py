@@ -5,8 +5,12 @@ worker that has it, or a schedule that calls it. One that was never seen counts 
 code corrects that at the first run. Arguments are an object of JSON by parameter name, and are checked when they run.
 """
 
+import ast
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from evertick.app.functions.function import Function
 from evertick.app.registry import nearest_names
@@ -27,7 +31,9 @@ NAMES_SHOWN = 5
 class NamedFunction(Function[..., Any]):
     """A function of which only the name is known, and what it seems to be. It cannot be called here."""
 
-    def __init__(self, name: str, kind: FunctionKind, *, seen: bool, meant: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, kind: FunctionKind, *, seen: bool, meant: Sequence[str] = (), signatures: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.pool = DEFAULT_POOL
         self.app_name = None
@@ -36,6 +42,13 @@ class NamedFunction(Function[..., Any]):
         """Whether the database has seen it before."""
         self.meant = meant
         """Names that the database has seen and that may have been meant, if it has not seen this one."""
+        self.signatures = signatures
+        """Its parameters as live workers have registered them, `(user: str)`; releases side by side may differ."""
+
+    def misfit(self, args: Mapping[str, Any]) -> str | None:
+        """Why no registered signature accepts these arguments; None if one does, or none is known."""
+        problems = [problem_of(signature, args) for signature in self.signatures]
+        return problems[0] if problems and all(problems) else None
 
     def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
@@ -67,9 +80,43 @@ class NamedFunctions:
     def _named(self, transaction: Transaction, name: str) -> NamedFunction:
         kind = _kind_seen(transaction, name, self._tenant)
         if kind is not None:
-            return NamedFunction(name, kind, seen=True)
+            serves = served(transaction.list_workers())
+            signatures = {each.signature for one in serves for each in one.functions if each.name == name}
+            return NamedFunction(name, kind, seen=True, signatures=sorted(signatures))
         meant = nearest_names(name, names_seen(transaction, self._tenant))
         return NamedFunction(name, FunctionKind.MUTATION, seen=False, meant=meant)
+
+
+_PLAIN_TYPES: Final[Mapping[str, type]] = {each.__name__: each for each in (str, int, float, bool, list, dict)}
+
+
+def problem_of(signature: str, given: Mapping[str, Any]) -> str | None:
+    """What is wrong with arguments for a signature as text, as far as names and plain types tell; None if they fit."""
+    try:
+        [definition] = ast.parse(f"def f{signature}: ...").body
+    except SyntaxError:
+        return None  # it was cut, or its defaults have no form as code
+    assert isinstance(definition, ast.FunctionDef)  # noqa: S101
+    arguments = definition.args
+    optional = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
+    parameters = dict(zip(arguments.args, optional, strict=True)) | dict(
+        zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    )
+    names = {each.arg for each in (*arguments.posonlyargs, *parameters)}
+    unknown = [] if arguments.kwarg else sorted(given.keys() - names)
+    if unknown:
+        return f"there is no parameter {unknown[0]!r}"
+    for parameter, default in parameters.items():
+        name, annotation = parameter.arg, parameter.annotation
+        if name not in given:
+            if default is None:
+                return f"{name!r} is missing"
+        elif isinstance(annotation, ast.Name) and annotation.id in _PLAIN_TYPES:
+            try:
+                TypeAdapter(_PLAIN_TYPES[annotation.id]).validate_python(given[name])
+            except ValidationError:
+                return f"{name!r} is {annotation.id}, not {json.dumps(given[name])[:60]}"
+    return None
 
 
 def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
@@ -103,4 +150,4 @@ def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> Functio
     if kinds:
         return kinds[0]
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, function=name), limit=1)
-    return rows[0].target.kind if rows else None
+    return rows[0].with_defaults().target.kind if rows else None

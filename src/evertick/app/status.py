@@ -1,28 +1,43 @@
 """The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from evertick.api.reading import RowReading
-from evertick.api.status import FailureView, OverdueView, QueueView, StatusView, UnwritableView, WorkerView
+from evertick.api.status import (
+    FailureView,
+    OverdueView,
+    QueueView,
+    StatusView,
+    UnreadableView,
+    UnwritableView,
+    WorkerView,
+)
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.limits.waiting import PoolRoom
-from evertick.app.paging import looked_at
+from evertick.app.paging import all_schedules, looked_at
 from evertick.app.workflows.stuck import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.jobs import NO_ERROR, Serves, Worker
+from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
 from evertick.store.write_health import WriteFailure
 
 JOBS_MAX: Final = 10_000
 """Unfinished jobs, failures of the last hour and overdue schedules that are looked at."""
+
+
+SCHEDULES_MAX: Final = 20_000
+"""Schedules that are read, to find those that cannot be."""
 
 
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
@@ -42,13 +57,20 @@ def unwritable_view(failure: WriteFailure | None, now: Instant) -> UnwritableVie
 
 
 def status_of(
-    transaction: Transaction, tenant: TenantId | None, now: Instant, failure: WriteFailure | None = None
+    transaction: Transaction,
+    tenant: TenantId | None,
+    now: Instant,
+    failure: WriteFailure | None = None,
+    *,
+    reads_schedules: bool = True,
 ) -> StatusView:
     """The state of a tenant's jobs and schedules, or those of all tenants that have work, and of all workers.
 
-    `failure` is what the store says of its writes (`Store.write_failure`).
+    `failure` is what the store says of its writes (`Store.write_failure`). With `reads_schedules`, each of the first
+    SCHEDULES_MAX schedules is read, to find those that this release cannot read.
     """
     tenants, complete = looked_at(transaction, tenant)
+    read = list(islice(_may_run(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     room = PoolRoom(transaction.pool_use(), now)
@@ -69,15 +91,27 @@ def status_of(
             for name, given in transaction.workflow_types().items()
             if given.status in (WorkflowStatus.PAUSED, WorkflowStatus.DEPRECATED)
         ),
-        complete=complete and count < JOBS_MAX and len(failed) < JOBS_MAX,
+        complete=complete and count < JOBS_MAX and len(failed) < JOBS_MAX and len(read) <= SCHEDULES_MAX,
         unwritable=unwritable_view(failure, now),
         stuck=stuck_views(transaction, tenants, now),
         overdue=tuple(
             OverdueView(tenant=group.tenant, schedules=group.schedules, since=to_datetime(group.since))
             for group in sorted(overdue, key=lambda each: each.tenant)
         ),
+        unreadable=tuple(
+            UnreadableView(tenant=row.tenant, schedule=row.id, why=why)
+            for row in read[:SCHEDULES_MAX]
+            if (why := row.why_unreadable)
+        ),
         retried=sum(each.is_retried for each in failed),
     )
+
+
+def _may_run(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:
+    """The schedules that have not ended."""
+    for tenant in tenants:
+        rows = all_schedules(transaction, ScheduleFilter(tenant=tenant))
+        yield from (row for row in rows if row.status != "completed")
 
 
 def _queues(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from evertick.base.errors import JobNotFound, ScheduleNotFound
-from evertick.base.escaping import shell_word
+from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 
 THEN: Final = "; then "
@@ -23,6 +23,15 @@ def tenant_option(tenant: TenantId) -> str:
 def commands_of(fix: str, option: str) -> list[str]:
     """The commands of a cure, each with `option` at its end if it takes one."""
     return [part if part.endswith(WORKER) else f"{part}{option}" for part in fix.split(THEN)]
+
+
+def cure_of_unreadable(schedule_id: str, tenant: TenantId) -> str:
+    """What helps a schedule that this release cannot read."""
+    named = f"{schedule_word(schedule_id)}{tenant_option(tenant)}"
+    return (
+        f"deploy the release or the time zone data that it needs, or define it anew: evertick schedule update {named} "
+        f"--replace ..., or: evertick schedule delete {named}"
+    )
 
 
 def no_schedule(

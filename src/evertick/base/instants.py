@@ -3,11 +3,20 @@
 `datetime` and `timedelta` appear at the edges alone; the functions here are the border crossing.
 """
 
+import logging
 import math
+import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Final, NewType
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NewType
 
 from evertick.base.errors import InvalidDelay
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+_logger: Final = logging.getLogger("evertick.schedules")
 
 Instant = NewType("Instant", int)
 """A moment: milliseconds since 1970-01-01T00:00:00Z. Names of instants end in `_at`; the present is `now`."""
@@ -63,7 +72,52 @@ def from_datetime(moment: datetime, name: str = "a moment") -> Instant:
             f"{moment.isoformat(sep=' ')} has no time zone, so it names no moment; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
-    return Instant((moment - _EPOCH) // _MILLISECOND)
+    return Instant((by_packaged_zone(moment) - _EPOCH) // _MILLISECOND)
+
+
+def by_packaged_zone(moment: datetime) -> datetime:
+    """The same wall clock, in the zone of the package `tzdata`, whose data crons and RRULEs follow.
+
+    `ZoneInfo` reads the operating system's data first, which may be older: then one local time would be two instants.
+    """
+    key = getattr(moment.tzinfo, "key", None)
+    if not isinstance(key, str) or type(moment.tzinfo).__module__.partition(".")[0] != "zoneinfo":
+        return moment
+    zone = _packaged_zone(key)
+    return moment if zone is None else moment.replace(tzinfo=zone)
+
+
+def to_local(instant: Instant) -> datetime:
+    """The instant on the wall clock of this machine, by the data of the package where the machine's zone has a name."""
+    name = os.environ.get("TZ")
+    if name is None:
+        name = os.path.realpath("/etc/localtime").rpartition("zoneinfo/")[2]
+    return to_datetime(instant).astimezone(_packaged_zone(name.removeprefix(":")) if name else None)
+
+
+def warn_of_gaps(moments: Iterable[datetime]) -> None:
+    """Log each local time that its zone's clocks skip: it is taken as if they had not been changed."""
+    for moment in moments:
+        plain = by_packaged_zone(moment)
+        shown = plain.astimezone(UTC).astimezone(plain.tzinfo)
+        if shown.replace(tzinfo=None, fold=0) != plain.replace(tzinfo=None, fold=0):
+            _logger.warning(
+                "%s does not exist in %s, where the clocks go forward then; it is taken as %s",
+                f"{plain:%Y-%m-%d %H:%M:%S}", plain.tzinfo, f"{shown:%H:%M:%S}",
+            )  # fmt: skip
+
+
+@lru_cache(maxsize=128)
+def _packaged_zone(key: str) -> "ZoneInfo | None":
+    """A zone of the package `tzdata`; None for a name that it does not have."""
+    from importlib import resources  # slow to import, as zoneinfo, and UTC needs neither
+    from zoneinfo import ZoneInfo
+
+    try:
+        with resources.files("tzdata").joinpath("zoneinfo", *key.split("/")).open("rb") as file:
+            return ZoneInfo.from_file(file, key=key)
+    except (ModuleNotFoundError, OSError, ValueError):
+        return None
 
 
 def not_aware(name: str, value: object, or_else: str = "") -> InvalidDelay:

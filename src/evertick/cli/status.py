@@ -7,6 +7,7 @@ import click
 
 from evertick.base.durations import length
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
+from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.sessions.fleet import AnyFleet, open_fleet
@@ -25,25 +26,29 @@ WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 @output_option
 def status(db: str | None, out: OutputOptions) -> int:
     """Show live workers, how long due jobs wait, unfinished jobs by function, schedules that are overdue, and the
-    failures of the last hour."""
+    failures of the last hour.
+
+    The exit code is 8 if there are schedules that cannot be read, so that they do not run.
+    """
     with open_fleet(db) as fleet:
         return refreshed(fleet.store, out, lambda: _write_status(fleet, out))
 
 
-def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
-    from evertick.api.status import FailureView, OverdueView, QueueView, StuckView
+def _write_status(fleet: AnyFleet, out: OutputOptions) -> int:
+    from evertick.api.status import FailureView, OverdueView, QueueView, StuckView, UnreadableView
     from evertick.api.workflows import WorkflowTypeView
 
     now = fleet.now
     found = fleet.status(named_tenant())
     if out.is_data:
         out.write_json(found.to_json())
-        return
+        return _exit(found)
     moment = out.moments(now)
     live = [worker for worker in found.workers if worker.alive]
     _section(out, "workers", live, WORKER_LIST, moment)
     _section(out, "queues", found.queues, QueueView.names(), moment)
     _section(out, "overdue", found.overdue, OverdueView.names(), moment)
+    _section(out, "unreadable", found.unreadable, UnreadableView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "stuck", found.stuck, StuckView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
@@ -53,6 +58,11 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
     if not out.is_none:
         hides_workers = not fleet.is_local and fleet.tenant is not None
         click.echo(_summary(found, None if hides_workers else len(live), moment), err=True)
+    return _exit(found)
+
+
+def _exit(found: "StatusView") -> int:
+    return Exit.NOT_FULFILLED if found.unreadable else Exit.OK
 
 
 @click.command("list")
@@ -108,10 +118,17 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     held += f", {limited:,} held back by pools" if limited else ""
     cut = "" if found.complete else "; there are more jobs, schedules or tenants than were looked at"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
-    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{_overdue(found, moment)}{stuck}"
+    schedules = f"{_overdue(found, moment)}{_unreadable(found)}"
+    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{schedules}{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
     again = f" and {found.retried:,} that {'was' if found.retried == 1 else 'were'} run again" if found.retried else ""
     return f"{workers}{jobs}; {failed:,} failed in the last hour{again}{of_tenants}{cut}"
+
+
+def _unreadable(found: "StatusView") -> str:
+    """What the summary says of schedules that cannot be read."""
+    number = len(found.unreadable)
+    return f"; {number:,} schedule{'' if number == 1 else 's'} that cannot be read" if number else ""
 
 
 def _overdue(found: "StatusView", moment: MomentWriter) -> str:

@@ -24,6 +24,7 @@ from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.maintenance.count_sums import CountSums
 from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
+from evertick.engine.maintenance.unreadable import UnreadableSchedules
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
@@ -58,7 +59,9 @@ class Worker:
         ]
         action_logs = ActionLogs(deps, running=self.actions.running_logs)
         self.actions.on_line = action_logs.tell
-        self._maintenance: list[Loop] = [action_logs, Pruner(deps), BlockedJobs(deps), ActivityWriter(deps, worker_id)]
+        self._maintenance: list[Loop] = [
+            action_logs, Pruner(deps), BlockedJobs(deps), ActivityWriter(deps, worker_id), UnreadableSchedules(deps)
+        ]  # fmt: skip
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
             if isinstance(deps.clock, SystemClock):

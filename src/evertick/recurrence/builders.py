@@ -23,12 +23,13 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
+from evertick.base.instants import by_packaged_zone, warn_of_gaps
 from evertick.recurrence.parse.calendar import Written, parse_calendar
 from evertick.recurrence.parse.cron import parse_cron
-from evertick.recurrence.parse.duration import check_interval, format_duration
+from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.parse.rrule import is_whole_set, parse_properties, parse_rrule
-from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.compiler import check_instant, compile_spec
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
@@ -81,6 +82,7 @@ def every(
     >>> every(hours=5, offset=timedelta(minutes=15)).intervals[0].every
     18000
     """
+    _refuse_units(common)
     amounts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
     for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int) or amount < 0:
@@ -216,6 +218,7 @@ def at(*moments: datetime, **common: Unpack[Common]) -> Spec:
     if not moments:
         raise InvalidSpec("at() needs at least one moment")
     instants = [_instant(moment, "at()") for moment in moments]
+    warn_of_gaps(moments)
     times = tuple(Moment(kind=MomentKind.INSTANT, value=i, text=format_instant(i)) for i in instants)
     return _finished(Spec(times=times), common)
 
@@ -235,6 +238,15 @@ def sentence(text: str, **common: Unpack[Common]) -> Spec:
     from evertick.recurrence.english.parser.sentence import spec_of_text
 
     return _finished(spec_of_text(text, _zone_name(common.get("tz"))), common)
+
+
+def _refuse_units(common: Common) -> None:
+    """Raise InvalidSpec for a length that is not fixed, and for one in the singular; with what to write instead."""
+    for name in common:
+        if name in ("months", "month", "quarters", "quarter", "years", "year"):
+            raise InvalidSpec(f"every({name}=...) has no fixed length: months and years differ; {MONTHS_HINT}")
+        if name in ("week", "day", "hour", "minute", "second"):
+            raise InvalidSpec(f"every() takes {name}s=, not {name}=")
 
 
 # --- what they share ----------------------------------------------------------------------------------------
@@ -319,13 +331,16 @@ def _day(moment: object) -> int:
 def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
     if not isinstance(moment, datetime):
         raise InvalidSpec(f"{what} must be a datetime, not {type(moment).__name__}")
+    moment = by_packaged_zone(moment)
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidSpec(
             f"{what}: {moment.isoformat(sep=' ')} has no time zone, so it is ambiguous; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
     whole, rest = divmod(moment - _EPOCH, _SECOND)
-    return whole + 1 if round_up and rest else whole
+    instant = whole + 1 if round_up and rest else whole
+    check_instant(instant, f"{what}: {moment.isoformat(sep=' ')}")
+    return instant
 
 
 def _beginning(dtstart: datetime | str, zone: str | None) -> tuple[Moment, str | None]:
@@ -362,10 +377,7 @@ def _seconds(length: timedelta, what: str) -> int:
 def _milliseconds(jitter: timedelta | int) -> int:
     if isinstance(jitter, bool) or not isinstance(jitter, timedelta | int):
         raise InvalidSpec(f"jitter must be a timedelta or whole seconds, not {type(jitter).__name__}")
-    length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
-    if length < timedelta(0):
-        raise InvalidSpec(f"jitter must not be negative, got {length}")
-    return length // timedelta(milliseconds=1)
+    return jitter // timedelta(milliseconds=1) if isinstance(jitter, timedelta) else jitter * 1000
 
 
 def _within(value: int | str, what: str, low: int, high: int) -> int:

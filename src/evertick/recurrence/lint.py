@@ -4,6 +4,7 @@ A lint never changes anything and never refuses; it says what will happen and wh
 lint has a code that stays the same, see `CODES`.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from evertick.recurrence.english.phrases.sources import complete, pattern_of_cal
 from evertick.recurrence.english.phrases.times import SIXTY
 from evertick.recurrence.parse.fields import (
     DAY_OF_MONTH,
+    DAY_OF_WEEK,
     HOUR,
     MINUTE,
     MONTH,
@@ -30,11 +32,13 @@ from evertick.recurrence.parse.fields import (
 from evertick.recurrence.search.compiler import compile_spec, policy_of
 from evertick.recurrence.spec.civil import DAY, month_length, values_of
 from evertick.recurrence.spec.sources import (
+    WEEKDAYS,
     Calendar,
     Cron,
     Field,
     From,
     Interval,
+    Moment,
     MomentKind,
     Range,
     Recur,
@@ -44,7 +48,9 @@ from evertick.recurrence.spec.sources import (
     Value,
 )
 from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
+from evertick.recurrence.zones.zones import local_of
 
+_WEEKDAY_NUMBER: Final = re.compile(r"(?<![#/0-9])[0-7](?![0-9])")
 LINTS_MAX: Final = 100
 SOURCES_MAX: Final = 50
 """So many sources of each kind are looked at."""
@@ -55,6 +61,9 @@ CODES: Final = {
     "both_day_fields": "a cron line whose two day fields must both match, since one begins with `*`",
     "uneven_step": "a step that does not divide its field, so the last gap is shorter",
     "step_beyond_field": "a step so large that only the first value remains",
+    "wrapped_step": "a range that wraps around with a step",
+    "weekday_numbers": "a line of six or seven fields whose weekdays are numbers, which Quartz and AWS count from 1",
+    "question_mark": "a `?` in a line of six or seven fields, as Quartz and AWS write it",
     "missing_days": "a day that some months do not have",
     "every_minute": "a minute of `*` with a fixed hour",
     "every_second": "a second of `*` with a fixed minute",
@@ -98,6 +107,7 @@ def _lints(spec: Spec, now: int) -> Iterator[Lint]:
         ("calendars", (_of_calendar(calendar, spec, scope, now) for calendar in spec.calendars)),
         ("intervals", (_of_interval(interval, spec, scope, now) for interval in intervals_of(spec))),
         ("rrules", (_of_rrule(rrule, spec, scope, now) for rrule in spec.rrules)),
+        ("times", (_of_moment(moment, scope) for moment in spec.times)),
     )
     for name, sources in groups:
         for at, remarks in enumerate(islice(sources, SOURCES_MAX)):
@@ -128,8 +138,64 @@ def _of_cron(cron: Cron, spec: Spec, scope: Scope, now: int) -> Iterator[Remark]
                 f"fires only on {weekdays} that fall on {dates}: a day field that begins with '*' does not add days; "
                 f"to say so plainly write {plus} as the day of week",
             )
+    if spec.dialect is Dialect.EVERTICK:
+        yield from _of_quartz(cron)
     yield from _of_fields(cron, days)
     yield from _clock_changes(spec, Spec(crons=(replace(cron, zone=None),)), scope, now)
+
+
+def _of_quartz(cron: Cron) -> Iterator[Remark]:
+    """What means something else in Quartz and AWS, whose lines have six or seven fields, too."""
+    if cron.second is None:
+        return
+    text = cron.day_of_week.text or ""
+    if numbers := _WEEKDAY_NUMBER.findall(text):
+        here = _WEEKDAY_NUMBER.sub(lambda found: WEEKDAYS[int(found[0]) % 7][:3].upper(), text)
+        there = _WEEKDAY_NUMBER.sub(lambda found: WEEKDAYS[(int(found[0]) - 1) % 7][:3].upper(), text)
+        yield (
+            "weekday_numbers",
+            f"{text!r} is {here} here, where {_number_of(numbers[0])}; Quartz and AWS count from 1, Sunday, and would "
+            f"mean {there}: write weekdays by their names",
+        )
+    if "?" in (cron.day_of_month.text, cron.day_of_week.text):
+        yield (
+            "question_mark",
+            "'?' is '*' here; if the line was written for Quartz, that is what it means there, and weekdays by number "
+            "differ; if it was written for AWS, its sixth field is the year and has to be the seventh here",
+        )
+
+
+def _number_of(number: str) -> str:
+    return f"{number} is {WEEKDAYS[int(number) % 7]} and Sunday is 0 or 7"
+
+
+def _of_wrap(item: Range, kind: Kind) -> Iterator[Remark]:
+    """A range such as `5-1/2` of weekdays: it steps on across the end of its field."""
+    size = 7 if kind is DAY_OF_WEEK else kind.high - kind.low + 1
+    count = (item.last - item.first) % size // item.step + 1
+    values = [(item.first - kind.low + at * item.step) % size + kind.low for at in range(count)]
+    names = [kind.names[value - kind.low] if kind.names else str(value) for value in values]
+    yield (
+        "wrapped_step",
+        f"'{item.first}-{item.last}/{item.step}' of the {kind.name} wraps around and means {joined(names)}; "
+        f"to say so plainly write '{','.join(map(str, values))}'",
+    )
+
+
+def _of_moment(moment: Moment, scope: Scope) -> Iterator[Remark]:
+    """A single time on the wall clock that the clocks skip or repeat."""
+    if moment.kind is not MomentKind.LOCAL or scope.utc:
+        return
+    instant = scope.instant(moment)
+    shown = f"{say_clock(moment.value % DAY)} on {say_day(moment.value // DAY)}"
+    local = local_of(scope.zone, instant)
+    if local != moment.value:
+        yield "clock_gap", f"{shown} does not exist, the clocks go forward then: it fires at {say_clock(local % DAY)}"
+        return
+    table = scope.zone.covering(instant)
+    segment = bisect_right(table.starts, instant) - 1
+    if segment + 1 < len(table.offsets) and instant >= table.unsettled[segment]:
+        yield "clock_overlap", f"{shown} comes twice, the clocks go back then: it fires in the first pass"
 
 
 def _of_calendar(calendar: Calendar, spec: Spec, scope: Scope, now: int) -> Iterator[Remark]:
@@ -138,17 +204,21 @@ def _of_calendar(calendar: Calendar, spec: Spec, scope: Scope, now: int) -> Iter
 
 
 def _of_fields(source: Cron | Calendar, days: Days) -> Iterator[Remark]:
-    fields = (source.second, source.minute, source.hour, source.day_of_month, source.month)
-    for field, kind in zip(fields, (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH), strict=True):
+    fields = (source.second, source.minute, source.hour, source.day_of_month, source.month, source.day_of_week)
+    for field, kind in zip(fields, (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK), strict=True):
         for item in field.items if field is not None else ():
-            if isinstance(item, Star | From | Range) and item.step > 1 and _is_whole(item, kind):
+            if isinstance(item, Range) and item.step > 1 and item.last < item.first:
+                yield from _of_wrap(item, kind)
+            elif isinstance(item, Star | From | Range) and item.step > 1 and _is_whole(item, kind):
                 yield from _step(item.step, kind)
     yield from _missing(source.day_of_month, days)
     yield from _wild_minute(source.second, source.minute, source.hour)
 
 
 def _is_whole(item: Star | From | Range, kind: Kind) -> bool:
-    """Whether an item steps through its whole field: `*/7`, `0/7` and `0-59/7` say the same."""
+    """Whether an item steps through its whole field: `*/7`, `0/7` and `0-59/7` say the same. Weekdays have no end."""
+    if kind is DAY_OF_WEEK:
+        return False
     if isinstance(item, Range):
         return (item.first, item.last) == (kind.low, kind.high)
     return isinstance(item, Star) or item.first == kind.low

@@ -1,6 +1,6 @@
-"""What needs attention: missed times, schedules that no worker looks at, jobs that no worker serves or a paused pool
-holds back, runs of workflows that cannot go on, schedules and functions that fail, schedules that are paused
-for long.
+"""What needs attention: missed times, schedules that cannot be read or that no worker looks at, jobs that no worker
+serves or a paused pool holds back, runs of workflows that cannot go on, schedules and functions that fail, schedules
+that are paused for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
 failing ones, and some of the paused ones.
@@ -22,6 +22,7 @@ from evertick.base.records.insight import DueGroup, FailingFunction, FailingSche
 from evertick.base.records.jobs import NO_ERROR, Serves
 from evertick.rules.schedules.fates import FAILURES, Reason
 from evertick.rules.schedules.state import Pause
+from evertick.store.records.schedule import Schedule
 
 SHOWN_MAX: Final = 20
 """Of each problem."""
@@ -51,6 +52,8 @@ class Seen:
     pauses: Mapping[ScheduleId, Pause]
     skipped: Mapping[ScheduleId, int]
     """How many times schedules skipped in their long pauses."""
+    unreadable: Sequence[Schedule] = ()
+    """Schedules that were set aside, because they could not be read."""
 
 
 def long_pauses(trouble: Trouble, now: Instant) -> dict[ScheduleId, Pause]:
@@ -64,6 +67,7 @@ def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
     """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
+        *_unreadable(seen.unreadable),
         *_overdue(seen.trouble, is_working=bool(seen.serves)),
         *_unserved(seen.due, seen.serves),
         *_stuck(seen.trouble),
@@ -95,6 +99,20 @@ def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
             count=len(group),
             more=len(group) >= MISSED_MAX,
             since=to_datetime(group[-1].nominal_at),
+        )
+
+
+def _unreadable(rows: Sequence[Schedule]) -> Iterator[AttentionView]:
+    for row in rows[:SHOWN_MAX]:
+        yield AttentionView(
+            problem="unreadable",
+            kind="schedule",
+            name=row.id,
+            what="cannot be read, so it does not run",
+            why=row.why_unreadable or "a worker could not evaluate it; its log says why",
+            count=1,
+            more=False,
+            since=to_datetime(row.updated_at),
         )
 
 

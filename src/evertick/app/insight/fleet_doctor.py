@@ -14,9 +14,8 @@ from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
-from evertick.base.cures import tenant_option
+from evertick.base.cures import cure_of_unreadable, tenant_option
 from evertick.base.durations import length
-from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
@@ -71,6 +70,7 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
         *_lag(status),
         *_unserved(status, serves),
         *_stuck(status),
+        *_unreadable(status),
         *_schedules(schedules[:SCHEDULES_MAX], serves),
     ]
     return FleetReport(
@@ -184,18 +184,19 @@ def _stuck(status: StatusView) -> Iterator[FleetFinding]:
         yield _finding(FleetCheck.RUNS, each.function, f"{runs} go on: {each.error}", fix, each.tenant)
 
 
+def _unreadable(status: StatusView) -> Iterator[FleetFinding]:
+    for each in status.unreadable:
+        detail = f"the schedule cannot be read, so it does not run: {each.why}"
+        fix = cure_of_unreadable(each.schedule, each.tenant)
+        yield _finding(FleetCheck.ROWS, each.schedule, detail, fix, each.tenant)
+
+
 def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[FleetFinding]:
     functions = {function.name for each in serves for function in each.functions}
     for row in rows:
-        try:
-            has_times = row.spec.value.has_sources
-            _ = row.target, row.state, row.metadata
-        except (SchemaMismatch, InvalidSpec) as error:
-            delete = f"evertick schedule delete {schedule_word(row.id)}{tenant_option(row.tenant)}"
-            fix = f"deploy the release that wrote it, or: {delete}"
-            yield _finding(FleetCheck.ROWS, row.id, f"the schedule cannot be read: {error}", fix, row.tenant)
+        if row.unreadable:
             continue
-        if has_times and row.next_at is None:
+        if row.spec.value.has_sources and row.next_at is None:
             detail = "it is active and has no time to come"
             fix = (
                 f"give it other times, or: evertick schedule delete {schedule_word(row.id)}{tenant_option(row.tenant)}"

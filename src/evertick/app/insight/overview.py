@@ -27,13 +27,14 @@ from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
 from evertick.base.paging import check_limit
 from evertick.base.records.insight import SLOT_MS, ChangeRow, Coming, DueGroup, MinuteRow
+from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE
 from evertick.store.contract.insight import ComingLook, TroubleLook
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import StoredSpec
+from evertick.store.records.schedule import UNREADABLE, StoredSpec
 
 ACTIVITY_MAX_MS: Final = 2 * DAY_MS
 BUCKET_MS: Final = 5 * MINUTE_MS
@@ -104,6 +105,7 @@ def _overview(
     pauses = long_pauses(trouble, now)
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
+    unreadable = transaction.list_schedules(ScheduleFilter(tenant=tenant, status=UNREADABLE), limit=SHOWN_MAX)
     times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
     free = [group for group in due if pool_name(group.pool) not in trouble.spread_pools]
     waiting = [
@@ -129,7 +131,15 @@ def _overview(
         outages=outages(transaction, tenant, now, times, more=more),
         attention=attention(
             now,
-            Seen(due=due, serves=serves, missed=times, trouble=trouble, pauses=pauses, skipped=skipped),
+            Seen(
+                due=due,
+                serves=serves,
+                missed=times,
+                trouble=trouble,
+                pauses=pauses,
+                skipped=skipped,
+                unreadable=unreadable,
+            ),
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
     )

@@ -44,6 +44,10 @@ BUCKETS_S: Final = (
 """The upper bounds of the histograms, in seconds."""
 
 
+UNREADABLE_MAX: Final = 10_000
+"""Unreadable schedules are counted up to here."""
+
+
 class Measure(NamedTuple):
     """Something that is measured. `unit` is "s" or, in braces, what is counted; empty for yes (1) or no (0)."""
 
@@ -104,6 +108,9 @@ MISSED_OCCURRENCES: Final = Measure(
     "Times of schedules that were found missed in the last 24 hours and that no trigger or backfill has run since.",
     OF_SCHEDULE,
 )
+UNREADABLE: Final = Measure(
+    "evertick.schedules.unreadable", "{schedule}", "Schedules that do not run because no worker can read them."
+)
 GAUGES: Final = (
     UP,
     WRITABLE,
@@ -115,6 +122,7 @@ GAUGES: Final = (
     LAG,
     SCHEDULES_LAG,
     STUCK,
+    UNREADABLE,
     FAILED_JOBS,
     FAILING_SCHEDULES,
     MISSED_OCCURRENCES,
@@ -156,6 +164,7 @@ def samples_of(app: "App") -> Iterator[Sample]:
     for which, count in sorted(alive.items()):
         yield Sample(WORKERS, count, which)
     yield from _by_function(STUCK, [(runs.function, runs.count) for runs in status.stuck])
+    yield Sample(UNREADABLE, read.unreadable)
     yield from _by_function(FAILED_JOBS, [(failure.function, failure.count) for failure in status.failures])
     yield from _of_schedules(FAILING_SCHEDULES, read.failing)
     yield from _of_schedules(MISSED_OCCURRENCES, read.missed)
@@ -188,16 +197,18 @@ class _Read(NamedTuple):
 
     status: StatusView
     wakes_at: Instant | None
+    unreadable: int
     failing: list[ScheduleTrouble]
     missed: list[ScheduleTrouble]
 
 
 def _read(transaction: Transaction, app: "App") -> _Read:
     now, most = app.environment.job_builder.now(), SCHEDULES_MAX + 1
-    status, since = status_of(transaction, None, now), Instant(now - DAY_MS)
+    status, since = status_of(transaction, None, now, reads_schedules=False), Instant(now - DAY_MS)
     return _Read(
         status,
         transaction.next_wake(),
+        transaction.count_unreadable(limit=UNREADABLE_MAX),
         transaction.failing_schedules(limit=most),
         transaction.missed_occurrences(since=since, limit=most, look=NEWEST_MAX),
     )

@@ -11,14 +11,13 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, UnrecordedTime
+from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
 from evertick.app.paging import all_occurrences, all_schedules
 from evertick.app.schedules.blocked_runs import is_blocked
 from evertick.app.schedules.made_up import made_up_by
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
-from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
@@ -72,22 +71,22 @@ def audit(
                 if each in found and len(found[each]) < limit:
                     found[each].append(row)
         unrecorded: list[UnrecordedTime] = []
+        unreadable: list[UnreadableSchedule] = []
         for schedule in _schedules(operations, transaction, name):
+            if schedule.status != "completed" and (why := schedule.why_unreadable):
+                unreadable.append(UnreadableSchedule(schedule=schedule.id, why=why))
+                continue
             since = max(first, Instant(now - operations.settings.ledger_retention_ms))
             times = _unrecorded(transaction, schedule, (since, last), now, looked)
-            try:
-                unrecorded += islice(times, limit - len(unrecorded))
-            except (SchemaMismatch, InvalidSpec):
-                if name is not None:
-                    raise
-                looked.all_readable = False  # its list shows it as unreadable
+            unrecorded += islice(times, limit - len(unrecorded))
         rows = {word: tuple(occurrence_view(row) for row in listed) for word, listed in found.items()}
         return AuditReport(
             start=to_datetime(first),
             end=to_datetime(last),
-            complete=not looked.too_much and looked.all_readable,
+            complete=not looked.too_much,
             counts=AuditCounts(**counts, unrecorded=len(unrecorded)),
             unrecorded=tuple(unrecorded),
+            unreadable=tuple(unreadable[:limit]),
             **rows,
         )
 
@@ -99,7 +98,6 @@ class _Looked:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.all_readable = True
 
     @property
     def too_much(self) -> bool:

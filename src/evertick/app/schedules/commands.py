@@ -262,6 +262,7 @@ class ScheduleOperations(ScheduleQueries):
         def work(transaction: Transaction) -> OccurrenceView:
             now = self.now()
             row = requests.locked(transaction, ScheduleId(schedule_id), self.tenant)
+            requests.refuse_unreadable(row, "triggered")
             request = request_id or self.make_id(TRIGGER_PREFIX, now)
             at = row.metadata.triggers.get(request)
             if at is None:
@@ -341,16 +342,15 @@ class ScheduleOperations(ScheduleQueries):
         def work(transaction: Transaction) -> ScheduleSummary:
             now = self.now()
             asked = replace(change, events=[event(now)])
-            item = requests.apply(transaction, ScheduleId(schedule_id), asked, self.by(now))
-            return summary(item.row)
+            return summary(requests.apply(transaction, ScheduleId(schedule_id), asked, self.by(now)))
 
         return work
 
     def _same(
         self, transaction: Transaction, row: Schedule, digest: str, request_id: str | None
     ) -> ScheduleDescription:
-        metadata = row.metadata
-        if metadata.definition == digest or (request_id is not None and metadata.request_id == request_id):
+        known = row.with_defaults().metadata
+        if known.definition == digest or (request_id is not None and known.request_id == request_id):
             return description(transaction, row, self.now())
         raise AlreadyExists(
             f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"

@@ -47,7 +47,7 @@ def days(operations: "ScheduleOperations", schedule_id: str, start: date, end: d
         raise LimitExceeded(f"at most {DAYS_MAX} days are shown at once, not {(end - start).days}")
 
     def work(transaction: Transaction) -> ScheduleDaysView:
-        row = operations.row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         zone = row.spec.recurrence.zone
         dates = [start + timedelta(days=n) for n in range((end - start).days)]
         where = OccurrenceFilter(

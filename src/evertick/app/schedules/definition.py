@@ -11,7 +11,7 @@ from evertick.app.functions.function import Function, FunctionCall, check_args_s
 from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
-from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse, SchemaMismatch
+from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import DOTS, ScheduleId
 from evertick.base.json_errors import no_constant
 from evertick.base.records.jobs import FunctionKind
@@ -189,10 +189,7 @@ def _refuse_code(row: Schedule, cure: str) -> None:
 
 def is_declared(row: Schedule) -> bool:
     """Whether it is a cron that is declared in code, as far as this release can read that."""
-    try:
-        return row.metadata.source == CODE
-    except SchemaMismatch:
-        return False
+    return "memo" not in row.unreadable and row.metadata.source == CODE
 
 
 MEMO_BYTES_MAX: Final = 64 * 1024

@@ -23,6 +23,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
+from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
@@ -104,6 +105,7 @@ def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) ->
             key=lambda each: each.request,  # what was counted again after what was judged before
             default=None,
         )
+        refuse_unreadable(row, "explained")
         state = row.state
         if own is not None and state.recount is not None and state.seen_until < nominal_at <= state.recount.until:
             return _of_nothing(chain, row)

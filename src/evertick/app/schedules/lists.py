@@ -108,7 +108,7 @@ def _detailed(
     is_overdue: bool,
 ) -> DetailedSchedule:
     plain: ScheduleSummary = summary(row)
-    is_readable = plain.status != UNREADABLE
+    is_readable = not plain.unreadable
     began = (each for each in endings if each.fate == Fate.STARTED and each.origin == Origin.SCHEDULE)
     started = next(began, None)
     wrong = {
@@ -116,7 +116,7 @@ def _detailed(
         "late": is_overdue or (started is not None and started_late(started.origin, started.late_ms)),
         "missed": is_missing,
     }
-    pause = pause_of(row) if plain.status == "paused" else None
+    pause = pause_of(row) if plain.status in ("paused", UNREADABLE) else None
     return DetailedSchedule(
         **dict(plain),
         function_kind=row.target.kind if is_readable else None,

@@ -26,6 +26,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
+from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
@@ -79,7 +80,7 @@ class ScheduleQueries:
 
         A `-` before it turns the order round. Those without a next time are the last ones by `next`, and those that
         never ran the first ones by `last`. `kind`: schedule or cron. `status`: active, paused, completed, or
-        unreadable by this release, which can then only delete it. `function`: the name of what they call.
+        unreadable by this release, which can pause, replace and delete it. `function`: the name of what they call.
         `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
         of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
         seconds late, or the next time was due more than ten seconds ago and no worker has looked at it) or `missed` (a
@@ -140,8 +141,7 @@ class ScheduleQueries:
 
         def work(transaction: Transaction) -> tuple[TimeView, ...]:
             if spec is None:
-                row = self.row(transaction, str(schedule))
-                times = times_of(row)
+                times = times_of(self.readable_row(transaction, str(schedule)))
             else:
                 times = ScheduleTimes(compile_spec(replace(spec, jitter_ms=0)), UNNAMED, self.tenant)
             found = times.between(first, Instant(last - 1), limit or TIMES_MAX + 1)
@@ -230,6 +230,12 @@ class ScheduleQueries:
         row = transaction.get_schedule(ScheduleId(schedule_id), tenant=self.tenant)
         if row is None:
             raise not_found(transaction, ScheduleId(schedule_id), self.tenant)
+        return row
+
+    def readable_row(self, transaction: Transaction, schedule_id: str) -> Schedule:
+        """The schedule's row. Raises ScheduleNotFound, SchemaMismatch if this release cannot read it."""
+        row = self.row(transaction, schedule_id)
+        refuse_unreadable(row, "evaluated")
         return row
 
     def check_known(self, transaction: Transaction, schedule_id: str) -> None:

@@ -36,7 +36,7 @@ def trigger_plan(operations: "ScheduleOperations", schedule_id: str) -> Work[Tri
     """
 
     def work(transaction: Transaction) -> TriggerPlanView:
-        row = operations.row(transaction, schedule_id)
+        row = operations.readable_row(transaction, schedule_id)
         now = operations.now()
         evaluation = operations.by(now).evaluation(transaction)
         found = operations.targets.ineligible(transaction, [row], evaluation).get((row.tenant, row.id), ELIGIBLE)

@@ -21,7 +21,7 @@ from evertick.api.schedules import (
     WaitingView,
 )
 from evertick.app.schedules.blocked_runs import blocked_runs
-from evertick.base.errors import InvalidSpec, SchemaMismatch
+from evertick.base.errors import SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow
 from evertick.base.records.stored import Same
@@ -36,6 +36,7 @@ from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
 
 UPCOMING: Final = 10
+_UNREADABLE: Final = "cannot be read; a newer release wrote it, its time zone is not known here, or it is damaged"
 RECENT: Final = 10
 SENTENCES_MAX: Final = 4_096
 
@@ -123,29 +124,21 @@ def rows_of(row: Schedule, backfill_id: str, known: KnownBackfill) -> Occurrence
     )
 
 
-WHY_MAX: Final = 300
-"""Characters of what is said about a schedule that cannot be read."""
-
-
 def summary(row: Schedule) -> ScheduleSummary:
     """The view of a schedule in a list. What this release cannot read has the status `unreadable`."""
-    try:
-        return ScheduleSummary(**_summary(row))
-    except (SchemaMismatch, InvalidSpec) as error:
-        why = f"written by a newer release, or damaged: {error}"[:WHY_MAX]
-        known = {"source": RUN_TIME, "status": UNREADABLE, "sentence": why, "time_zone": "UTC", "memo": {}}
-        return ScheduleSummary(**(_columns(row) | known))
+    return ScheduleSummary(**_summary(row))
 
 
 def description(transaction: Transaction, row: Schedule, now: Instant) -> ScheduleDescription:
-    """The view of a whole schedule."""
+    """The view of a whole schedule; `unreadable` names the parts that are not what is stored."""
+    summarized, row = _summary(row), row.with_defaults()
     state, target, known = row.state, row.target, row.metadata.backfills
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
     recent = transaction.list_occurrences(where, limit=RECENT, newest_first=True)
     under_way = {backfill.id for backfill in state.backfills}
     blocked = blocked_runs(transaction, row, now) if state.running else ()
     return ScheduleDescription(
-        **_summary(row),
+        **summarized,
         spec=row.spec.value,
         declared_at=row.metadata.declared_at,
         target=TargetView(
@@ -230,14 +223,16 @@ def pause_view(pause: Pause) -> PauseView:
 
 
 def _summary(row: Schedule) -> dict[str, Any]:
-    metadata, _ = row.metadata, row.target
-    recurrence = row.spec.recurrence
+    problems = row.unreadable
+    known = row.with_defaults() if problems else row
+    recurrence = known.spec.recurrence
     return _columns(row) | {
-        "source": metadata.source or RUN_TIME,
-        "status": row.status,
-        "sentence": sentence(recurrence.spec),
+        "source": known.metadata.source or RUN_TIME,
+        "status": UNREADABLE if problems else row.status,
+        "sentence": f"{_UNREADABLE}: {row.why_unreadable}" if problems else sentence(recurrence.spec),
         "time_zone": recurrence.zone.name,
-        "memo": metadata.user,
+        "memo": known.metadata.user,
+        "unreadable": tuple(f"{name}: {why}" for name, why in problems.items()),
     }
 
 

@@ -24,7 +24,7 @@ from evertick.base.errors import (
     WorkflowInactive,
 )
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of, check_pool, full_pool
-from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso
+from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso, warn_of_gaps
 from evertick.base.job_options import check_key, check_priority
 from evertick.base.records.jobs import (
     COMPLETION,
@@ -308,7 +308,9 @@ def moment(at: datetime | float, name: str = "run_at") -> Instant:
     `name` is the function or the parameter that the message talks about.
     """
     if isinstance(at, datetime):
-        return from_datetime(at, name)
+        requested_at = from_datetime(at, name)
+        warn_of_gaps([at])
+        return requested_at
     if isinstance(at, bool) or not isinstance(at, int | float):
         raise not_aware(name, at, " or seconds since the epoch")
     if MILLISECONDS_FROM <= at < MILLISECONDS_FROM * 1_000:

@@ -40,14 +40,15 @@ def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> No
     context.meta[_KEY] = value
 
 
-def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], None]) -> int:
+def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], int | None]) -> int:
     """Write once; with `--watch`, again and again, without a store every second. Returns the exit code.
+
+    `write` may return one, which is that of what it has found.
 
     Raises UsageError for `--watch` with a form for programs.
     """
     if not click.get_current_context().meta.get(_KEY):
-        write()
-        return Exit.OK
+        return write() or Exit.OK
     if out.output not in (None, "table"):
         raise click.UsageError(f"--watch writes for people; leave out -o {out.output}")
     show = _shown_anew if is_terminal(sys.stdout) else _written_if_other()
@@ -61,16 +62,16 @@ def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], Non
             return Exit.INTERRUPTED
 
 
-def _shown_anew(write: Callable[[], None]) -> None:
+def _shown_anew(write: Callable[[], int | None]) -> None:
     click.echo(CLEAR, nl=False)
     write()
 
 
-def _written_if_other() -> Callable[[Callable[[], None]], None]:
+def _written_if_other() -> Callable[[Callable[[], int | None]], None]:
     """For files and pipes: writes what differs from what it wrote last, and an empty line after it."""
     last: tuple[str, str] | None = None
 
-    def show(write: Callable[[], None]) -> None:
+    def show(write: Callable[[], int | None]) -> None:
         nonlocal last
         with redirect_stdout(StringIO()) as data, redirect_stderr(StringIO()) as words:
             write()

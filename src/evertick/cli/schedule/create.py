@@ -57,7 +57,7 @@ def create(
         did = "exists already, as this" if existed else "would be created" if initial.dry_run else "created"
         _say(session, f"{made.id} {did}", made)
         if not existed:
-            say_if_unseen(call.function)
+            say_if_unseen(call.function, made.target.args)
             definition.say_if_lifted()
         if out.is_data:
             from evertick.api.commands import CreatedSchedule

@@ -3,7 +3,7 @@
 Their long forms, and the short ones that other schedulers' command lines have made habits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -145,11 +145,22 @@ definition_options: Final = flags(DefinitionFlags, "definition")
 """The options, received as one `definition: DefinitionFlags`."""
 
 
-def say_if_unseen(function: "Function[..., Any] | None") -> None:
-    """Mention that no worker may know the function yet: it may be deployed later, or be misspelt."""
+def say_if_unseen(function: "Function[..., Any] | None", args: Mapping[str, Any] | None = None) -> None:
+    """Mention that no worker may know the function yet, or that none takes these arguments.
+
+    It may be misspelt, or be deployed later.
+    """
     from evertick.app.functions_by_name import NamedFunction
 
-    if isinstance(function, NamedFunction) and not function.seen:
+    if not isinstance(function, NamedFunction):
+        return
+    if args is not None and (problem := function.misfit(args)):
+        click.echo(
+            f"note: no live worker's {printable(function.name)}{printable(function.signatures[0])} takes these "
+            f"arguments: {printable(problem)}; its runs fail until they fit",
+            err=True,
+        )
+    if not function.seen:
         click.echo(
             f"note: nothing in this database has called {printable(function.name)} yet; "
             "its runs wait until a worker knows it",

@@ -134,6 +134,10 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
             dict(zip(AUDIT_LIST, (time.why, time.schedule, iso(time.nominal), ""), strict=True))
             for time in report.unrecorded
         ]
+        cells += [
+            dict(zip(AUDIT_LIST, ("unreadable", each.schedule, "", each.why), strict=True))
+            for each in report.unreadable
+        ]
         out.write_rows(cells, cells, AUDIT_LIST)
     words = (
         f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} in time, "
@@ -142,6 +146,7 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     words += f", {report.made_up_count:,} more made up for since" if report.made_up_count else ""
     words += f", {report.blocked_count:,} blocked: no live worker runs their function" if report.blocked_count else ""
     unrecorded = f", {len(report.unrecorded):,} not recorded" if report.unrecorded else ""
+    unrecorded += f", {len(report.unreadable):,} schedules that cannot be read" if report.unreadable else ""
     cut = "" if report.complete else "; there was too much to look at all of it"
     click.echo(f"{words}{unrecorded}{cut}", err=True)
     return Exit.OK if report.clean else Exit.NOT_FULFILLED

@@ -141,9 +141,9 @@ class ScheduleSession(OnDatabase):
         return not self.read(lambda transaction: transaction.workers_alive(now))
 
     def recurrence(self, schedule_id: str) -> Recurrence | None:
-        """The compiled spec of a schedule; None if the schedule is gone."""
+        """The compiled spec of a schedule; None if the schedule is gone, or its spec cannot be read."""
         found = self._found(schedule_id)
-        return None if found is None else found.spec.recurrence
+        return None if found is None or "spec" in found.unreadable else found.spec.recurrence
 
     def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
         """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""

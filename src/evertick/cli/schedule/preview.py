@@ -25,6 +25,7 @@ from evertick.base.durations import distance
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.cli.core.databases import data_options
+from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import on_terminal
 from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options
@@ -75,8 +76,8 @@ class PreviewFlags:
 )
 def preview(
     schedule_id: str | None, spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: TextIO | None
-) -> None:
-    """Show the next times of a rule, without a database; or of the schedule ID.
+) -> int:
+    """Show the next times of a rule, without a database; or of the schedule ID. The exit code is 8 if it never fires.
 
     \b
     --file writes one line of JSON for each line of the file:
@@ -101,7 +102,7 @@ def preview(
             raise click.UsageError("--file brings its own specs; give either it or flags")
         for answer in previews(lines, asked.after or "now", asked.count or COUNT_DEFAULT):
             click.echo(_line_of(answer))
-        return
+        return Exit.OK
     asked.check()
     if asked.sid is not None:
         if spec_flags.given:
@@ -125,6 +126,7 @@ def preview(
             click.echo(json.dumps(row.to_json(), ensure_ascii=False))
     else:
         _table(shown)
+    return Exit.NOT_FULFILLED if shown.never else Exit.OK
 
 
 def _of_flags(recurrence: "Recurrence", asked: PreviewFlags) -> "TimePreview":

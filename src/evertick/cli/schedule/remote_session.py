@@ -15,7 +15,7 @@ from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.cures import no_schedule, tenant_option
-from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
+from evertick.base.errors import InvalidSpec, JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.paging import PAGE_MAX
@@ -88,7 +88,7 @@ class RemoteSession(OnServer):
         """See `ScheduleSession.recurrence`."""
         try:
             return compile_spec(self.schedules.get(schedule_id).spec)
-        except ScheduleNotFound:
+        except (ScheduleNotFound, InvalidSpec):
             return None
 
     def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:

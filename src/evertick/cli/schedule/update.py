@@ -127,7 +127,7 @@ def _one(
     if spec_flags.names_times and not how.is_whole:
         _say_what_stays(before, after)
     _report(before, after, out, dry_run=how.dry_run)
-    say_if_unseen(None if call is None else call.function)
+    say_if_unseen(None if call is None else call.function, after.target.args)
     definition.say_if_lifted()
 
 

@@ -128,9 +128,12 @@ def differing(before: Draft, after: Draft) -> list[str]:
     return [name for name in _NAMES if getattr(before, name) != getattr(after, name)]
 
 
-def patch(before: Draft, after: Draft, stored: Spec) -> dict[str, Any]:
-    """What has to be changed, and nothing else, as a body of `PATCH .../schedules/{id}`. `stored` is its spec."""
-    changed = differing(before, after)
+def patch(before: Draft, after: Draft, stored: Spec, *, whole: bool = False) -> dict[str, Any]:
+    """What has to be changed, and nothing else, as a body of `PATCH .../schedules/{id}`. `stored` is its spec.
+
+    With `whole` it is everything, for a schedule of which not all can be read.
+    """
+    changed = list(_NAMES) if whole else differing(before, after)
     body = {name: getattr(after, name) for name in changed if name not in (*OF_SPEC, "function", "args")}
     if any(name in OF_SPEC for name in changed):
         body["when"] = with_known_days(after.wire(), stored)

@@ -189,9 +189,10 @@ class Session:
         return NewSchedule.model_validate(body | given | begins)
 
     def change(self) -> ChangedSchedule:
-        """The body that changes what was changed, and nothing else."""
+        """The body that changes what was changed, and nothing else; all of it, if it could not be read."""
         assert self.base is not None and self.stored is not None, "it is edited"  # noqa: S101
-        return ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored))
+        whole = self.schedule is not None and bool(self.schedule.unreadable)
+        return ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored, whole=whole))
 
     def rebase(self) -> None:
         """Go on from what another editor saved: members that are to be theirs take their place in the form."""

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Final
 
 from evertick.base.errors import (
-    InvalidSpec,
     ScheduleNotFound,
     SchemaMismatch,
     Unavailable,
     VersionConflict,
 )
+from evertick.base.escaping import schedule_word
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, ServedFunction
@@ -26,6 +26,7 @@ from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import (
+    ASLEEP_LOOK_EVERY_MS,
     COMPLETED_RETENTION_MS,
     Evaluated,
     Evaluation,
@@ -35,10 +36,11 @@ from evertick.engine.schedules.outcome import (
 from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.jobs.serving import served_under
-from evertick.rules.schedules.events import Deleted, Event, Updated
+from evertick.rules.schedules.decide import fold
+from evertick.rules.schedules.events import Deleted, Event, Paused, Resumed, Updated
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import BUFFER_MAX, Policies
-from evertick.rules.schedules.state import FireTime
+from evertick.rules.schedules.state import FireTime, Pause, cut
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
@@ -142,35 +144,74 @@ def _first_time(row: Schedule, now: Instant) -> FireTime | None:
     return first if first is not None and first.actual_at > now else None
 
 
-def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by: Requester) -> Evaluated:
-    """Let a change happen to a schedule.
+def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by: Requester) -> Schedule:
+    """Let a change happen to a schedule; returns the schedule as it is then.
 
-    Raises ScheduleNotFound, or VersionConflict if the schedule is not of the version that the change is for.
+    Raises ScheduleNotFound, VersionConflict if the schedule is not of the version that the change is for, and
+    SchemaMismatch for one that this release cannot read, unless the change pauses or resumes it.
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
+    if row.unreadable:
+        return _rest(transaction, row, change, by)
     row = row if change.edit is None else change.edit(row)
     if change.is_edit:
         row = row._replace(version=row.version + 1, updated_at=by.now)
-    return _write(transaction, row, change, by)
+    return _write(transaction, row, change, by).row
+
+
+def refuse_unreadable(row: Schedule, what: str) -> None:
+    """Raise SchemaMismatch for a schedule that this release cannot read, so that `what` cannot be done to it."""
+    if problems := row.why_unreadable:
+        error = SchemaMismatch(
+            f"schedule {row.id!r} cannot be {what}, because it cannot be read ({problems}); give it a new "
+            f"definition (evertick schedule update {schedule_word(row.id)} --replace ..., or apply a file), delete it, "
+            "or update this release"
+        )
+        error.of_one_row = True
+        raise error
+
+
+def _rest(transaction: Transaction, row: Schedule, change: Change, by: Requester) -> Schedule:
+    """Pause or resume a schedule that cannot be read. No time of it is judged before it can be.
+
+    One whose state cannot be read has no place for a pause there: it is not looked at until it is resumed.
+    """
+    pauses = any(isinstance(event, Paused) for event in change.events)
+    if change.edit is not None or not all(isinstance(event, Paused | Resumed) for event in change.events):
+        refuse_unreadable(row, change.action)
+    row = row._replace(version=row.version + 1, updated_at=by.now)
+    if "state" not in row.unreadable:
+        row = row.with_state(fold(row.state, change.events, by.now).state)
+        row = row.set_aside(Instant(by.now + (ASLEEP_LOOK_EVERY_MS if pauses else 0)))
+    else:
+        row = row.set_aside(None if pauses else by.now)._replace(note=change.detail)
+    transaction.save_schedules([row])
+    _add_line(transaction, row, change, by)
+    return row.saved()
 
 
 def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:
     """Change what a schedule is.
 
     Runs, waiting occurrences, counters, pause and results stay. Times before the update are never made up; a time of
-    the old spec that is between its nominal and its actual moment is kept. Raises as `apply` does.
+    the old spec that is between its nominal and its actual moment is kept. Of a schedule that cannot be read, `edit`
+    gets one with defaults in place of what cannot be read, and has to replace these. Raises as `locked` does.
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
-    before = _evaluated(transaction, row, (), by)
-    write(transaction, [before], by.evaluation(transaction))
-    seen = before.row.saved()
+    if is_readable := not (problems := row.why_unreadable):
+        before = _evaluated(transaction, row, (), by)
+        write(transaction, [before], by.evaluation(transaction))
+        seen = before.row.saved()
+    else:
+        seen = _made_readable(transaction, row, by)
+        change = replace(change, detail=cut(f"it could not be read ({problems}); {change.detail}"))
     edited = seen if change.edit is None else change.edit(seen)
     edited = _in_trace(edited, by)._replace(version=row.version + 1, updated_at=by.now)
     spec_changed = edited.spec != row.spec
     pending: tuple[FireTime, ...] = ()
     spec_since: Instant | None = None
     if spec_changed:
-        pending = _between_nominal_and_actual(row, before.plan.state.seen_until, by.now)
+        pending = _between_nominal_and_actual(row, seen.state.seen_until, by.now) if is_readable else ()
         spec_since = by.now if change.first_at is None else Instant(change.first_at - 1)
     event = Updated(
         at=by.now,
@@ -189,12 +230,29 @@ def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, 
     """
     by = replace(by, targets=None)  # also what has no target any more can be deleted
     row = locked(transaction, schedule_id, by.tenant, if_version)
-    try:
-        _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
-    except (SchemaMismatch, InvalidSpec):
+    if problems := row.why_unreadable:
         _drop_waiting(transaction, row, by.now)
-        _add_line(transaction, row, Change(action="deleted", detail="this release could not read it"), by)
+        detail = cut(f"this release could not read it: {problems}")
+        _add_line(transaction, row, Change(action="deleted", detail=detail), by)
+    else:
+        _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
     transaction.delete_schedule(schedule_id, tenant=by.tenant)
+
+
+def _made_readable(transaction: Transaction, row: Schedule, by: Requester) -> Schedule:
+    """The schedule with defaults in place of what cannot be read.
+
+    With its state go its counters, its open runs and what waits: the ledger notes that. It stays paused if it was.
+    """
+    fresh = row.with_defaults()
+    if "state" not in row.unreadable:
+        return fresh
+    _drop_waiting(transaction, row, by.now)
+    transaction.delete_schedule(row.id, tenant=row.tenant)
+    pause = Pause(at=by.now, by=by.actor, note=row.note, until=None) if row.wake_at is None else None
+    fresh = fresh.with_state(fresh.state._replace(seen_until=by.now, touched_at=by.now, pause=pause, note=row.note))
+    transaction.insert_schedule(fresh)
+    return fresh
 
 
 def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None:

@@ -16,12 +16,14 @@ from functools import cache
 from typing import Final
 
 from evertick.base.clock import Clock, real_seconds
+from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.jobs import ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
+from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs
 from evertick.engine.schedules.log import log_evaluated
@@ -30,7 +32,7 @@ from evertick.engine.schedules.persistence import write
 from evertick.engine.schedules.usual import evaluate
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.records.schedule import Schedule
+from evertick.store.records.schedule import UNREADABLE, Schedule
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -190,10 +192,16 @@ class Evaluator(Loop):
                 break
             eligibility = ineligible.get(key, ELIGIBLE)
             try:
+                if row.status == UNREADABLE:
+                    refuse_unreadable(row, "evaluated")
                 item = evaluate(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
-            except Exception:
+            except Exception as error:
                 # What this release cannot read must not stop the other schedules; it is looked at again in a minute.
-                _logger.exception("schedule %s cannot be evaluated", row.id, extra={"schedule_id": row.id})
+                known = isinstance(error, InvalidSpec | SchemaMismatch)
+                _logger.error(
+                    "schedule %s cannot be evaluated: %s", row.id, error,
+                    extra={"schedule_id": row.id}, exc_info=not known,
+                )  # fmt: skip
                 self._deps.counters.add("schedules_broken")
                 broken.append(row.set_aside(Instant(evaluation.now + LOOK_AT_LEAST_EVERY_MS)))
             else:

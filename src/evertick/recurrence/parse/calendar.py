@@ -33,6 +33,6 @@ def parse_calendar(written: Mapping[str, Written], comment: str | None = None) -
         else:
             text = bounded(str(value) if isinstance(value, int) else value, f"the {kind.name} field", 2_048)
             fields[name] = parse_calendar_field(text, kind)
-    if comment is not None and len(comment) > COMMENT_MAX:
-        raise InvalidSpec(f"a calendar's comment has {len(comment)} characters; at most {COMMENT_MAX} are kept")
+    if comment is not None:
+        bounded(comment, "a calendar's comment", COMMENT_MAX)
     return Calendar(**fields, comment=comment)

@@ -35,9 +35,11 @@ from evertick.recurrence.parse.fields import (
     parse_calendar_field,
     parse_cron_field,
 )
+from evertick.recurrence.parse.foreign import aws_hint, refuse_crontab, refuse_foreign
 from evertick.recurrence.spec.sources import Cron, Field, Interval
 from evertick.recurrence.spec.text import bounded, shown
 
+_SIX: Final = ("second", "minute", "hour", "day of month", "month", "day of week")
 CRON_MAX: Final = 1_024
 """Longest cron line."""
 
@@ -60,7 +62,8 @@ def parse_cron(text: str) -> Cron:
 
     The zone of a `CRON_TZ=` prefix is kept, not looked up.
     """
-    line, zone = _without_zone(bounded(text, "a cron line", CRON_MAX))
+    refuse_foreign(bounded(text, "a cron line", CRON_MAX))
+    line, zone = _without_zone(text)
     if line.startswith("@"):
         word, _, rest = line.partition(" ")
         if word.lower() == "@every":
@@ -68,6 +71,7 @@ def parse_cron(text: str) -> Cron:
         line = _macro(line)
         return _cron(text, _BLANKS.split(line), zone, macro=word.lower())
     parts = _BLANKS.split(line)
+    refuse_crontab(text, parts)
     if len(parts) != 5 and any(part.startswith("#") for part in parts):
         raise InvalidSpec(f"the cron line {shown(text)} has a comment; take out '#' and what follows it")
     if not 5 <= len(parts) <= 7:
@@ -84,6 +88,12 @@ def _cron(text: str, parts: list[str], zone: str | None, macro: str | None = Non
             raise InvalidSpec(
                 f"the cron line {shown(text)} ends with what looks like a year: a sixth field is read as "
                 "seconds, first; for a year write seven fields, seconds first and the year last"
+                f"{aws_hint(parts) if '?' in parts else ''}"
+            )
+        if "?" in (parts[0], parts[1], parts[2], parts[4]):  # the day fields of AWS, where ours are others
+            misplaced = next(part for part in (0, 1, 2, 4) if parts[part] == "?")
+            raise InvalidSpec(
+                f"'?' belongs in a day field, not in the {_SIX[misplaced]} field; write '*'{aws_hint(parts)}"
             )
         second = parse_cron_field(parts.pop(0), SECOND)
     minute, hour, day_of_month, month, day_of_week = parts
@@ -109,7 +119,8 @@ def parse_temporal_cron(text: str) -> Cron:
     A `#` begins a comment; six fields end with the year, seven also begin with seconds; fields are those of
     calendars (no `L`, `W`, `#` or wrap-around), and all of them must match. An empty `CRON_TZ=` names no zone.
     """
-    line, _, comment = bounded(text, "a cron line", CRON_MAX).partition("#")
+    refuse_foreign(bounded(text, "a cron line", CRON_MAX))
+    line, _, comment = text.partition("#")
     line, zone = _without_zone(line, empty_is_none=True)
     note = comment.strip() or None
     if line.startswith("@every"):
@@ -146,8 +157,6 @@ def _macro(line: str) -> str:
     try:
         return MACROS[line.lower()]
     except KeyError:
-        if line.lower() == "@reboot":
-            raise InvalidSpec("'@reboot' has no times; to run something at start, call it from the program") from None
         known = ", ".join([*MACROS, "@every 90s"])
         raise InvalidSpec(f"{shown(line)} is not a cron nickname; known are {known}") from None
 

@@ -34,8 +34,13 @@ _GO_WHOLE: Final = re.compile(rf"\+?(?:(?:{_GO_PART.pattern})+|0)")
 _ISO: Final = re.compile(
     r"P(?:([0-9]{1,9})W|(?:([0-9]{1,9})D)?(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?)"
 )
+_CALENDAR_UNIT: Final = re.compile(r"[0-9]{1,9} ?(?:mo|mon|months?|M|y|yrs?|years?|q|quarters?)|P[0-9]+[YM]")
+MONTHS_HINT: Final = (
+    "write the cron line '0 9 1 * *', monthly(day=1, hour=9), or an RRULE such as FREQ=MONTHLY;INTERVAL=2"
+)
 _HINT: Final = "write it like '90s', '15m', '5h15m' or '1d'"
 _LONGEST: Final = 10_000 * 366 * _UNITS["d"]
+LONGEST_MS: Final = _LONGEST // _UNITS["ms"]
 _LONGEST_WAIT: Final = timedelta.max // timedelta(milliseconds=1) * _UNITS["ms"]
 """What a limit or a wait may be at most: it is no part of a rule, so no search goes so far."""
 
@@ -55,6 +60,8 @@ def parse_nanoseconds(text: str, *, temporal: bool = False, longest: int = _LONG
         sizes = (_UNITS[unit] for unit in "wdhms")
         total = sum(int(n) * size for n, size in zip(iso.groups(), sizes, strict=True) if n)
     else:
+        if _CALENDAR_UNIT.fullmatch(text):
+            raise InvalidSpec(f"{shown(text)} is not a duration: months and years differ in length; {MONTHS_HINT}")
         unit = f"it has no unit: {text}s is seconds" if text.isascii() and text.isdigit() else _HINT
         raise InvalidSpec(f"{shown(text)} is not a duration; {unit}")
     if total > longest:
@@ -150,7 +157,9 @@ def make_interval(
 
 
 def check_interval(every: int, offset: int, text: str) -> None:
-    """Raise InvalidSpec unless the interval is at least a second and the offset within it."""
+    """Raise InvalidSpec unless the interval is from a second to 10,000 years, and the offset within it."""
+    if every * _UNITS["s"] > _LONGEST:
+        raise InvalidSpec(f"the interval {shown(text)} is longer than 10,000 years")
     if every < EVERY_MIN:
         raise InvalidSpec(f"the interval {shown(text)} is shorter than one second")
     if not 0 <= offset < every:

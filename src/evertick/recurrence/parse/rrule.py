@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
+from evertick.recurrence.parse.foreign import refuse_foreign
 from evertick.recurrence.parse.moments import format_instant, parse_icalendar, parse_moment
 from evertick.recurrence.spec.sources import ByDay, Frequency, Moment, MomentKind, Recur, RRule, Skip
 from evertick.recurrence.spec.text import TEXT_MAX, bounded, shown
@@ -49,7 +50,8 @@ _BETWEEN: Final = re.compile(r"[\r\n]+|[ \t]+(?=(?:DTSTART|RRULE|RDATE|EXDATE|EX
 
 def parse_recur(text: str) -> Recur:
     """Read the value of an RRULE or EXRULE, with or without its `RRULE:` in front. Raises InvalidSpec."""
-    value = bounded(text, "an RRULE").strip(" \t\r\n").upper()
+    refuse_foreign(bounded(text, "an RRULE"))
+    value = text.strip(" \t\r\n").upper()
     value = value.removeprefix("RRULE:")
     parts: dict[str, str] = {}
     for part in value.split(";"):
@@ -117,7 +119,8 @@ def parse_properties(text: str) -> tuple[RRule, str | None]:
     Returns the set and the TZID, if DTSTART has one; dates of another TZID become instants. Of a PERIOD the
     begin counts. Lines may also be separated by blanks, and `FREQ=...` alone is an RRULE. Raises InvalidSpec.
     """
-    unfolded = re.sub(r"\r?\n[ \t]", "", bounded(text, "an RRULE").strip())
+    refuse_foreign(bounded(text, "an RRULE"))
+    unfolded = re.sub(r"\r?\n[ \t]", "", text.strip())
     dtstart: Moment | None = None
     zone: str | None = None
     rules: list[str] = []
@@ -131,6 +134,11 @@ def parse_properties(text: str) -> tuple[RRule, str | None]:
         name, value = found[1].upper(), found[3].strip(" \t")
         named = _TZID.search(found[2])
         tzid = None if named is None else named[1] or named[2]
+        if tzid is not None and not tzid.strip():
+            raise InvalidSpec(
+                f"{shown(line)} has an empty TZID; name a zone ({name};TZID=Europe/Berlin:...), or write UTC with a Z "
+                f"({name}:20260105T090000Z)"
+            )
         if name == "DTSTART":
             if dtstart is not None:
                 raise InvalidSpec("DTSTART is given twice")

@@ -11,7 +11,7 @@ from typing import Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.records.stored import Same
-from evertick.recurrence.parse.duration import ANCHOR_START
+from evertick.recurrence.parse.duration import ANCHOR_START, LONGEST_MS, format_milliseconds
 from evertick.recurrence.parse.fields import CALENDAR_YEAR, CRON_YEAR, follows_real_time, time_masks
 from evertick.recurrence.search.calendar_days import days_of_calendar, days_of_cron
 from evertick.recurrence.search.exclusions import Exclusions, PlainDays
@@ -81,8 +81,32 @@ def policy_of(spec: Spec, gap: Gap) -> tuple[Gap, Overlap]:
     return dst.gap or gap, dst.overlap or Overlap.FIRST
 
 
+def check_instant(instant: int, what: str) -> None:
+    """Raise InvalidSpec for an instant that has no date in UTC, and so no text that could be read back."""
+    if not SECOND_MIN <= instant <= SECOND_MAX:
+        raise InvalidSpec(f"{what} is not in the years 1 to 9999 in UTC")
+
+
+def _check(spec: Spec) -> None:
+    """Refuse what the wire form of a spec cannot say, however the spec was made. Raises InvalidSpec."""
+    if spec.time_zone == "":
+        raise InvalidSpec("the time zone is empty; name one such as Europe/Berlin, or leave it out for UTC")
+    anchors = [one.anchor for one in spec.intervals if isinstance(one.anchor, int)]
+    for what, instant in (("start", spec.start), ("end", spec.end), *(("anchor", each) for each in anchors)):
+        if instant is not None:
+            check_instant(instant, what)
+    if spec.jitter_ms < 0:
+        raise InvalidSpec(f"jitter must not be negative, got {format_milliseconds(spec.jitter_ms)}")
+    if spec.jitter_ms > LONGEST_MS:
+        raise InvalidSpec(f"the jitter {format_milliseconds(spec.jitter_ms)} is longer than 10,000 years")
+    dst = spec.dst
+    if dst is not None and not (isinstance(dst, Dst) and dst.gap in (None, *Gap) and dst.overlap in (None, *Overlap)):
+        raise InvalidSpec(f"dst is Dst(gap=..., overlap=...) with words of Gap and Overlap, not {shown(dst)}")
+
+
 class _Compiler:
     def __init__(self, spec: Spec) -> None:
+        _check(spec)
         self._spec = spec
         self._zone = zone_of(spec)
         self._temporal = spec.dialect is Dialect.TEMPORAL

@@ -9,11 +9,13 @@ TEXT_MAX: Final = 8_192
 
 
 def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
-    """The text itself. Raises InvalidSpec if it is not text or is longer than `limit`."""
+    """The text itself. Raises InvalidSpec if it is not text, is longer than `limit`, or no database can keep it."""
     if not isinstance(text, str):
         raise InvalidSpec(f"{what} must be text, not {type(text).__name__}")
     if len(text) > limit:
         raise InvalidSpec(f"{what} has {len(text)} characters; at most {limit} are read")
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidSpec(f"{what} {shown(text)} contains half of a surrogate pair, which UTF-8 cannot hold; remove it")
     return text
 
 

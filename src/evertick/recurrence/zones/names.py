@@ -51,6 +51,8 @@ def zone_named(name: str, *, abbreviations: bool = False) -> Zone:
             f"time zone {shown(name)}: an offset is not the name of a time zone; for whole hours write "
             f"Etc/GMT{sign}{int(offset[2])} (the sign is the other way round there), or name a place"
         )
+    if problem_of_windows := _windows(name):
+        raise InvalidSpec(f"time zone {shown(name)}: {problem_of_windows}")
     near = _nearest(name)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; zones have names such as Europe/Berlin or UTC"
     raise InvalidSpec(f"time zone {shown(name)}: {problem}{hint}")
@@ -132,6 +134,14 @@ def _read_exact(directory: Path, parts: list[str]) -> bytes | None:
     except OSError:
         return None
     return data if data[:4] == b"TZif" and len(data) <= DATA_MAX else None
+
+
+def _windows(name: object) -> str | None:
+    """What to write for the name that Windows has for a zone, by CLDR's table; None for another text."""
+    from tzlocal.windows_tz import win_tz  # its one use: most programs never meet such a name
+
+    zone = win_tz.get(name.strip()) if isinstance(name, str) else None
+    return None if zone is None else f"that is its name on Windows; write {zone}"
 
 
 def _nearest(name: object) -> list[str]:

@@ -4,6 +4,7 @@ Each power of two has four buckets, so a quantile is exact to an eighth. A sprea
 a few dozen counts, and spreads of several workers are added.
 """
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -43,10 +44,10 @@ def spread_to_text(spread: Spread) -> str:
 
 
 def spread_of_texts(texts: Iterable[str | None]) -> Counter[int]:
-    """The sum of spreads that `spread_to_text` wrote."""
+    """The sum of spreads that `spread_to_text` wrote. One that cannot be read counts nothing: no page depends on it."""
     found: Counter[int] = Counter()
     for text in texts:
-        if text is not None:
-            for bucket, count in json.loads(text).items():
-                found[int(bucket)] += count
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            spread = {} if text is None else json.loads(text)
+            found.update({int(bucket): int(count) for bucket, count in spread.items()})
     return found

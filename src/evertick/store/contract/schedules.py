@@ -59,6 +59,17 @@ class Schedules(Protocol):
         """When the next schedule wants to be looked at."""
         ...
 
+    def awake_schedules(self, after: tuple[TenantId, str], *, limit: int) -> "list[Schedule]":
+        """Schedules of all tenants that want to be looked at some time, by tenant and id, beyond a position.
+
+        Those that are known as unreadable are left out.
+        """
+        ...
+
+    def count_unreadable(self, *, limit: int) -> int:
+        """How many schedules of all tenants are known as unreadable, counted to `limit`."""
+        ...
+
     def save_schedules(self, rows: "Sequence[Schedule]") -> int:
         """Write schedules back under the revision they were read with; returns how many still had it.
 

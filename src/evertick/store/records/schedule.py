@@ -6,18 +6,19 @@ the engine, and without pydantic, which reads specs.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from evertick.base.errors import InvalidSpec
+from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.schedules import HistoryRow
 from evertick.base.records.stored import ByText, Codec, Stored
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
-from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted
+from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted, new_state
 from evertick.rules.schedules.state_json import from_text, to_text
 from evertick.store.records.open_occurrences import Open
 
@@ -91,6 +92,8 @@ TARGET: Final = Codec(Target.to_text, lru_cache(maxsize=COMPILED_MAX)(Target.fro
 FORMAT: Final = 1
 """The newest format of a schedule's row that this code knows. Rows of a newer one are left to newer code."""
 UNREADABLE: Final = "unreadable"
+WHY_MAX: Final = 300
+"""Characters of what is said about a part of a schedule that cannot be read."""
 READ_COLUMNS: Final = 20
 """Fields of a schedule that are read from its row."""
 NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
@@ -184,6 +187,35 @@ class Schedule(NamedTuple):
         return self.stored_target.value
 
     @property
+    def unreadable(self) -> dict[str, str]:
+        """Which columns this release cannot read (spec, target, state, memo), and why; empty if it can be evaluated."""
+        problems = {}
+        for name, read in _PARTS.items():
+            try:
+                read(self)
+            except (InvalidSpec, SchemaMismatch) as error:
+                problems[name] = str(error)[:WHY_MAX]
+        return problems
+
+    @property
+    def why_unreadable(self) -> str:
+        """The same as one text, `spec: time zone 'Mars/Base': no such time zone`; empty if it can be evaluated."""
+        return "; ".join(f"{name}: {why}" for name, why in self.unreadable.items())
+
+    def with_defaults(self) -> Self:
+        """The schedule with defaults in place of what this release cannot read of it."""
+        row, unread = self, self.unreadable
+        if "spec" in unread:
+            from evertick.recurrence.spec.spec import Spec
+
+            row = row._replace(spec=StoredSpec.of(Spec()))
+        if "target" in unread:
+            row = row.with_target(Target(name=row.function, kind=FunctionKind.MUTATION, args="{}"))
+        if "state" in unread:
+            row = row.with_state(new_state(now=row.seen_until, run_id_template=""))
+        return row.with_metadata(ScheduleMetadata()) if "memo" in unread else row
+
+    @property
     def failing(self) -> int:
         """1 if the run that ended last failed, else 0."""
         return int(self.last_failure is not None)
@@ -243,8 +275,11 @@ class Schedule(NamedTuple):
         """The schedule as it is in the database after it was written."""
         return self._replace(revision=self.revision + 1, listed=self.open_now or NOTHING)
 
-    def set_aside(self, until: Instant) -> Self:
-        """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs."""
+    def set_aside(self, until: Instant | None) -> Self:
+        """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs.
+
+        None: not before it is resumed or replaced.
+        """
         return self._replace(wake_at=until, status=UNREADABLE)
 
     def with_metadata(self, metadata: ScheduleMetadata) -> Self:
@@ -263,6 +298,14 @@ class Schedule(NamedTuple):
             detail=detail,
             version=self.version,
         )
+
+
+_PARTS: Final[Mapping[str, Callable[[Schedule], object]]] = {
+    "spec": lambda row: row.spec.recurrence,
+    "target": lambda row: row.target,
+    "state": lambda row: row.state,
+    "memo": lambda row: row.metadata,
+}
 
 
 def _key(each: Open) -> OccurrenceKey:

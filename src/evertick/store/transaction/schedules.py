@@ -83,6 +83,14 @@ class SqlSchedules(Driver):
         rows = self._fetch("next_wake", {"format": FORMAT})
         return rows[0][0] if rows else None
 
+    def awake_schedules(self, after: tuple[TenantId, str], *, limit: int) -> list[Schedule]:
+        position = {"after_tenant": after[0], "after_id": after[1], "limit": limit, "format": FORMAT}
+        return [_schedule(row) for row in self._fetch("awake_schedules", position)]
+
+    def count_unreadable(self, *, limit: int) -> int:
+        [(count,)] = self._fetch("count_unreadable", {"limit": limit})
+        return int(count)
+
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
         if not rows:
             return 0

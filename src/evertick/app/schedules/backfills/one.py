@@ -39,7 +39,7 @@ def backfill_plan(
     backfill = backfill_of("", start, end, options.get("overlap"), options.get("max_active"))
 
     def work(transaction: Transaction) -> BackfillPlanView:
-        row = operations.row(transaction, schedule_id)
+        row = operations.readable_row(transaction, schedule_id)
         plan = planned(transaction, row, backfill, options)
         return BackfillPlanView(
             schedule=row.id,
@@ -58,7 +58,7 @@ def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: 
     """How far a backfill has come. Raises ScheduleNotFound, NotFound."""
 
     def work(transaction: Transaction) -> BackfillView:
-        row = operations.row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         known = row.metadata.backfills.get(backfill_id)
         if known is None:
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
@@ -89,7 +89,7 @@ def backfill_times(
     fates = () if fate is None else (word(Fate, fate).value,)
 
     def work(transaction: Transaction) -> OccurrencePage:
-        row = operations.row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         known = row.metadata.backfills.get(backfill_id)
         if known is None:
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
@@ -106,7 +106,7 @@ def backfills(operations: ScheduleQueries, schedule_id: str, *, limit: int = 100
     check_limit(limit, REMEMBERED_MAX)
 
     def work(transaction: Transaction) -> tuple[BackfillView, ...]:
-        row = operations.row(transaction, schedule_id)
+        row = operations.row(transaction, schedule_id).with_defaults()
         newest = sorted(row.metadata.backfills.items(), key=lambda each: (each[1].asked_at, each[0]), reverse=True)
         return tuple(backfill_view(transaction, row, name, known) for name, known in newest[:limit])
 
@@ -140,6 +140,7 @@ def backfill(
     def work(transaction: Transaction) -> BackfillView:
         now = operations.now()
         row = requests.locked(transaction, ScheduleId(schedule_id), operations.tenant)
+        requests.refuse_unreadable(row, "backfilled")
         plan = planned(transaction, row, asked, options)
         if token is not None and plan.token != token:
             raise VersionConflict(
@@ -155,9 +156,9 @@ def backfill(
             edit=lambda row: row.with_metadata(changed.metadata),
             is_edit=False,
         )
-        item = requests.apply(transaction, row.id, change, operations.by(now))
-        known = item.row.metadata.backfills[event.backfill.id]
-        return backfill_view(transaction, item.row, event.backfill.id, known)
+        row = requests.apply(transaction, row.id, change, operations.by(now))
+        known = row.metadata.backfills[event.backfill.id]
+        return backfill_view(transaction, row, event.backfill.id, known)
 
     return work
 

@@ -83,7 +83,7 @@ def changed_page(operations: "ScheduleOperations", after: str, change: CallChang
     calls: dict[str, tuple[FunctionCall, int]] = {}
 
     def is_left_out(row: Schedule) -> bool:
-        if is_declared(row) or not change.concerns(args := json.loads(row.target.args)):
+        if row.unreadable or is_declared(row) or not change.concerns(args := json.loads(row.target.args)):
             return True
         call = change.changed(row.target.name, args, f"schedule {row.id!r}")
         calls[row.id] = call, row.version

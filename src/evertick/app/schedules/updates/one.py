@@ -19,7 +19,7 @@ from evertick.app.schedules.definition import (
     schedule_id_of,
     target_of,
 )
-from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
+from evertick.app.schedules.options import POLICIES, ScheduleOptions, given, note_of, value_of
 from evertick.app.schedules.specs import When, check_searchable, check_spec, union
 from evertick.app.schedules.views import description, sentence
 from evertick.app.transacting import Work
@@ -65,6 +65,7 @@ def update(
         refuse_code(row)
         if when is None and do is None and not options:
             return description(transaction, row, operations.now())
+        row = _completed(row, patch)
         old = definition_of(row)
         if when is not None:
             old = replace(old, spec=union(when))
@@ -106,9 +107,21 @@ def replace_schedule(
     def work(transaction: Transaction) -> ScheduleDescription:
         row = requests.locked(transaction, name, operations.tenant, if_version)
         refuse_code(row)
-        return _write(operations, transaction, row, definition, chosen)
+        return _write(operations, transaction, row.with_defaults(), definition, chosen)
 
     return work
+
+
+def _completed(row: Schedule, patch: Patch) -> Schedule:
+    """The schedule with defaults in place of what cannot be read of it; the patch gives all of that anew.
+
+    Raises SchemaMismatch if it does not.
+    """
+    needed = {"spec": {"when"}, "target": {"do"}, "state": {*POLICIES, "run_id_template"}, "memo": {"memo"}}
+    given = {name for name, value in patch.items() if value is not None}
+    if any(not needed[column] <= given for column in row.unreadable):
+        requests.refuse_unreadable(row, "changed in part")
+    return row.with_defaults()
 
 
 def definition_of(row: Schedule) -> Definition:

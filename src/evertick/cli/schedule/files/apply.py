@@ -89,8 +89,8 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
         if not (out.is_data or out.is_none):
             for step in changing:
                 write_step(step)
-        for function in {each.function.name: each.function for each in changing if each.function}.values():
-            say_if_unseen(function)
+        for step in {each.function.name: each for each in changing if each.function}.values():
+            say_if_unseen(step.function, None if step.after is None else step.after.target.args)
         if declared.crons:
             click.echo(f"note: the crons of the file ({declared.crons}) are declared in code and left alone", err=True)
         if changing and not how.only_shows:

@@ -46,7 +46,7 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
     yaml_of = yaml_writer() if chosen.form == "yaml" else json_of
     with open_session(db) as session:
         found = _chosen(session, names, scope, chosen.query)
-        of_code = [each for each in found if each.source == CODE]
+        of_code = [each for each in found if each.source == CODE and each.status != UNREADABLE]
         ended = [each.id for each in found if each.status == "completed" and each.source != CODE]
         unreadable = [each.id for each in found if each.status == UNREADABLE]
         kept = [each for each in found if each not in of_code and each.id not in {*ended, *unreadable}]

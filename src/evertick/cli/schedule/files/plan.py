@@ -185,6 +185,8 @@ def _update(session: Session, written: WrittenSchedule, before: ScheduleDescript
             note = before.note if written.note is None else written.note
             session.schedules.pause(written.id, note, until=until, if_version=version)
 
+    if before.unreadable:
+        is_defined_anew, changes["unreadable"] = True, [list(before.unreadable), []]
     action = Action.UPDATE if changes else Action.UNCHANGED
     function = session.functions.resolve(written.function) if "function" in changes else None
     return Step(
@@ -206,7 +208,7 @@ def _patch(
     if before.pause is not None and written.paused is None:
         patch.pop("note", None)
     patch["when"] = when_of(written.when, before.spec)
-    if (written.function, written.args) != (before.target.function, before.target.args):
+    if before.unreadable or (written.function, written.args) != (before.target.function, before.target.args):
         patch["do"] = _call(session, written)
     return patch
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from evertick.api.reports import Explanation
 from evertick.api.schedules import OccurrencePage, OccurrenceView, ScheduleDescription
 from evertick.app.bodies import Body
-from evertick.base.errors import InvalidSpec
+from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.times import Times
@@ -145,7 +145,7 @@ async def _explained(
         second = typed_moment(asked.at.strip(), "the time", zone, page.now // SECOND_MS)
         at = to_datetime(Instant(second * SECOND_MS))
         return "", await page.access.schedules.explain(schedule.id, at=at)
-    except (InvalidSpec, OverflowError) as error:
+    except (InvalidSpec, SchemaMismatch, OverflowError) as error:
         return str(error), None
 
 

@@ -32,11 +32,12 @@ from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader
 from evertick.recurrence.english.phrases.times import SIXTY, pattern_mask
 from evertick.recurrence.parse import holidays
 from evertick.recurrence.parse.cron import parse_cron
+from evertick.recurrence.parse.foreign import refuse_foreign
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Gap, Overlap, Spec
-from evertick.recurrence.spec.text import shown
+from evertick.recurrence.spec.text import bounded, shown
 from evertick.recurrence.zones.names import zone_named
 
 __all__ = ["FORMS", "TEXT_MAX", "parse_sentence", "spec_of_text"]
@@ -101,6 +102,7 @@ def spec_of_text(text: str, zone: str | None = None, *, default_zone: str | None
     Raises InvalidSpec for an unknown `zone`; for a text that is neither, which gives both reasons; and for a sentence
     that names another zone than `zone`.
     """
+    refuse_foreign(bounded(text, "a sentence"))
     if zone is not None:
         zone_named(zone, abbreviations=True)  # what is wrong with it is not wrong with the text
     try:
