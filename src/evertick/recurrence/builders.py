@@ -276,11 +276,15 @@ def bounds_of(spec: Spec, bounds: Mapping[str, Any]) -> dict[str, Any]:
     A date is a whole day on the clock of `spec`. Raises InvalidSpec.
     """
     start, end, jitter, excepted = (bounds.get(name) for name in ("start", "end", "jitter", "except_"))
+    try:
+        excludes = None if excepted is None else tuple(_exclusions(excepted))
+    except RecursionError:
+        raise InvalidSpec("except_ takes a list, not lists inside of each other") from None
     given = {
         "start": None if start is None else _bound(spec, start, "start"),
         "end": None if end is None else _bound(spec, end, "end"),
         "jitter_ms": None if jitter is None else _milliseconds(jitter),
-        "excludes": None if excepted is None else tuple(_exclusions(excepted)),
+        "excludes": excludes,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -293,7 +297,7 @@ def _zone_name(zone: str | tzinfo | None) -> str | None:
     key = getattr(zone, "key", None)
     if not isinstance(key, str):
         raise InvalidSpec(
-            f'tz must be the name of a zone such as "Europe/Berlin", or a ZoneInfo with one, not {zone!r}'
+            f'tz must be the name of a zone such as "Europe/Berlin", or a ZoneInfo with one, not {shown(zone)}'
         )
     return key
 
@@ -382,7 +386,10 @@ def _seconds(length: timedelta, what: str) -> int:
 def _milliseconds(jitter: timedelta | int) -> int:
     if isinstance(jitter, bool) or not isinstance(jitter, timedelta | int):
         raise InvalidSpec(f"jitter must be a timedelta or whole seconds, not {type(jitter).__name__}")
-    length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
+    try:
+        length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
+    except OverflowError:
+        raise InvalidSpec(f"jitter must be less than 10^9 days, got {shown(jitter)}") from None
     if length < timedelta(0):
         raise InvalidSpec(f"jitter must not be negative, got {length}")
     return length // timedelta(milliseconds=1)
