@@ -55,7 +55,7 @@ def test_what_has_no_name_of_its_own_must_be_given_one() -> None:
 
 @pytest.mark.parametrize("timeout", [0, 0.0001, timedelta(0)])
 def test_a_function_without_any_time_is_refused(timeout: Any) -> None:
-    with pytest.raises(InvalidDelay, match="timeout must be at least a millisecond, not 0"):
+    with pytest.raises(InvalidDelay, match="timeout= is from 0:00:00.001"):
         App("bad").mutation(timeout=timeout)
 
 
@@ -72,11 +72,11 @@ def test_a_delay_beyond_all_numbers_is_refused_like_any_other(delay: Any) -> Non
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"attempts": 2.5}, "attempts_max of a retry policy must be a whole number, not 2.5"),
-        ({"attempts": "3"}, "attempts_max of a retry policy must be a whole number, not '3'"),
-        ({"attempts": True}, "attempts_max of a retry policy must be a whole number, not True"),
-        ({"factor": "2"}, "factor of a retry policy must be a number, not '2'"),
-        ({"jitter": None}, "jitter of a retry policy must be a number, not None"),
+        ({"attempts": 2.5}, "attempts_max= takes a whole number from 1 to 1,000, not 2.5"),
+        ({"attempts": "3"}, "attempts_max= takes a whole number from 1 to 1,000, not '3'"),
+        ({"attempts": True}, "attempts_max= takes a whole number from 1 to 1,000, not True"),
+        ({"factor": "2"}, "factor= takes a number from 1 to 100, not '2'"),
+        ({"jitter": None}, "jitter= takes a number from 0 to 0.5, not None"),
     ],
 )
 def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) -> None:
@@ -89,7 +89,7 @@ def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) ->
     [("batch", 0, 1), ("tenants", 0, 1), ("poll_ms", 0, 1), ("drain_ms", -1, 0), ("retention_ms", 0.5, 0)],
 )
 def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, least: int) -> None:
-    with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number, at least {least}, not {value}"):
+    with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number from {least} to .*, not {value}"):
         Settings(**{name: value})
 
 
@@ -97,8 +97,8 @@ def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, 
     ("options", "says"),
     [
         ({"retry": 3}, r"retry= takes a policy such as Retry\(5\), not 3"),
-        ({"on_complete": "tick"}, "on_complete= takes a registered mutation or action, not 'tick'"),
-        ({"on_conflict": "perhaps"}, "on_conflict= is one of keep, replace, error, not 'perhaps'"),
+        ({"on_complete": "tick"}, "on_complete= takes a registered mutation or action, which has effects, not 'tick'"),
+        ({"on_conflict": "perhaps"}, "on_conflict= takes one of keep, replace, error, not 'perhaps'"),
     ],
 )
 def test_options_of_another_kind_are_refused_before_anything_is_scheduled(options: dict[str, Any], says: str) -> None:
@@ -110,7 +110,7 @@ def test_options_of_another_kind_are_refused_before_anything_is_scheduled(option
 
 
 def test_an_address_that_is_no_text_is_refused() -> None:
-    with pytest.raises(Misuse, match="database_url is text, such as sqlite:///FILE, not 5"):
+    with pytest.raises(Misuse, match="database_url= takes an address, such as sqlite:///FILE"):
         App("bad", database_url=5)  # type: ignore[arg-type]
 
 

@@ -153,7 +153,7 @@ def test_completion_is_told_of_the_ends_alone_that_it_is_for(app: App) -> None:
     expected = [("failed", "failed"), (some, "success"), (some, "canceled")]
     assert sorted(told) == sorted(expected + [("()", kind) for kind in ("success", "failed", "canceled")])
     for wrong in ("pending", "fail", ["failed", "lost"], 3):
-        with pytest.raises(Misuse, match="on_complete_for= is one or several of success, failed, canceled"):
+        with pytest.raises(Misuse, match="on_complete_for= takes one or several of success, failed, canceled"):
             app.scheduler.using(on_complete=done, on_complete_for=wrong)  # type: ignore[arg-type]
 
 

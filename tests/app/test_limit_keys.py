@@ -359,7 +359,7 @@ def test_wrong_keys_and_limits_are_refused(app: App) -> None:
             with pytest.raises(Misuse, match=why):
                 app.scheduler.using(limit_key=key)  # type: ignore[arg-type]
         for number in (-1, True, "2", 1.5):
-            with pytest.raises(Misuse, match="per_key= is a whole number from 0"):
+            with pytest.raises(Misuse, match="per_key= takes a whole number from 0"):
                 app.pools.set("mail", per_key=number)  # type: ignore[typeddict-item]
         with pytest.raises(Misuse, match="per_key= is a whole number"):
             app.pool("bulk", per_key=-2)

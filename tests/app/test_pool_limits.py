@@ -105,7 +105,7 @@ def test_a_paused_pool_starts_nothing_until_it_is_resumed(open_app: OpenApp) -> 
     assert app.pools.pause("mail", "away").limits == PoolLimits(running=5, paused=True, note="away")
     assert app.pools.pause("mail").limits.note == "away"
     assert app.pools.set("mail", running=5).limits.note == "away"
-    with pytest.raises(Misuse, match="a note is text"):
+    with pytest.raises(Misuse, match="note= takes text"):
         app.pools.pause("mail", 7)  # type: ignore[arg-type]
     app.scheduler.run_after(0, "send")
     app.scheduler.run_after(0, "work")
@@ -305,7 +305,7 @@ def test_what_takes_no_pool_says_so(open_app: OpenApp) -> None:
 
     with pytest.raises(Misuse, match="a pool's name is 1 to"):
         app.scheduler.using(pool="a/b")
-    with pytest.raises(Misuse, match="takes no option pol; there are key, on_conflict, retry"):
+    with pytest.raises(Misuse, match="takes no option pol; the options are key, on_conflict, retry"):
         app.scheduler.using(pol="mail")  # type: ignore[call-arg]
     with pytest.raises(Misuse, match="a run of flow is in the pool of its workflow"):
         app.scheduler.using(pool="mail").run_after(0, "flow")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evertick import App, MutationCtx, SyncActionCtx, every
-from evertick.base.errors import FunctionNotFound, RegistrationError
+from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]
@@ -81,7 +81,7 @@ def test_an_alias_is_a_name_like_any_other() -> None:
     with pytest.raises(RegistrationError, match=r"'new\.write' is registered twice"):
         release("new.write", "new.act", **{"new.act": {"aliases": ["new.write"]}})
     for aliases in ("old.write", [""], [7]):
-        with pytest.raises(RegistrationError, match="takes a list of names"):
+        with pytest.raises(Misuse, match="takes a list of names"):
             release("new.write", "new.act", **{"new.write": {"aliases": aliases}})
     app = renamed()
     assert [function.name for function in app.functions] == ["new.write", "new.act"]

@@ -286,10 +286,10 @@ async def _awaited(app: App) -> TenantLimits:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"running": -1}, "running= is a whole number from 0"),
+        ({"running": -1}, "running= takes a whole number from 0"),
         ({"jobs": 1.5}, "jobs= is a whole number"),
         ({"jobs": True}, "jobs= is a whole number"),
-        ({"starts_per_minute": 0}, "starts_per_minute= is at least 1"),
+        ({"starts_per_minute": 0}, "starts_per_minute= takes a whole number from 1"),
         ({"runs": 1}, "no limit runs; the limits are running, starts_per_minute, jobs"),
     ],
 )

@@ -189,7 +189,7 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--pool", "mail"], 2, "--pool is for a scheduled job; give --after or --at"),
         (["app.echo", "--limit-key", "ada"], 2, "--limit-key is for a scheduled job; give --after or --at"),
         (["app.echo", "--priority", "5"], 2, "--priority is for a scheduled job"),
-        (["app.echo", "--after", "1s", "--priority", "5000"], 2, "priority= is a whole number from"),
+        (["app.echo", "--after", "1s", "--priority", "5000"], 2, "priority= takes a whole number from"),
         (["app.echo", "--after", "1s", "--retry", "many"], 2, "--retry: not JSON"),
         (["app.onboard", "text=a b"], 2, "a workflow; start it: evertick workflow start app.onboard 'text=a b'\n"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),

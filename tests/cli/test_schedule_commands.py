@@ -465,7 +465,7 @@ def test_a_backfill_can_leave_out_what_ran_and_run_so_many_at_a_time(shop: App, 
         "1 already ran and is left out"
         in command(*span[:4], "2022-03-26T09:00", *span[5:6], "2022-03-26T09:00", "--dry-run", "--skip-done").err
     )
-    assert "note: with skip the first runs" in command(*span).err
+    assert "note: with skip the first runs" in command(*span, "--include-done").err
     assert (contradicting.code, "leave out buffer_all, or the limit" in contradicting.err) == (2, True)
 
 

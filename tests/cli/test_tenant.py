@@ -90,7 +90,7 @@ def test_where_there_are_no_tenants_the_list_says_so(command: Command) -> None:
         (("set", "acme", "--jobs", "many"), "'many' is neither a whole number nor 'none'"),
         (("set", "acme", "--jobs", "-1"), "-1 is not from 0 to"),
         (("set", " acme", "--jobs", "1"), "' acme'"),
-        (("set", "acme", "--starts-per-minute", "0"), "starts_per_minute= is at least 1"),
+        (("set", "acme", "--starts-per-minute", "0"), "starts_per_minute= takes a whole number from 1"),
         (("list", "--fields", "size"), "no field 'size'"),
         (("get",), "NAME"),
     ],

@@ -83,7 +83,7 @@ def test_no_more_than_the_limit_run_at_once_and_each_end_is_told_once(world: Ope
 def test_a_negative_limit_is_refused(world: OpenWorld) -> None:
     """Convex refuses more than 200, too: so many functions are what its platform runs at a time. Here workers do."""
     w = world(app)
-    with pytest.raises(Misuse, match="running= is a whole number from 0"):
+    with pytest.raises(Misuse, match="running= takes a whole number from 0"):
         w.app.pools.set("calls", running=-1)
     assert w.app.pools.set("calls", running=201).limits.running == 201
 

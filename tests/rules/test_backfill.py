@@ -167,11 +167,11 @@ def test_more_runs_than_the_limit_of_all_limits_are_missed() -> None:
 
 BAD = [
     ({"concurrency_limit": 0}, Misuse),
-    ({"concurrency_limit": RUNS_MAX + 1}, LimitExceeded),
+    ({"concurrency_limit": RUNS_MAX + 1}, Misuse),
     ({"overlap": Overlap.ALLOW_ALL, "concurrency_limit": 2}, Misuse),
     ({"catch_up_window_ms": 9_999}, Misuse),
-    ({"buffer_limit": 1001}, LimitExceeded),
-    ({"buffer_limit": -1}, LimitExceeded),
+    ({"buffer_limit": 1001}, Misuse),
+    ({"buffer_limit": -1}, Misuse),
 ]
 
 

@@ -61,9 +61,9 @@ def test_a_number_that_is_none_is_refused(world: OpenWorld, value: Any) -> None:
     world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)
 
-    with pytest.raises(Misuse, match="remaining_actions is a whole number of runs, not"):
+    with pytest.raises(Misuse, match="remaining_actions= takes a whole number"):
         app.schedules.create("few", when=every(minutes=1), do=tick, remaining_actions=value)
-    with pytest.raises(Misuse, match="remaining_actions is a whole number of runs, not"):
+    with pytest.raises(Misuse, match="remaining_actions= takes a whole number"):
         app.schedules.update("s", remaining_actions=value)
     for asked in (
         lambda: app.schedules.list(limit=value),

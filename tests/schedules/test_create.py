@@ -189,9 +189,9 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ({"when": "0 9 * *"}, InvalidSpec, "neither a sentence nor a cron line"),
         ({"when": 9}, Misuse, "when="),
         ({"when": None}, Misuse, "when="),
-        ({"concurrency_limit": 0}, Misuse, "at least 1"),
+        ({"concurrency_limit": 0}, Misuse, "from 1 to"),
         ({"remaining_actions": 0}, Misuse, "at least 1"),
-        ({"buffer_limit": -1}, LimitExceeded, "buffer limit"),
+        ({"buffer_limit": -1}, Misuse, "buffer_limit= takes"),
         ({"overlap": "sometimes"}, Misuse, "none of skip, buffer_one"),
         ({"memo": {"x": object()}}, InvalidArguments, "JSON"),
         ({"memo": {"x": nested(20_000)}}, InvalidArguments, "JSON"),
@@ -200,7 +200,7 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ({"backfill": [(START, minutes(-1))]}, Misuse, "before it starts"),
         ({"backfill": [(datetime(2025, 1, 1), START)]}, InvalidDelay, "no time zone"),
         ({"run_id_template": " "}, Misuse, "printable"),
-        ({"request_id": ""}, Misuse, "request id"),
+        ({"request_id": ""}, Misuse, "request_id= takes"),
     ],
 )
 def test_what_can_never_be_is_refused_with_the_reason_and_leaves_nothing(

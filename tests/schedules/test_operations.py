@@ -420,9 +420,9 @@ def test_what_is_of_the_wrong_type_is_refused_and_changes_nothing(world: OpenWor
     world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)
 
-    with pytest.raises(Misuse, match="a note is text"):
+    with pytest.raises(Misuse, match="note= takes text"):
         app.schedules.pause("s", None)  # type: ignore[arg-type]
-    with pytest.raises(Misuse, match="a note is text"):
+    with pytest.raises(Misuse, match="note= takes text"):
         app.schedules.resume("s", 3)  # type: ignore[arg-type]
     with pytest.raises(Misuse, match="must be allowed to be active, not '2'"):
         app.schedules.backfill("s", START, minutes(1), max_active="2")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ because every start of a program, of a command and of `evertick dev` after a cha
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from evertick.app.access import Access, AsyncApp
 from evertick.app.binding.bound import AsyncBoundScheduler, BoundScheduler
@@ -19,7 +19,7 @@ from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.clock import Clock
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, pool_name, system_entropy, tenant_named
-from evertick.base.records.stored import storable
+from evertick.base.options import Rule, check_options, one_of_type, shown, some, text
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.tracing import Tracing
@@ -38,6 +38,24 @@ if TYPE_CHECKING:
     from evertick.engine.worker import Worker
 
 T = TypeVar("T")
+
+NAME_CHARS_MAX: Final = 200
+RULES: Final[Mapping[str, Rule]] = {
+    "aliases": Rule(
+        "a list of names", lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    ),
+    "database_url": Rule(
+        "an address, such as sqlite:///FILE, or a function that returns it",
+        lambda value: isinstance(value, str) or callable(value),
+    ),
+    "settings": one_of_type(Settings, "Settings(...)"),
+}
+"""What the options of an app take, beside the clock and the entropy of simulations."""
+
+
+def is_app_name(name: Any) -> bool:
+    """Whether an app can be called so."""
+    return text(NAME_CHARS_MAX).fits(name) and not name.startswith(".") and not set(name) & set("/\\")
 
 
 class App(Decorators, Opening):
@@ -72,12 +90,12 @@ class App(Decorators, Opening):
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        names = (name, *aliases) if not isinstance(aliases, str) else (name, "")
+        given = {"aliases": aliases, "database_url": database_url, "settings": settings}
+        check_options(RULES, some(given), "App: ")
+        names = (name, *aliases)
         for each in names:
-            if not each or each.startswith(".") or set(each) & set("/\\\0") or storable(each) != each:
-                raise Misuse(f"{each!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
-        if not (database_url is None or isinstance(database_url, str) or callable(database_url)):
-            raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
+            if not is_app_name(each):
+                raise Misuse(f"{shown(each)} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         Decorators.__init__(self, name, names[1:])
         Opening.__init__(self, database_url=database_url, clock=clock, entropy=entropy or system_entropy())
         self.actor = f"app {name}"

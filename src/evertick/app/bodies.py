@@ -11,7 +11,10 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 
@@ -77,6 +80,20 @@ Time = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(_in_
 """A moment, RFC 3339 with a zone."""
 Day = Annotated[date, BeforeValidator(_no_number)]
 """A day, as 2026-03-29."""
+
+
+def _day_or_time(given: Any, time: ValidatorFunctionWrapHandler) -> Any:
+    is_day = isinstance(given, str) and len(given) == len("2026-03-29")
+    return date.fromisoformat(given) if is_day else time(given)
+
+
+Bound = Annotated[
+    Time,
+    WrapValidator(_day_or_time),
+    PlainSerializer(date.isoformat),
+    WithJsonSchema({"type": "string", "examples": ["2026-03-29T00:55:00Z", "2026-03-29"]}),
+]
+"""Where times begin or end: a moment, or a whole day (a `date`) on the schedule's clock."""
 
 
 class _EndsAtFirst(FailFast):

@@ -102,12 +102,14 @@ class Crons:
 
             app.crons.using(overlap="buffer_one", retry=Retry(3)).add("report", daily(hour=9), make_report)
 
-        The options are those of `schedules.create` that concern policies and runs. Raises Misuse for an unknown one.
+        The options are those of `schedules.create` that concern policies and runs. Raises Misuse for an unknown one
+        and for a value that is not valid.
         """
-        given(options, CronOptions)
+        merged: CronOptions = {**self._options, **options}
+        given(merged, CronOptions)
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy._options = {**self._options, **options}
+        copy._options = merged
         return copy
 
     # -- in code

@@ -11,17 +11,29 @@ from evertick.app.functions.function import Action, Function, Mutation, Query, W
 from evertick.app.limits.declared import DeclaredPools, Pool
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.registry import Registry
-from evertick.base.errors import InvalidDelay, RegistrationError
+from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool, full_pool
-from evertick.base.instants import duration_ms
+from evertick.base.instants import HORIZON_MS
+from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, some, text
 from evertick.base.records.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step
 
+NAME_CHARS_MAX: Final = 500
 P = ParamSpec("P")
 R = TypeVar("R")
 
+NAME: Final = text(NAME_CHARS_MAX, printable=True)
+RULES: Final[Mapping[str, Rule]] = {
+    "name": NAME,
+    "internal": FLAG,
+    "aliases": Rule(
+        "a list of names, such as ['app.old_name']",
+        lambda value: isinstance(value, list | tuple | set | frozenset) and all(map(NAME.fits, value)),
+    ),
+}
+"""What the options of functions take, beside the timeout, the pool and the events."""
 _CONTEXTS: Final = {"query": "QueryCtx", "mutation": "MutationCtx", "action": "ActionCtx", "workflow": "Step"}
 _OF_THREADS: Final = "SyncActionCtx"
 _OF_ARGUMENTS: Final = frozenset({
@@ -185,14 +197,12 @@ class Decorators:
 
     def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: Mapping[str, Any]) -> Any:
         known = FunctionOptions if kind is not Workflow else WorkflowOptions
-        if unknown := options.keys() - known.__annotations__.keys():
-            raise TypeError(f"@app.{kind.kind.value} takes no option {', '.join(sorted(unknown))}")
+        check_names(known.__annotations__, options, f"@app.{kind.kind.value}")
+        check_options(RULES, some(options), f"@app.{kind.kind.value}: ")
         timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
-        timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
-        if timeout_ms == 0:
-            raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
+        timeout_ms = None if timeout is None else duration_within(timeout, "timeout", 1, HORIZON_MS)
         check_pool(pool)
-        aliases = _aliases(options.get("aliases", ()))
+        aliases = tuple(dict.fromkeys(options.get("aliases") or ()))
         if pool != DEFAULT_POOL and kind is Query:
             raise RegistrationError("a query is never a job, so it has no pool; leave out pool=")
 
@@ -245,12 +255,3 @@ def _check_context(function: Function[..., Any]) -> None:
         raise RegistrationError(
             f"{function.name} is written for {given}; a {plain} under @app.{function.kind.value} is given {wanted}"
         )
-
-
-def _aliases(given: Any) -> tuple[str, ...]:
-    """Earlier names of a function. Raises RegistrationError for anything but a list of names."""
-    if isinstance(given, str) or not all(
-        isinstance(name, str) and name.strip() and name.isprintable() for name in given
-    ):
-        raise RegistrationError(f"aliases= takes a list of names, such as ['app.old_name'], not {given!r}")
-    return tuple(dict.fromkeys(given))

@@ -18,6 +18,7 @@ from typing import Final, NewType, Protocol
 
 from evertick.base.errors import InvalidTenant, Misuse
 from evertick.base.instants import Instant
+from evertick.base.options import shown
 
 JobId = NewType("JobId", str)
 """A job: a document of the system table `_scheduled_functions`."""
@@ -125,9 +126,8 @@ def tenant_named(name: str) -> TenantId:
         if name.isascii() or unicodedata.is_normalized("NFC", name):
             return TenantId(name)
         raise InvalidTenant(f"the tenant's name {name!r} is not in Unicode's composed form; normalize it to NFC first")
-    shown = f"{name[:TENANT_CHARS_MAX]!r}..." if isinstance(name, str) and len(name) > TENANT_CHARS_MAX else repr(name)
     raise InvalidTenant(
-        f"{shown} cannot be a tenant's name: it is printable text of 1 to {TENANT_CHARS_MAX} characters, "
+        f"{shown(name)} cannot be a tenant's name: it is printable text of 1 to {TENANT_CHARS_MAX} characters, "
         "without a space at either end"
     )
 
@@ -165,7 +165,7 @@ def check_pool(name: str) -> None:
     if name in DOTS:
         raise Misuse(f"a pool cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
     if not isinstance(name, str) or not _POOL.fullmatch(name):
-        raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
+        raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {shown(name)}")
 
 
 def full_pool(app: str, pool: str) -> str:

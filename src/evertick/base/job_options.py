@@ -3,34 +3,38 @@
 from typing import Any, Final
 
 from evertick.base.errors import Misuse
+from evertick.base.ids import DOTS, JOB_PREFIX, table_of
+from evertick.base.options import shown, text, whole
 from evertick.base.records.jobs import PRIORITY_MAX
 
 KEY_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 200
 """Characters of the name of a step, an event or a patch."""
-SHOWN_MAX: Final = 60
-"""Characters of a wrong name that a message shows."""
+KEY: Final = text(KEY_CHARS_MAX)
+"""The key of a call, of an event, or a limit key; that of a job is a name, too: see `check_key`."""
+RESERVED_KEYS: Final = frozenset((*DOTS, "count", "counts", "upcoming", "cancel-all", "retry-all", "run-now-all"))
+"""What follows `/jobs/` in addresses of the HTTP API and of the dashboard, and is no job."""
+NAME: Final = text(NAME_CHARS_MAX, printable=True)
+PRIORITY: Final = whole(-PRIORITY_MAX, PRIORITY_MAX)
 
 
-def check_key(key: str, *, what: str) -> None:
-    """Raise Misuse unless `key` is text that every database can keep; `what` begins the message."""
-    if not isinstance(key, str):
-        raise Misuse(f"{what} is text, not {type(key).__name__}")
-    if not 1 <= len(key) <= KEY_CHARS_MAX:
-        raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
-    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
-        raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
+def check_key(key: Any, *, what: str) -> None:
+    """Raise Misuse unless `key` names a job everywhere; `what` begins the message.
 
-
-def check_priority(priority: Any) -> None:
-    """Raise Misuse unless `priority` is a whole number from minus PRIORITY_MAX to PRIORITY_MAX."""
-    if type(priority) is not int or abs(priority) > PRIORITY_MAX:
-        raise Misuse(f"priority= is a whole number from {-PRIORITY_MAX} to {PRIORITY_MAX}, not {priority!r}")
+    A key is used as a job's id is: in calls, in commands, in addresses. So it cannot have the form of an id, begin as
+    the id of a job does, or be a part of an address that has another meaning.
+    """
+    if not KEY.fits(key):
+        raise Misuse(f"{what} is {KEY.words}, not {shown(key)}")
+    if key in RESERVED_KEYS:
+        raise Misuse(f"{what} cannot be {key!r}, which has another meaning in addresses; put a word before it")
+    if key.startswith(f"{JOB_PREFIX}_") or table_of(key) is not None:
+        raise Misuse(
+            f"{what} cannot be {shown(key)}, which reads as an id; put a word before it, such as {shown('key:' + key)}"
+        )
 
 
 def check_name(name: str, what: str) -> None:
     """Raise Misuse unless `name` can be that of a step, an event or a patch; `what` says which it is to be."""
-    if not isinstance(name, str) or not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        raise Misuse(
-            f"{repr(name)[:SHOWN_MAX]} cannot name {what}: it is printable text of 1 to {NAME_CHARS_MAX} characters"
-        )
+    if not NAME.fits(name):
+        raise Misuse(f"{shown(name)} cannot name {what}: it is {NAME.words}")

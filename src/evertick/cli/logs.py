@@ -37,7 +37,7 @@ class LogFlags:
         "--request", metavar="JOB", help="Only lines of the request that a job belongs to: all that followed from it."
     )
     since: str | None = flag("--since", metavar="TIME", help="Lines stored at this time or later, such as now-1h.")
-    until: str | None = flag("--until", metavar="TIME", help="Lines stored before this time.")
+    until: str | None = flag("--until", metavar="TIME", help="Lines stored before this time; a date: up to its end.")
     limit: int = flag(
         "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The last so many lines."
     )
@@ -50,7 +50,7 @@ class LogFlags:
             "text": self.search,
             "request": self.request,
             "since": moment_at(now, self.since, "--since"),
-            "until": moment_at(now, self.until, "--until"),
+            "until": moment_at(now, self.until, "--until", "after"),
         }
 
 

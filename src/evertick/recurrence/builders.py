@@ -20,7 +20,7 @@ Errors raise InvalidSpec here, not when the schedule first runs.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import by_packaged_zone, warn_of_gaps
@@ -29,13 +29,14 @@ from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.parse.rrule import is_whole_set, parse_properties, parse_rrule
-from evertick.recurrence.search.compiler import check_instant, compile_spec
+from evertick.recurrence.search.compiler import check_instant, compile_spec, zone_of
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Spec
 from evertick.recurrence.spec.text import shown
 from evertick.recurrence.zones.names import is_utc
+from evertick.recurrence.zones.zones import day_edge
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
@@ -49,8 +50,8 @@ class Common(TypedDict, total=False):
 
     tz: str | tzinfo | None
     except_: Excepted | Iterable[Excepted]
-    start: datetime | None
-    end: datetime | None
+    start: datetime | date | None
+    end: datetime | date | None
     jitter: timedelta | int | None
     dst: Dst | None
 
@@ -265,22 +266,39 @@ def _finished(spec: Spec, common: Common) -> Spec:
         raise InvalidSpec(
             f"unknown keyword {', '.join(sorted(unknown))}; there are {', '.join(Common.__annotations__)}"
         )
-    start, end, jitter = common.get("start"), common.get("end"), common.get("jitter")
-    given: dict[str, Any] = {
-        "time_zone": _zone_name(common.get("tz")),
-        "start": None if start is None else _instant(start, "start", round_up=True),
-        "end": None if end is None else _instant(end, "end"),
-        "jitter_ms": None if jitter is None else _milliseconds(jitter),
-        "dst": common.get("dst"),
-    }
+    dst = common.get("dst")
+    if not (dst is None or isinstance(dst, Dst)):
+        raise InvalidSpec(f"dst must be a Dst, such as Dst(gap=..., overlap=...), not {shown(dst)}")
+    given: dict[str, Any] = {"time_zone": _zone_name(common.get("tz")), "dst": dst}
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= bounds_of(replace(spec, **given), common)
     for name, value in given.items():
-        said = spec.jitter_ms or None if name == "jitter_ms" else getattr(spec, name)
-        if value is not None and said not in (None, value):
+        said = getattr(spec, name)
+        if name != "excludes" and said not in (None, 0, value):
             raise InvalidSpec(f"{name.removesuffix('_ms')}= differs from what the sentence says; say it once")
-    excludes = (*spec.excludes, *_exclusions(common.get("except_", ())))
-    spec = replace(spec, excludes=excludes, **{name: value for name, value in given.items() if value is not None})
+    given["excludes"] = (*spec.excludes, *given.get("excludes", ()))
+    spec = replace(spec, **given)
     compile_spec(spec)
     return spec
+
+
+def bounds_of(spec: Spec, bounds: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `spec` that the keywords `start`, `end`, `jitter` and `except_` set; None sets nothing.
+
+    A date is a whole day on the clock of `spec`. Raises InvalidSpec.
+    """
+    start, end, jitter, excepted = (bounds.get(name) for name in ("start", "end", "jitter", "except_"))
+    try:
+        excludes = None if excepted is None else tuple(_exclusions(excepted))
+    except RecursionError:
+        raise InvalidSpec("except_ takes a list, not lists inside of each other") from None
+    given = {
+        "start": None if start is None else _bound(spec, start, "start"),
+        "end": None if end is None else _bound(spec, end, "end"),
+        "jitter_ms": None if jitter is None else _milliseconds(jitter),
+        "excludes": excludes,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _zone_name(zone: str | tzinfo | None) -> str | None:
@@ -291,7 +309,7 @@ def _zone_name(zone: str | tzinfo | None) -> str | None:
     key = getattr(zone, "key", None)
     if not isinstance(key, str):
         raise InvalidSpec(
-            f'tz must be the name of a zone such as "Europe/Berlin", or a ZoneInfo with one, not {zone!r}'
+            f'tz must be the name of a zone such as "Europe/Berlin", or a ZoneInfo with one, not {shown(zone)}'
         )
     return key
 
@@ -326,6 +344,12 @@ def _day(moment: object) -> int:
     if isinstance(moment, datetime) or not isinstance(moment, date):
         raise InvalidSpec(f"a day to leave out must be a date without a time, not {shown(moment)}")
     return day_number(moment.year, moment.month, moment.day)
+
+
+def _bound(spec: Spec, bound: datetime | date, what: Literal["start", "end"]) -> int:
+    if isinstance(bound, date) and not isinstance(bound, datetime):
+        return day_edge(zone_of(spec), _day(bound), "first" if what == "start" else "last")
+    return _instant(bound, what, round_up=what == "start")
 
 
 def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
@@ -377,7 +401,13 @@ def _seconds(length: timedelta, what: str) -> int:
 def _milliseconds(jitter: timedelta | int) -> int:
     if isinstance(jitter, bool) or not isinstance(jitter, timedelta | int):
         raise InvalidSpec(f"jitter must be a timedelta or whole seconds, not {type(jitter).__name__}")
-    return jitter // timedelta(milliseconds=1) if isinstance(jitter, timedelta) else jitter * 1000
+    try:
+        length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
+    except OverflowError:
+        raise InvalidSpec(f"jitter must be less than 10^9 days, got {shown(jitter)}") from None
+    if length < timedelta(0):
+        raise InvalidSpec(f"jitter must not be negative, got {length}")
+    return length // timedelta(milliseconds=1)
 
 
 def _within(value: int | str, what: str, low: int, high: int) -> int:

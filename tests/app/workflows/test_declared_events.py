@@ -148,7 +148,7 @@ def test_declarations_that_cannot_be_meant_are_refused(app: App, events: Any, sa
 
     with pytest.raises(RegistrationError, match=says):
         app.workflow(name="flow", events=events)(code)
-    with pytest.raises(TypeError, match="takes no option events"):
+    with pytest.raises(Misuse, match="takes no option events"):
         app.mutation(name="m", events={"n": int})  # type: ignore[call-overload]
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from evertick.base.errors import IdempotencyConflict
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.job_options import check_key
+from evertick.base.job_options import KEY
+from evertick.base.options import check_options
 from evertick.base.records.calls import Call
 from evertick.store.contract.store import Transaction
 
@@ -21,7 +22,7 @@ class KeyedCall:
     """
 
     def __init__(self, key: str, name: str, given: str, run: Callable[[Transaction], str]) -> None:
-        check_key(key, what="an idempotency key")
+        check_options({"idempotency_key": KEY}, {"idempotency_key": key})
         self._key = key
         self._name = name
         self._run = run

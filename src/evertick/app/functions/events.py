@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evertick.app.functions.explaining import problems_of
 from evertick.base.errors import InvalidArguments, Misuse, RegistrationError
 from evertick.base.job_options import check_name
+from evertick.base.options import shown
 
 if TYPE_CHECKING:
     from evertick.app.functions.codec import ListCodec
@@ -105,7 +106,7 @@ def declared_events(workflow: str, given: Any) -> EventTypes | None:
         return None
     if not isinstance(given, Mapping) or not given:
         raise RegistrationError(
-            f"{workflow}: events= has types by name, such as {{'decision': Decision}}, not {given!r}"
+            f"{workflow}: events= has types by name, such as {{'decision': Decision}}, not {shown(given)}"
         )
     for name in given:
         try:

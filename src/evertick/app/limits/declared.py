@@ -11,10 +11,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from evertick.app.registry import nearest_names
-from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
+from evertick.base.options import check_options, some
 from evertick.base.records.pools import NO_SETTINGS, NUMBERS, PoolLimits
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.retry import IS_RETRY, RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.app.transacting import Work
@@ -32,8 +33,7 @@ class Pool(str):
     def __new__(cls, name: str, limits: PoolLimits, retry: RetryPolicy | None = None) -> "Pool":
         """Raises Misuse for what cannot be the name of a pool, and for a retry that is no policy."""
         check_pool(name)
-        if retry is not None and not isinstance(retry, RetryPolicy):
-            raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
+        check_options({"retry": IS_RETRY}, some({"retry": retry}))
         pool = super().__new__(cls, name)
         pool.limits, pool.retry = limits, retry
         return pool

@@ -20,9 +20,10 @@ from evertick.app.limits.values import Limits, limits_of
 from evertick.app.limits.waiting import PoolRoom
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
+from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
+from evertick.base.options import TEXT, check_options
 from evertick.base.records.pools import NO_LIMITS, NO_SETTINGS
 from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
@@ -83,8 +84,7 @@ class PoolOperations:
         One that is paused already keeps its reason unless another is given. Raises as `set`, and Misuse for a note
         that is no text.
         """
-        if not isinstance(note, str):
-            raise Misuse(f"a note is text, not {note!r}")
+        check_options({"note": TEXT}, {"note": note})
         return self._changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
     @writes

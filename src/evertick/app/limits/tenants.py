@@ -14,10 +14,10 @@ from typing import Any, Final, TypedDict, Unpack
 from evertick.api.tenants import TenantView
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId, tenant_named
+from evertick.base.options import FLAG, check_names, check_options, whole
 from evertick.base.paging import TENANTS_MAX
-from evertick.base.records.tenants import STARTS_MAX, TenantLimits
+from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Transaction
 
 COUNTED_MAX: Final = 1_000_000
@@ -53,8 +53,7 @@ class TenantOperations:
         A tenant is listed while anything of it is kept: jobs and runs, ended ones too, schedules, documents or limits.
         With `limited` only those with limits are.
         """
-        if type(limit) is not int or not 1 <= limit <= TENANTS_MAX:
-            raise Misuse(f"limit= is a whole number from 1 to {TENANTS_MAX:,}, not {limit!r}")
+        check_options({"limit": whole(1, TENANTS_MAX), "limited": FLAG}, {"limit": limit, "limited": limited})
 
         def work(transaction: Transaction) -> list[TenantView]:
             if limited:
@@ -80,11 +79,8 @@ class TenantOperations:
         """
         tenant = tenant_named(name)
         changes: dict[str, Any] = dict(limits)
-        if unknown := sorted(changes.keys() - Limits.__annotations__):
-            raise Misuse(f"a tenant has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
+        check_names(Limits.__annotations__, changes, "a tenant")
         replace(TenantLimits(), **changes)  # what can never be stored is refused before the transaction
-        if (changes.get("starts_per_minute") or 0) > STARTS_MAX:
-            raise Misuse(f"starts_per_minute= is at most {STARTS_MAX:,}; None is no limit")
 
         def work(transaction: Transaction) -> TenantView:
             changed = replace(transaction.get_tenant_limits(tenant), **changes)

@@ -2,9 +2,8 @@
 
 from typing import TypedDict
 
-from evertick.base.errors import Misuse
+from evertick.base.options import check_names
 from evertick.base.records.pools import PoolLimits
-from evertick.base.records.tenants import STARTS_MAX
 
 
 class Limits(TypedDict, total=False):
@@ -18,9 +17,5 @@ class Limits(TypedDict, total=False):
 
 def limits_of(given: Limits) -> PoolLimits:
     """The limits, checked. Raises Misuse for an unknown one and for a value that is no number."""
-    if unknown := sorted(given.keys() - Limits.__annotations__):
-        raise Misuse(f"a pool has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
-    limits = PoolLimits(**given)
-    if (limits.starts_per_minute or 0) > STARTS_MAX:
-        raise Misuse(f"starts_per_minute= is at most {STARTS_MAX:,}; None is no limit")
-    return limits
+    check_names(Limits.__annotations__, given, "a pool")
+    return PoolLimits(**given)

@@ -4,7 +4,7 @@ What is given is checked before the transaction begins, so that a call that can 
 the schedule is checked inside it. Every operation leaves an entry in the schedule's history.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -32,6 +32,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.base.options import Rule, check_options, some, text
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.tracing import Tracing
@@ -56,6 +57,17 @@ RECOUNT_PREFIX: Final = "recount"
 REQUEST_CHARS_MAX: Final = 1_000
 
 Span = tuple[datetime, datetime]
+
+
+def _are_spans(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(each, tuple | list) and len(each) == 2 for each in value)
+
+
+BEGINNING: Final[Mapping[str, Rule]] = {
+    "backfill": Rule("a list of spans, [(start, end), ...]", _are_spans),
+    "request_id": text(REQUEST_CHARS_MAX),
+}
+"""What the options take that say how a schedule begins, beside `paused` and `trigger`."""
 
 
 class CreateOptions(ScheduleOptions, total=False):
@@ -95,7 +107,7 @@ class ScheduleOperations(ScheduleQueries):
 
         Times:
 
-        - `start`, `end`: aware datetimes, both included; no limit unless given.
+        - `start`, `end`: aware datetimes, both included, or dates, whole days on its clock; no limit unless given.
         - `jitter`: the most a run may be delayed, a timedelta or whole seconds; 0 unless given.
         - `except_`: what to leave out: a spec, a date, a pair of dates, or a list of these.
 
@@ -138,15 +150,15 @@ class ScheduleOperations(ScheduleQueries):
         request_id = options.pop("request_id", None)
         spans = options.pop("backfill", ())
         chosen = given(options)
+        check_options(BEGINNING, some({"backfill": spans, "request_id": request_id}))
         definition = define(self.functions, name, when, do, chosen)
-        _check_request(request_id)
         asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in spans]
         first = None if isinstance(trigger, bool) else word(Overlap, trigger)
         if len(asked) > BACKFILLS_MAX:
             raise LimitExceeded(f"a schedule is created with at most {BACKFILLS_MAX} backfills, not {len(asked)}")
         note, remaining = value_of(chosen, "note", ""), value_of(chosen, "remaining_actions")
-        if remaining is not None and remaining < 1:
-            raise Misuse(f"remaining_actions must be at least 1, not {remaining}; leave it out for no limit")
+        if remaining == 0:
+            raise Misuse("remaining_actions must be at least 1, not 0; leave it out for no limit")
         until = None if isinstance(paused, bool) else from_datetime(paused, "paused")
         digest = definition.digest(
             paused if until is None else until, note, remaining, str(trigger), [str(each) for each in asked]
@@ -257,7 +269,7 @@ class ScheduleOperations(ScheduleQueries):
         Raises ScheduleNotFound, InvalidArguments, Misuse.
         """
         chosen = None if overlap is None else word(Overlap, overlap)
-        _check_request(request_id)
+        check_options(BEGINNING, some({"request_id": request_id}))
 
         def work(transaction: Transaction) -> OccurrenceView:
             now = self.now()
@@ -267,10 +279,10 @@ class ScheduleOperations(ScheduleQueries):
             at = row.metadata.triggers.get(request)
             if at is None:
                 at = now
-                text = None if args is None else args_for(self.functions, row.target, args)
+                other = None if args is None else args_for(self.functions, row.target, args)
 
                 def remembering(row: Schedule) -> Schedule:
-                    return row.with_metadata(row.metadata.with_trigger(request, now, text))
+                    return row.with_metadata(row.metadata.with_trigger(request, now, other))
 
                 event = Triggered(at=now, request=request, overlap=chosen or behind_overdue(row.state))
                 detail = "" if chosen is None else f"with {chosen}"
@@ -386,8 +398,3 @@ def initial_state(definition: Definition, options: dict[str, Any], now: Instant)
         remaining=value_of(options, "remaining_actions"),
     )
     return state._replace(note=note_of(options))
-
-
-def _check_request(request_id: str | None) -> None:
-    if request_id is not None and not 1 <= len(request_id) <= REQUEST_CHARS_MAX:
-        raise Misuse(f"a request id has 1 to {REQUEST_CHARS_MAX} characters, not {len(request_id)}")

@@ -6,18 +6,31 @@ and a line of `POLICIES`; the command line gives it a flag in `evertick.cli.sche
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypedDict, TypeVar
 
 from evertick.app.documents.ranges import Unset
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
-from evertick.base.instants import Instant, duration_ms, to_iso
+from evertick.base.instants import Instant, to_iso
+from evertick.base.options import (
+    TEXT,
+    Rule,
+    check_names,
+    check_options,
+    duration_within,
+    one_of_type,
+    shown,
+    some,
+    text,
+    whole,
+)
+from evertick.base.records.retry import IS_RETRY
 from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms
-from evertick.rules.schedules.policies import DEFAULT_POLICIES, CatchUp, Overlap, Policies
+from evertick.rules.schedules.policies import CATCH_UP_WINDOW_MAX_MS, DEFAULT_POLICIES, CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import cut
 
 E = TypeVar("E", bound=StrEnum)
@@ -40,8 +53,8 @@ class CronOptions(TypedDict, total=False):
 class ScheduleOptions(CronOptions, total=False):
     """Everything that defines a schedule beside its times and its function; `create` documents each option."""
 
-    start: datetime | Unset | None
-    end: datetime | Unset | None
+    start: datetime | date | Unset | None
+    end: datetime | date | Unset | None
     jitter: timedelta | int | Unset | None
     except_: Excepted | Iterable[Excepted] | Unset | None
     remaining_actions: int | Unset | None
@@ -50,30 +63,40 @@ class ScheduleOptions(CronOptions, total=False):
     run_id_template: str | Unset | None
 
 
+ACTIONS_MAX: Final = 1_000_000_000
+NAME_CHARS_MAX: Final = 1_000
+
 BOUNDS: Final = ("start", "end", "jitter", "except_")
 """The options that change a spec."""
 
 
+RULES: Final[Mapping[str, Rule]] = {
+    "retry": IS_RETRY,
+    "note": TEXT,
+    "remaining_actions": whole(0, ACTIONS_MAX),
+    "memo": one_of_type(dict, "a dict that JSON can hold"),
+    "workflow_id": text(NAME_CHARS_MAX, printable=True),
+    "run_id_template": text(NAME_CHARS_MAX, printable=True),
+}
+"""What the options take that are no policies, and are not of the spec."""
+
+
 def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str, Any]:
-    """The options that are not None. Raises Misuse for a name that `known`, a TypedDict, does not have."""
-    unknown = options.keys() - known.__annotations__.keys()
-    if unknown:
-        names = ", ".join(sorted(known.__annotations__))
-        raise Misuse(f"there is no option {', '.join(sorted(unknown))}; the options are {names}")
-    found = {name: value for name, value in options.items() if value is not None}
+    """The options that are not None. Raises Misuse for a name that `known`, a TypedDict, does not have, and for a value
+    that can never be stored.
+    """
+    check_names(known.__annotations__, options, "a schedule")
+    found = some(options)
     if value_of(found, "pool") is not None:
         raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
-    stored_note(value_of(found, "note", ""))
-    remaining = value_of(found, "remaining_actions")
-    if remaining is not None and (type(remaining) is not int or remaining < 0):
-        raise Misuse(f"remaining_actions is a whole number of runs, not {remaining!r}; leave it out for no limit")
+    check_options(RULES, {name: value for name, value in found.items() if not isinstance(value, Unset)})
+    policies_with(DEFAULT_POLICIES, found)
     return found
 
 
 def stored_note(note: Any) -> str:
     """The note as every database can keep it. Raises Misuse for one that is no text."""
-    if not isinstance(note, str):
-        raise Misuse(f"a note is text, not {note!r}")
+    check_options(RULES, {"note": note})
     return storable(note)
 
 
@@ -94,29 +117,33 @@ def note_of(options: Mapping[str, Any]) -> str:
     return cut(stored_note(value_of(options, "note", "")))
 
 
-def word(words: type[E], value: str) -> E:
+def word(words: type[E], value: Any) -> E:
     """A policy by its word; `BufferAll` and `buffer-all` are understood as `buffer_all`.
 
     Raises Misuse with the words there are.
     """
-    text = str(value)
+    said = str(value) if isinstance(value, str) else ""
     # Only camel case has capitals inside; SKIP is written in capitals throughout.
-    text = text.lower() if text.isupper() else text
-    plain = "".join(f"_{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(text))
+    said = said.lower() if said.isupper() else said
+    plain = "".join(f"_{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(said))
     try:
         return words(plain.replace("-", "_").replace("__", "_"))
     except ValueError:
-        raise Misuse(f"{value!r} is none of {', '.join(words)}") from None
+        raise Misuse(f"{shown(value)} is none of {', '.join(words)}") from None
 
 
 def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
-    """Policies, changed by the options that are given; UNSET goes back to the default. Raises Misuse, LimitExceeded."""
+    """Policies, changed by the options that are given; UNSET goes back to the default. Raises Misuse."""
     changed: dict[str, Any] = {}
     for name, (field, read) in POLICIES.items():
         if name in options:
             value = options[name]
             changed[field] = getattr(DEFAULT_POLICIES, field) if isinstance(value, Unset) else read(value)
     return replace(policies, **changed) if changed else policies
+
+
+def _window_ms(value: Any) -> int:
+    return window_ms(duration_within(value, "catch_up_window", 0, CATCH_UP_WINDOW_MAX_MS))
 
 
 def _as_it_is(value: Any) -> Any:
@@ -127,7 +154,7 @@ POLICIES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "overlap": ("overlap", lambda value: word(Overlap, value)),
     "concurrency_limit": ("concurrency_limit", _as_it_is),
     "catch_up": ("catch_up", lambda value: word(CatchUp, value)),
-    "catch_up_window": ("catch_up_window_ms", lambda value: window_ms(duration_ms(value, name="catch_up_window"))),
+    "catch_up_window": ("catch_up_window_ms", _window_ms),
     "pause_on_failure": ("pause_on_failure", _as_it_is),
     "buffer_limit": ("buffer_limit", _as_it_is),
 }

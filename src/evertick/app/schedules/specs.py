@@ -10,7 +10,7 @@ from evertick.app.documents.ranges import Unset
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.instants import Instant, to_iso
 from evertick.engine.runtime.settings import Settings
-from evertick.recurrence.builders import daily, sentence
+from evertick.recurrence.builders import bounds_of, sentence
 from evertick.recurrence.english.phrases.grammar import NO_SOURCES
 from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.search.compiler import compile_spec
@@ -83,7 +83,7 @@ def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
     """
     if not bounds:
         return spec
-    read = daily(hour=0, **{name: value for name, value in bounds.items() if not isinstance(value, Unset)})
+    read = replace(Spec(), **bounds_of(spec, {k: v for k, v in bounds.items() if not isinstance(v, Unset)}))
     changed = replace(spec, **{_FIELDS[name]: getattr(read, _FIELDS[name]) for name in bounds})
     compile_spec(changed)
     return changed

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Span, Time
+from evertick.app.bodies import Arguments, Body, Bound, Duration, Items, RetryBody, Span, Time
 from evertick.app.documents.ranges import UNSET
 from evertick.app.schedules.definition import RUN_NAME, template_of
 from evertick.base.instants import from_datetime, to_iso
@@ -49,8 +49,8 @@ class Options(Body):
             raise ValidationError.from_exception_data(cls.__name__, [wrong])
         return given
 
-    start: Time | None = None
-    end: Time | None = None
+    start: Bound | None = None
+    end: Bound | None = None
     jitter: Duration | None = None
     except_: Left | None = Field(None, alias="except")
     overlap: str | None = None

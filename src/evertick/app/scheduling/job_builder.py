@@ -6,7 +6,7 @@ and arguments, and what to do about keys.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
@@ -25,7 +25,8 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of, check_pool, full_pool
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso, warn_of_gaps
-from evertick.base.job_options import check_key, check_priority
+from evertick.base.job_options import KEY, PRIORITY, check_key
+from evertick.base.options import Rule, check_options, one_of, one_of_type, shown, some
 from evertick.base.records.jobs import (
     COMPLETION,
     UNFINISHED,
@@ -35,7 +36,7 @@ from evertick.base.records.jobs import (
     NewJob,
     ServedFunction,
 )
-from evertick.base.records.retry import RETRY, retry_of_run
+from evertick.base.records.retry import IS_RETRY, RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
@@ -81,6 +82,20 @@ class JobOptions(TypedDict, total=False):
     pool: str | None
 
 
+RULES: Final[Mapping[str, Rule]] = {
+    "on_conflict": one_of(OnConflict),
+    "retry": IS_RETRY,
+    "on_complete": Rule(
+        "a registered mutation or action, which has effects",
+        lambda value: isinstance(value, Function) and value.kind is not FunctionKind.QUERY,
+    ),
+    "on_complete_for": one_of_type(Iterable, f"one or several of {', '.join(ENDS)}"),
+    "priority": PRIORITY,
+    "limit_key": KEY,
+}
+"""What the options of jobs and runs take, beside the key and the pool."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What `using(...)` says about the calls that follow."""
@@ -97,24 +112,17 @@ class Options:
 
     def merged(self, **changes: Any) -> "Options":
         """These options with some replaced. Raises Misuse for what cannot be."""
-        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
-        if changed.key is not None:
-            check_key(changed.key, what="a key")
-        if changed.limit_key is not None:
-            check_key(changed.limit_key, what="a limit key")
-        if changed.pool is not None:
-            check_pool(changed.pool)
-        if changed.retry is not None and not isinstance(changed.retry, Retry):
-            raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
-        if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
-            raise Misuse(f"on_complete= takes a registered mutation or action, not {changed.on_complete!r}")
-        if changed.on_conflict not in tuple(OnConflict):
-            raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
-        if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
-            raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
-        ends = _ends(changed.on_complete_for)
-        check_priority(changed.priority)
-        return replace(changed, on_conflict=OnConflict(changed.on_conflict), on_complete_for=ends)
+        found = some(changes)
+        check_options(RULES, found)
+        if "key" in found:
+            check_key(found["key"], what="a key")
+        if "pool" in found:
+            check_pool(found["pool"])
+        if "on_conflict" in found:
+            found["on_conflict"] = OnConflict(found["on_conflict"])
+        if "on_complete_for" in found:
+            found["on_complete_for"] = _ends(found["on_complete_for"])
+        return replace(self, **found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +271,11 @@ def _beside(pool: str, other: str) -> str:
     return other if app is None else full_pool(app, other)
 
 
-def _ends(given: Any) -> tuple[str, ...]:
+def _ends(given: str | Iterable[str]) -> tuple[str, ...]:
     """Final states after which `on_complete` is called. Raises Misuse for what is none."""
-    ends = (given,) if isinstance(given, str) else given
-    if not isinstance(ends, Iterable) or not set(ends) <= set(ENDS):
-        raise Misuse(f"on_complete_for= is one or several of {', '.join(ENDS)}, not {given!r}")
+    ends = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(each, str) and each in ENDS for each in ends):
+        raise Misuse(f"on_complete_for= takes one or several of {', '.join(ENDS)}, not {shown(ends)}")
     return tuple(end for end in ENDS if end in ends)
 
 

@@ -20,6 +20,7 @@ from evertick.app.transacting import Page, Transactions, Work, in_pages, in_page
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.options import check_names
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import CANCEL_PAGE, cancel, cancel_many, cancel_page
 from evertick.store.contract.store import Isolation, Transaction
@@ -55,9 +56,7 @@ class _Scheduler(ABC, Generic[One, Many]):
 
         Raises Misuse for an option that is not known or not valid.
         """
-        if unknown := options.keys() - JobOptions.__annotations__.keys():
-            known = ", ".join(JobOptions.__annotations__)
-            raise Misuse(f"scheduler.using() takes no option {', '.join(sorted(unknown))}; there are {known}")
+        check_names(JobOptions.__annotations__, options, "scheduler.using()")
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._options = self._options.merged(**options)

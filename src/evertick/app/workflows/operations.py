@@ -29,7 +29,8 @@ from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, table_of
 from evertick.base.instants import Instant
-from evertick.base.job_options import check_key, check_name
+from evertick.base.job_options import KEY, check_name
+from evertick.base.options import check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.attributes import changed, checked, to_text
@@ -169,8 +170,7 @@ class WorkflowOperations:
     def send(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[Sent]:
         """As `signal`; returns what was sent."""
         check_name(event, "an event")
-        if key is not None:
-            check_key(key, what="a key")
+        check_options({"key": KEY}, some({"key": key}))
         plain = json_of_typed(value, f"the value of the event {event!r}")
 
         def work(transaction: Transaction) -> Sent:

@@ -6,7 +6,8 @@ from evertick.api.workflows import WithdrawnEvent, event_id
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound
 from evertick.base.instants import to_iso
-from evertick.base.job_options import check_key, check_name
+from evertick.base.job_options import KEY, check_name
+from evertick.base.options import check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.records.jobs import Job
 from evertick.base.records.journal import CallKind, RowKind
@@ -34,8 +35,7 @@ def withdraw(
     and in a step of the run itself.
     """
     check_name(event, "an event")
-    if key is not None:
-        check_key(key, what="a key")
+    check_options({"key": KEY}, some({"key": key}))
 
     def work(transaction: Transaction) -> WithdrawnEvent:
         job = operations.job(transaction, run_id)

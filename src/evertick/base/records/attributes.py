@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from evertick.base.errors import LimitExceeded, Misuse, ValueTooLarge
+from evertick.base.options import shown
 
 ATTRIBUTES_MAX: Final = 20
 """Attributes of one run."""
@@ -26,11 +27,12 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises Misuse for names and values that cannot be, ValueTooLarge for a text that is too long.
     """
     if not isinstance(given, Mapping):
-        raise Misuse(f"attributes are names with values, {{'customer': 'c7'}}, not {given!r}")
+        raise Misuse(f"attributes are names with values, {{'customer': 'c7'}}, not {shown(given)}")
     for name, value in given.items():
         if not isinstance(name, str) or not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
-            shown = repr(name)[: 2 * NAME_CHARS_MAX]
-            raise Misuse(f"{shown} cannot name an attribute: it is printable text of 1 to {NAME_CHARS_MAX} characters")
+            raise Misuse(
+                f"{shown(name)} cannot name an attribute: it is printable text of 1 to {NAME_CHARS_MAX} characters"
+            )
         _check_value(name, value)
     return dict(given)
 

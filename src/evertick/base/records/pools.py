@@ -4,13 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.tenants import LIMIT_MAX, StartLimit
+from evertick.base.options import FLAG, TEXT, Rule, check_options, some
+from evertick.base.records.tenants import COUNT, STARTS, StartLimit
 
 NUMBERS: Final = ("running", "per_tenant", "per_key", "starts_per_minute")
 """The limits that are numbers."""
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "running": COUNT,
+    "per_tenant": COUNT,
+    "per_key": COUNT,
+    "starts_per_minute": STARTS,
+    "paused": FLAG,
+    "note": TEXT,
+}
+"""What the limits of a pool take; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +42,7 @@ class PoolLimits:
     """Why it is paused."""
 
     def __post_init__(self) -> None:
-        for name in NUMBERS:
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 0 <= value <= LIMIT_MAX):
-                raise Misuse(f"{name}= is a whole number from 0 to {LIMIT_MAX:,}, or None, not {value!r}")
-        if self.starts_per_minute == 0:
-            raise Misuse("starts_per_minute= is at least 1; a paused pool starts no job")
-        if type(self.paused) is not bool:
-            raise Misuse(f"paused= is True or False, not {self.paused!r}")
+        check_options(RULES, some({name: getattr(self, name) for name in RULES}))
 
     @property
     def is_empty(self) -> bool:

@@ -1,15 +1,27 @@
 """The retry policy of a job: how often a failed attempt is tried again, and how far apart."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
 from evertick.base.errors import Misuse, SchemaMismatch
-from evertick.base.instants import DAY_MS
+from evertick.base.instants import DAY_MS, HORIZON_MS
+from evertick.base.options import Rule, check_options, number, one_of_type, whole
 from evertick.base.records.stored import Codec
 
 ATTEMPTS_MAX: Final = 1000
 FLOOR_MS: Final = 1
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "attempts_max": whole(1, ATTEMPTS_MAX),
+    "first_ms": whole(FLOOR_MS, HORIZON_MS),
+    "factor": number(1, 100),
+    "cap_ms": whole(FLOOR_MS, HORIZON_MS),
+    "jitter": number(0, 0.5),
+}
+"""What the parts of a retry policy take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +39,9 @@ class RetryPolicy:
     jitter: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("attempts_max", "first_ms", "cap_ms"):
-            if type(getattr(self, name)) is not int:
-                raise Misuse(f"{name} of a retry policy must be a whole number, not {getattr(self, name)!r}")
-        for name in ("factor", "jitter"):
-            if type(getattr(self, name)) not in (int, float):
-                raise Misuse(f"{name} of a retry policy must be a number, not {getattr(self, name)!r}")
-        if not 1 <= self.attempts_max <= ATTEMPTS_MAX:
-            raise Misuse(f"a retry policy takes 1 to {ATTEMPTS_MAX} attempts, not {self.attempts_max}")
-        if self.first_ms < FLOOR_MS:
-            raise Misuse(f"the first wait of a retry policy must be at least {FLOOR_MS} ms, not {self.first_ms}")
-        if not 1.0 <= self.factor <= 100.0:
-            raise Misuse(f"the factor of a retry policy must be from 1 to 100, not {self.factor}")
+        check_options(RULES, {name: getattr(self, name) for name in RULES}, "a retry policy: ")
         if self.cap_ms < self.first_ms:
             raise Misuse(f"the longest wait ({self.cap_ms} ms) is shorter than the first ({self.first_ms} ms)")
-        if not 0.0 <= self.jitter <= 0.5:
-            raise Misuse(f"the jitter of a retry policy must be from 0 to 0.5, not {self.jitter}")
 
     def to_json(self) -> str:
         """The policy as JSON text."""
@@ -65,4 +64,6 @@ def retry_of_run(workflow: str) -> Misuse:
     )
 
 
+IS_RETRY: Final = one_of_type(RetryPolicy, "a policy such as Retry(5)")
+"""What `retry=` takes, wherever it is given."""
 RETRY: Final = Codec(RetryPolicy.to_json, RetryPolicy.from_json)

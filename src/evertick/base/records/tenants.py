@@ -1,13 +1,26 @@
 """What a tenant may use, and what it uses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
-from evertick.base.errors import Misuse
+from evertick.base.options import Rule, check_options, some, whole
 
 STARTS_MAX: Final = 1_000_000
 """Starts in a minute that can be asked for: one every 60 us, more than a database keeps up with."""
 LIMIT_MAX: Final = 1_000_000_000_000
+
+
+COUNT: Final = whole(0, LIMIT_MAX)
+STARTS: Final = whole(1, STARTS_MAX)
+RULES: Final[Mapping[str, Rule]] = {
+    "running": COUNT,
+    "starts_per_minute": STARTS,
+    "jobs": COUNT,
+    "argument_bytes": COUNT,
+    "schedules": COUNT,
+}
+"""What the limits of a tenant take; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +42,7 @@ class TenantLimits:
     """Schedules, paused ones too."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not None and (type(value) is not int or not 0 <= value <= LIMIT_MAX):
-                raise Misuse(f"{each.name}= is a whole number from 0 to {LIMIT_MAX:,}, or None, not {value!r}")
-        if self.starts_per_minute == 0:
-            raise Misuse("starts_per_minute= is at least 1; running=0 lets no job of a tenant start")
+        check_options(RULES, some({name: getattr(self, name) for name in RULES}))
 
     @property
     def is_empty(self) -> bool:

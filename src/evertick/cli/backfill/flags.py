@@ -28,7 +28,7 @@ class BackfillFlags:
     start_time: str | None = flag(
         "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
     )
-    end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment; included too.")
+    end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment, included too; a date: its end.")
     before: str | None = flag("--before", metavar="TIME", help="In place of --end-time: the end, not included.")
     overlap: str | None = flag(
         "--overlap-policy", metavar="POLICY",
@@ -38,8 +38,8 @@ class BackfillFlags:
         "--max-active", metavar="N", help="Its runs that may be open at a time, beside all others."
     )
     include_done: bool = flag(
-        "--include-done/--skip-done", default=True,
-        help="Run times again that ran before, as is usual; or leave them out.",
+        "--include-done/--skip-done", default=False,
+        help="Run times again that ran before; or leave them out, as is usual.",
     )  # fmt: skip
     only_missed: bool = flag(
         "--only-missed", default=False,
@@ -67,7 +67,7 @@ class BackfillFlags:
         """The first and the last moment, read on the clock of a schedule if one is given. Raises InvalidSpec."""
         start = session.moment(self.start_time or "", "--start-time", sid)
         if self.before is None:
-            return start, session.moment(self.end_time or "", "--end-time", sid)
+            return start, session.moment(self.end_time or "", "--end-time", sid, "last")
         return start, session.moment(self.before, "--before", sid) - timedelta(milliseconds=1)
 
     def check(self) -> None:

@@ -13,6 +13,7 @@ from evertick.cli.core.flags import flag
 
 if TYPE_CHECKING:
     from evertick.app.scheduling.choice import JobsWhere
+    from evertick.recurrence.zones.zones import Edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class JobFilters:
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
     not_retried: bool = flag("--not-retried", default=False, help="Failed jobs, not run again; no calls of runs.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
-    until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time.")
+    until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time; a date: up to its end.")
 
     @property
     def is_given(self) -> bool:
@@ -57,7 +58,8 @@ class JobFilters:
             states = (JobState.FAILED,)
         given: dict[str, Any] = {
             "function": self.function, "schedule": self.schedule, "key": self.key, "error": self.error,
-            "due_from": moment_at(now, self.since, "--since"), "due_until": moment_at(now, self.until, "--until"),
+            "due_from": moment_at(now, self.since, "--since"),
+            "due_until": moment_at(now, self.until, "--until", "after"),
             "pool": self.pool, "limit_key": self.limit_key, "blocked": self.blocked or None,
             "not_retried": self.not_retried or None,
             "state": (JobState.PENDING,) if self.blocked else states or None,
@@ -65,11 +67,11 @@ class JobFilters:
         return cast("JobsWhere", {name: value for name, value in given.items() if value is not None})
 
 
-def moment_at(now: Instant, text: str | None, what: str) -> datetime | None:
+def moment_at(now: Instant, text: str | None, what: str, edge: "Edge" = "first") -> datetime | None:
     """The moment that `text` names at `now`, given as the flag `what`; None for none. Raises InvalidSpec."""
     if text is None:
         return None
     from evertick.cli.schedule.spec_flags import parse_when
     from evertick.recurrence.zones.names import zone_named
 
-    return to_datetime(Instant(parse_when(text, zone_named("UTC"), what, now // SECOND_MS) * SECOND_MS))
+    return to_datetime(Instant(parse_when(text, zone_named("UTC"), what, now // SECOND_MS, edge) * SECOND_MS))

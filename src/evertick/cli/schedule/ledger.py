@@ -111,7 +111,9 @@ def _last_time(session: Session, sid: str) -> datetime:
 @click.command()
 @sid_or_query
 @click.option("--from", "start", metavar="TIME", default="now-24h", show_default=True, help="The first moment.")
-@click.option("--to", "end", metavar="TIME", default="now", show_default=True, help="The moment after the last.")
+@click.option(
+    "--to", "end", metavar="TIME", default="now", show_default=True, help="The moment after the last; a date: its end."
+)
 @data_options
 @output_option
 def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOptions) -> int:
@@ -124,7 +126,7 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     with open_session(db) as session:
         first = session.moment(start, "--from", sid)
         # Times are read to the second; what ran in this second belongs to it.
-        last = to_datetime(session.now) if end == "now" else session.moment(end, "--to", sid)
+        last = to_datetime(session.now) if end == "now" else session.moment(end, "--to", sid, "after")
         report = session.schedules.audit(first, last, schedule_id=sid)
     if out.is_data:
         out.write_json(report.to_json())
@@ -179,7 +181,7 @@ class OccurrenceFlags:
         help="Such as overlap or catch_up_window.",
     )  # fmt: skip
     start: str | None = flag("--from", metavar="TIME", help="Nominal times from this moment on.")
-    end: str | None = flag("--to", metavar="TIME", help="Nominal times before this moment.")
+    end: str | None = flag("--to", metavar="TIME", help="Nominal times before this moment; a date: up to its end.")
     oldest_first: bool = flag(
         "--oldest-first", default=False, help="In the order of time; else the newest stand first."
     )
@@ -211,7 +213,7 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
 def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> "list[OccurrenceView]":
     """The rows that the flags choose, and one more if there are more than the limit."""
     first = None if chosen.start is None else session.moment(chosen.start, "--from", sid)
-    last = None if chosen.end is None else session.moment(chosen.end, "--to", sid)
+    last = None if chosen.end is None else session.moment(chosen.end, "--to", sid, "after")
 
     def page(size: int, cursor: str | None) -> "tuple[tuple[OccurrenceView, ...], str | None]":
         found = session.schedules.occurrences(

@@ -35,6 +35,7 @@ from evertick.cli.schedule.remote_session import check_kind, moment_of
 from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.search.recurrence import Recurrence
+from evertick.recurrence.zones.zones import Edge
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Store, Transaction
@@ -145,9 +146,9 @@ class ScheduleSession(OnDatabase):
         found = self._found(schedule_id)
         return None if found is None or "spec" in found.unreadable else found.spec.recurrence
 
-    def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
+    def moment(self, text: str, flag: str, schedule_id: str | None = None, edge: Edge = "first") -> datetime:
         """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""
-        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now)
+        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
 
     def _found(self, schedule_id: str) -> Schedule | None:
         sid = ScheduleId(schedule_id)

@@ -119,7 +119,7 @@ def pause_one(
 ) -> "ScheduleSummary":
     """Pause a schedule, and say so; returns it. Raises ScheduleNotFound, also if it is of another kind."""
     was = session.status(sid, kind=kind)
-    end = None if how.until is None else session.moment(how.until, "--until", sid)
+    end = None if how.until is None else session.moment(how.until, "--until", sid, "after")
     note = asked_for(how.reason)
     found = session.schedules.pause(sid, note, until=end, if_version=if_version)
     words = f"{sid} was paused already" if was == "paused" else f"paused {sid}"

@@ -51,7 +51,9 @@ class PreviewFlags:
         "--count", "-n", type=click.IntRange(1, COUNT_MAX), help=f"How many; {COUNT_DEFAULT} unless given."
     )
     first: str | None = flag("--from", metavar="TIME", help="With --to: all times from this moment on.")
-    last: str | None = flag("--to", metavar="TIME", help="With --from: all times before this moment.")
+    last: str | None = flag(
+        "--to", metavar="TIME", help="With --from: all times before this moment; a date: up to its end."
+    )
     sid: str | None = flag(
         "--schedule-id", "--sid", "-s", metavar="ID", help="The times of this schedule, with its jitter."
     )
@@ -133,7 +135,8 @@ def _of_flags(recurrence: "Recurrence", asked: PreviewFlags) -> "TimePreview":
     if asked.first is None or asked.last is None:
         after = parse_when(asked.after or "now", recurrence.zone, "--after")
         return _preview(recurrence, after, asked.count or COUNT_DEFAULT)
-    begin, end = parse_when(asked.first, recurrence.zone, "--from"), parse_when(asked.last, recurrence.zone, "--to")
+    begin = parse_when(asked.first, recurrence.zone, "--from")
+    end = parse_when(asked.last, recurrence.zone, "--to", edge="after")
     return _preview(recurrence, begin - 1, asked.count or COUNT_MAX, until=end)
 
 

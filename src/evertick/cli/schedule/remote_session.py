@@ -27,6 +27,7 @@ from evertick.cli.sessions.base import OnServer
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import Edge
 
 if TYPE_CHECKING:
     from evertick.client.surfaces import Schedules
@@ -91,9 +92,9 @@ class RemoteSession(OnServer):
         except (ScheduleNotFound, InvalidSpec):
             return None
 
-    def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
+    def moment(self, text: str, flag: str, schedule_id: str | None = None, edge: Edge = "first") -> datetime:
         """See `ScheduleSession.moment`."""
-        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now)
+        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
 
     def created(
         self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
@@ -138,10 +139,13 @@ class RemoteSession(OnServer):
         return False
 
 
-def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant) -> datetime:
-    """A moment of the command line, on the clock of `recurrence` if it has no zone. Raises InvalidSpec."""
+def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant, edge: Edge = "first") -> datetime:
+    """A moment of the command line, on the clock of `recurrence` if it has no zone; see `typed_moment`.
+
+    Raises InvalidSpec.
+    """
     zone = zone_named("UTC") if recurrence is None else recurrence.zone
-    return to_datetime(Instant(parse_when(text, zone, flag, now // SECOND_MS) * SECOND_MS))
+    return to_datetime(Instant(parse_when(text, zone, flag, now // SECOND_MS, edge) * SECOND_MS))
 
 
 def check_kind(schedule_id: str, found: str, kind: str | None) -> None:

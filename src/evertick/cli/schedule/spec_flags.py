@@ -23,7 +23,7 @@ from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:
     from evertick.recurrence.spec.spec import Spec
-    from evertick.recurrence.zones.zones import Zone
+    from evertick.recurrence.zones.zones import Edge, Zone
 
 SPEC_FILE_MAX = 4 * 1024 * 1024
 SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
@@ -111,7 +111,7 @@ class SpecFlags:
         if zone is not None and self.start_time:
             wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time", now))
         if zone is not None and self.end_time:
-            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time", now))
+            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time", now, "last"))
         return wire
 
     def _whole(self) -> dict[str, Any]:
@@ -186,14 +186,14 @@ spec_options: Final = flags(SpecFlags, "spec_flags")
 """The options, received as one `spec_flags: SpecFlags`."""
 
 
-def parse_when(text: str, zone: "Zone", what: str, now: int | None = None) -> int:
+def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge: "Edge" = "first") -> int:
     """A moment on the command line, in seconds since the epoch; see `typed_moment`.
 
     `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
     """
     from evertick.recurrence.parse.when import typed_moment
 
-    return typed_moment(text, what, zone, int(time.time()) if now is None else now)
+    return typed_moment(text, what, zone, int(time.time()) if now is None else now, edge)
 
 
 def parse_json(text: str) -> Any:

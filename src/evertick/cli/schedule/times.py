@@ -74,7 +74,7 @@ def times_of_schedule(session: "Session", sid: str, start: str, end: str | None,
     if end is None:
         first, last = begin + timedelta(milliseconds=1), END_OF_TIME
     else:
-        first, last = begin, session.moment(end, "--to", sid)
+        first, last = begin, session.moment(end, "--to", sid, "after")
     times = session.schedules.matching_times(sid, first, last, limit=count)
     ended: dict[str, Any] = {} if times or end is not None else {"ended": True}
     return TimePreview(

@@ -62,7 +62,7 @@ class RunFilters:
     )
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
-    until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
+    until: str | None = flag("--until", metavar="TIME", help="Runs started before this time; a date: up to its end.")
     not_retried: bool = flag("--not-retried", default=False, help="Failed runs, not run again; no child runs.")
 
     @property
@@ -88,7 +88,7 @@ class RunFilters:
             where["state"] = self.states
         if (since := moment_at(now, self.since, "--since")) is not None:
             where["started_from"] = since
-        if (until := moment_at(now, self.until, "--until")) is not None:
+        if (until := moment_at(now, self.until, "--until", "after")) is not None:
             where["started_until"] = until
         if self.not_retried:
             where["not_retried"] = True

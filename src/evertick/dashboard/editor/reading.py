@@ -20,6 +20,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import Edge
 
 T = TypeVar("T")
 
@@ -148,16 +149,18 @@ class _Times:
         """What the form says once for the whole, in the words of a draft."""
         form, clock = self.form, zone_of(zone, dialect)
 
-        def instant(name: str) -> str | None:
+        def instant(name: str, edge: Edge = "first") -> str | None:
             text = form.given(name)
             if text is None:
                 return None
-            return self._try(name, lambda: format_instant(typed_moment(str(text), f"the {name}", clock, self.now_s)))
+            return self._try(
+                name, lambda: format_instant(typed_moment(str(text), f"the {name}", clock, self.now_s, edge))
+            )
 
         dst = {key: value for key, name in (("gap", "gap"), ("overlap", "repeated")) if (value := form.given(name))}
         return {
             "start": instant("start"),
-            "end": instant("end"),
+            "end": instant("end", "last"),
             "jitter": duration(form, "jitter"),
             "dst": dst or None,
         }

@@ -8,9 +8,10 @@ from evertick.dashboard.forms.form import Form
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
 from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.zones.zones import Edge
 
 
-def moment_in(form: Form, name: str, times: Times) -> datetime | None:
+def moment_in(form: Form, name: str, times: Times, edge: Edge = "first") -> datetime | None:
     """The moment that was typed into a field, in the zone of the page's `times` unless it has an offset.
 
     None for nothing, or for what is no moment, which the field says then.
@@ -19,15 +20,15 @@ def moment_in(form: Form, name: str, times: Times) -> datetime | None:
     if not text:
         return None
     try:
-        return moment_of(text, times)
+        return moment_of(text, times, edge)
     except (InvalidSpec, OverflowError) as error:
         form.fail(name, str(error))
         return None
 
 
-def moment_of(text: str, times: Times) -> datetime:
-    """The moment that a text names. Raises InvalidSpec, OverflowError."""
-    return to_datetime(Instant(typed_moment(text, "the time", times.zone, times.now // SECOND_MS) * SECOND_MS))
+def moment_of(text: str, times: Times, edge: Edge = "first") -> datetime:
+    """The moment that a text names; see `typed_moment`. Raises InvalidSpec, OverflowError."""
+    return to_datetime(Instant(typed_moment(text, "the time", times.zone, times.now // SECOND_MS, edge) * SECOND_MS))
 
 
 def duration_in(form: Form, name: str) -> timedelta | None:

@@ -1,6 +1,6 @@
 """Backfills on a page: the span that was typed, and how many of its times lie on which day."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,14 +14,15 @@ from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.dashboard.editor.reading import number
 from evertick.dashboard.forms.form import Form
-from evertick.recurrence.parse.moments import format_local, parse_moment
+from evertick.recurrence.parse.moments import format_day, format_local, parse_moment
 from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import MomentKind
-from evertick.recurrence.zones.zones import Zone, instant_of, local_of
+from evertick.recurrence.zones.zones import Edge, Zone, instant_of, local_of
 from evertick.rules.schedules.policies import Overlap
 
 MILLISECOND: Final = timedelta(milliseconds=1)
+EDGES: Final[Mapping[str, Edge]] = {"start": "first", "end": "last"}
 BARS_MAX: Final = 62
 HOWS: Final = {
     "buffer_all": "One after another, none is lost",
@@ -54,7 +55,7 @@ class RangeAsked(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A span of time: `start` is part of it, `end` is not."""
+    """A span of time, both ends included."""
 
     start: datetime
     end: datetime
@@ -66,11 +67,6 @@ class Span:
         """The two fields of a form that mean this span, in every zone and whenever it is sent."""
         begin, end = (to_iso(from_datetime(each)) for each in (self.start, self.end))
         return {"start": begin, "end": begin if self.is_one else end}
-
-    @property
-    def last(self) -> datetime:
-        """The last millisecond of it, as the HTTP API wants it."""
-        return self.end - MILLISECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +98,8 @@ class Histogram:
 
 def usual_span(zone: Zone, now: Instant) -> tuple[str, str]:
     """What the fields say at first: yesterday, on the schedule's clock."""
-    today = local_of(zone, now // SECOND_MS) // DAY * DAY
-    return _field(today - DAY), _field(today)
+    yesterday = format_day(local_of(zone, now // SECOND_MS) // DAY - 1)
+    return yesterday, yesterday
 
 
 def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None:
@@ -114,7 +110,7 @@ def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None
     found: dict[str, int] = {}
     for name in ("start", "end"):
         try:
-            found[name] = typed_moment(form[name], f"the {name}", zone, now // SECOND_MS)
+            found[name] = typed_moment(form[name], f"the {name}", zone, now // SECOND_MS, EDGES[name])
         except (InvalidSpec, OverflowError) as error:
             form.fail(name, str(error))
     if len(found) < 2:
@@ -123,7 +119,7 @@ def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None
         form.fail("end", "it ends before it starts")
         return None
     is_one = found["end"] == found["start"]
-    end_ms = found["end"] * SECOND_MS + (jitter_ms + 1 if is_one else 0)
+    end_ms = found["end"] * SECOND_MS + (jitter_ms if is_one else 0)
     start = to_datetime(Instant(found["start"] * SECOND_MS))
     return Span(start=start, end=to_datetime(Instant(end_ms)), is_one=is_one)
 
@@ -201,11 +197,6 @@ def to_go(backfill: BackfillView) -> int:
     """How many of its times have not been decided yet."""
     decided = backfill.started + backfill.skipped + backfill.missed
     return 0 if backfill.done else max(0, backfill.times - decided)
-
-
-def until(backfill: BackfillView) -> datetime:
-    """Where its range ends, not included, as people type it: at a whole second."""
-    return (backfill.end + timedelta(seconds=1)).replace(microsecond=0)
 
 
 def shares(backfill: BackfillView) -> Sequence[tuple[str, float, float]]:

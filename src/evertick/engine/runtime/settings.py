@@ -5,7 +5,10 @@ from typing import Final
 
 from evertick.base.errors import Misuse
 from evertick.base.instants import DAY_MS, MINUTE_MS, SECOND_MS
+from evertick.base.options import shown, whole
 
+VALUE_MAX: Final = 1_000_000_000_000
+"""More than any number or duration (31 years) that makes a difference."""
 AT_LEAST_ONE: Final = frozenset({"await_within_ms", "batch", "action_threads", "poll_ms", "prune_batch", "tenants"})
 """Settings that may not be 0, because nothing would run."""
 
@@ -94,10 +97,11 @@ class Settings:
     tenants: int = 1_000
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), 1 if field.name in AT_LEAST_ONE else 0
-            if type(value) is not int or value < least:
-                raise Misuse(f"Settings({field.name}=...) takes a whole number, at least {least}, not {value!r}")
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        rules = {name: whole(1 if name in AT_LEAST_ONE else 0, VALUE_MAX) for name in values}
+        for name, value in values.items():
+            if not rules[name].fits(value):
+                raise Misuse(f"Settings({name}=...) takes {rules[name].words}, not {shown(value)}")
 
     @property
     def renew_every_ms(self) -> int:

@@ -103,7 +103,7 @@ class RRuleCompiler:
         else:
             rule, nth = self._local_times(recur, first, local, exclusions)
         if recur.until is not None:
-            return rule, self._until(recur.until)
+            return rule, moment_instant(self._zone, recur.until, "last")
         if recur.count is None:
             return rule, None
         step = _UNITS.get(recur.frequency, DAY) * recur.interval
@@ -114,11 +114,6 @@ class RRuleCompiler:
                 f"return to the same times of day only after more than {REPEAT_MAX} days; use UNTIL"
             )
         return rule, nth(recur.count)
-
-    def _until(self, until: Moment) -> int:
-        if until.kind is MomentKind.DATE:  # the whole of that local day
-            return instant_of(self._zone, (until.value + 1) * DAY) - 1
-        return moment_instant(self._zone, until)
 
     # --- YEARLY, MONTHLY, WEEKLY, DAILY
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from evertick.base import options
 from evertick.base.errors import InvalidSpec
 
 TEXT_MAX: Final = 8_192
@@ -22,5 +23,5 @@ def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
 def shown(text: object, limit: int = 60) -> str:
     """The text quoted for a message, control characters escaped, cut when long."""
     if not isinstance(text, str):
-        return repr(text)[:limit]
+        return options.shown(text)[:limit]
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}... ({len(text)} characters)"

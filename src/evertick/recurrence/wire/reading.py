@@ -15,6 +15,7 @@ a list is wanted; see `aliases`.
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
@@ -38,6 +39,7 @@ from evertick.recurrence.parse.duration import ANCHOR_START, make_interval, pars
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
 from evertick.recurrence.parse.moments import parse_day, parse_instant, parse_moment
 from evertick.recurrence.parse.rrule import parse_properties, parse_rrule
+from evertick.recurrence.search.compiler import zone_of
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval, RRule
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
@@ -46,6 +48,7 @@ from evertick.recurrence.wire.key_aliases import exclusion_keys, holiday_keys, l
 from evertick.recurrence.wire.validation import validation_message
 from evertick.recurrence.wire.writing import canonical, spec_to_wire
 from evertick.recurrence.zones.tzif import DATA_MAX
+from evertick.recurrence.zones.zones import moment_instant
 
 __all__ = ["canonical", "schema", "spec_from_wire", "spec_to_wire"]
 
@@ -197,20 +200,25 @@ def _spec(wire: SpecWire) -> Spec:
     crons = _each("crons", wire.crons, lambda text: _cron(text, dialect))
     if dialect is Dialect.TEMPORAL and len({cron.zone for cron in crons if cron.interval is None}) > 1:
         raise InvalidSpec("by Temporal's rules the cron lines of a spec all name the same time zone, or none does")
-    return Spec(
+    spec = Spec(
         crons=crons,
         intervals=_each("intervals", wire.intervals, lambda interval: _interval(interval, dialect)),
         calendars=_each("calendars", wire.calendars, _calendar),
         rrules=rrules,
         times=_each("times", wire.times, parse_moment),
         excludes=_each("except", wire.except_, lambda exclusion: _exclusion(exclusion, dialect)),
-        start=None if wire.start is None else parse_instant(wire.start, "start", round_up=True),
-        end=None if wire.end is None else parse_instant(wire.end, "end"),
         jitter_ms=0 if wire.jitter is None else _jitter(wire.jitter, dialect),
         time_zone=zone,
         time_zone_data=None if wire.time_zone_data is None else _data(wire.time_zone_data),
         dst=None if wire.dst is None else Dst(gap=wire.dst.gap, overlap=wire.dst.overlap),
         dialect=dialect,
+    )
+    start = None if wire.start is None else parse_moment(wire.start, "start", round_up=True)
+    end = None if wire.end is None else parse_moment(wire.end, "end")
+    return replace(
+        spec,
+        start=None if start is None else moment_instant(zone_of(spec), start),
+        end=None if end is None else moment_instant(zone_of(spec), end, "last"),
     )
 
 

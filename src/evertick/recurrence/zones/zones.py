@@ -8,7 +8,7 @@ one that is skipped is read with the offset before the gap, one that is repeated
 """
 
 from bisect import bisect_left, bisect_right
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.spec.civil import CYCLE_YEARS, DAY, SECOND_MAX, YEAR_MAX, jan1, year_of
@@ -19,6 +19,11 @@ _COVERED_AT_FIRST: Final = 2100
 _CYCLE: Final = 146_097 * DAY
 _FAR: Final = 2 * DAY
 """More than local time and UTC differ by."""
+
+Edge = Literal["first", "last", "after"]
+"""What a date alone means where a second is wanted: its first one, its last one, or the first one after it."""
+_CHANGE_MAX: Final = 3 * 3600
+"""More than clocks are set back by, except where the date line moved."""
 
 Stretch = tuple[int, int, int]
 """Begin and end of a part of a local year, in seconds since 00:00 UTC of its 1 January, and the offset."""
@@ -169,8 +174,25 @@ def local_of(zone: Zone, instant: int) -> int:
     return instant + zone.offset_at(instant)
 
 
-def moment_instant(zone: Zone, moment: Moment) -> int:
-    """The instant a written moment means in a zone; a date alone is its midnight."""
+def moment_instant(zone: Zone, moment: Moment, edge: Edge = "first") -> int:
+    """The instant a written moment means in a zone. A date alone is its first second or, as `edge` says, another."""
     if moment.kind is MomentKind.INSTANT:
         return moment.value
-    return instant_of(zone, moment.value * DAY if moment.kind is MomentKind.DATE else moment.value)
+    if moment.kind is MomentKind.LOCAL:
+        return instant_of(zone, moment.value)
+    return day_edge(zone, moment.value, edge)
+
+
+def day_edge(zone: Zone, day: int, edge: Edge) -> int:
+    """The first or last second of a day on the clock of a zone, or the first one after it.
+
+    Where clocks are set back over midnight, the day ends when its date is shown for the last time.
+    """
+    if edge == "first":
+        return instant_of(zone, day * DAY)
+    midnight = (day + 1) * DAY
+    after = instant_of(zone, midnight)
+    again = midnight - zone.offset_at(after + _CHANGE_MAX)
+    if again > after and local_of(zone, again - 1) < midnight:
+        after = again
+    return after - 1 if edge == "last" else after

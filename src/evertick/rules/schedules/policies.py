@@ -1,15 +1,20 @@
 """Policies: what a schedule is asked to do about collision, lateness and failure, and the limits of that."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.errors import Misuse
 from evertick.base.instants import DAY_MS, SECOND_MS
+from evertick.base.options import FLAG, Rule, check_options, whole, word_of
 
 CATCH_UP_WINDOW_DEFAULT_MS: Final = 365 * DAY_MS
 CATCH_UP_WINDOW_MIN_MS: Final = 10 * SECOND_MS
 """Temporal's least window. It is also the lateness up to which an occurrence still counts as on time."""
+
+CATCH_UP_WINDOW_MAX_MS: Final = 100 * 366 * DAY_MS
+"""More than any outage; a window without a limit would name moments before the year 1."""
 
 BUFFER_MAX: Final = 1_000
 """Occurrences that may wait at once; further ones are missed with the reason `buffer_full`."""
@@ -37,6 +42,17 @@ class CatchUp(StrEnum):
     NONE = "none"
 
 
+RULES: Final[Mapping[str, Rule]] = {
+    "overlap": word_of(Overlap),
+    "concurrency_limit": whole(1, RUNS_MAX),
+    "catch_up": word_of(CatchUp),
+    "catch_up_window_ms": whole(CATCH_UP_WINDOW_MIN_MS, CATCH_UP_WINDOW_MAX_MS),
+    "pause_on_failure": FLAG,
+    "buffer_limit": whole(0, BUFFER_MAX),
+}
+"""What each policy takes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
     """What to do about collision, lateness and failure.
@@ -44,7 +60,7 @@ class Policies:
     `concurrency_limit` is how many runs may be open before `overlap` is asked: 1 as in Temporal. `allow_all` never
     asks, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which fills in and lifts it.
 
-    Raises Misuse or LimitExceeded for values that can never work.
+    Raises Misuse for values that can never work.
     """
 
     overlap: Overlap = Overlap.SKIP
@@ -56,16 +72,9 @@ class Policies:
 
     def __post_init__(self) -> None:
         """Refuse what the rules could not honour."""
-        if self.concurrency_limit < 1:
-            raise Misuse(f"concurrency limit must be at least 1, not {self.concurrency_limit}")
-        if self.concurrency_limit > RUNS_MAX:
-            raise LimitExceeded(f"concurrency limit {self.concurrency_limit} is above {RUNS_MAX}")
+        check_options(RULES, {name: getattr(self, name) for name in RULES})
         if self.overlap is Overlap.ALLOW_ALL and self.concurrency_limit != 1:
             raise Misuse("allow_all knows no concurrency limit; give the limit to skip, buffer_one or buffer_all")
-        if self.catch_up_window_ms < CATCH_UP_WINDOW_MIN_MS:
-            raise Misuse(f"a catch-up window of {self.catch_up_window_ms} ms is below {CATCH_UP_WINDOW_MIN_MS} ms")
-        if not 0 <= self.buffer_limit <= BUFFER_MAX:
-            raise LimitExceeded(f"buffer limit {self.buffer_limit} is not between 0 and {BUFFER_MAX}")
 
 
 DEFAULT_POLICIES: Final = Policies()

@@ -22,11 +22,12 @@ from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict
 from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
-from evertick.base.job_options import check_key, check_name, check_priority
+from evertick.base.job_options import NAME, PRIORITY, check_key, check_name
+from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, some
 from evertick.base.records.attributes import Value, checked, to_text
 from evertick.base.records.attributes import changed as with_changes
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
-from evertick.base.records.retry import RetryPolicy, retry_of_run
+from evertick.base.records.retry import IS_RETRY, RetryPolicy, retry_of_run
 from evertick.base.records.stored import json_of_typed, size_of
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
@@ -38,6 +39,14 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
 PROGRESS_BYTES_MAX: Final = 16 * 1024
+RULES: Final[Mapping[str, Rule]] = {
+    "name": NAME,
+    "retry": IS_RETRY,
+    "limit_key": NAME,
+    "check_args": FLAG,
+    "priority": PRIORITY,
+}
+"""What the options of steps take, beside the pool, the key, the attributes and the timeout."""
 
 
 class StepFunction(Protocol[P, R_co]):
@@ -322,40 +331,22 @@ class Step:
 
 def _checked(options: StepOptions) -> dict[str, Any]:
     """Options as `CallOptions` has them. Raises Misuse, LimitExceeded, ValueTooLarge."""
-    known = StepOptions.__annotations__.keys()
-    if unknown := options.keys() - known:
-        raise Misuse(f"step.using() takes no option {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    check_names(StepOptions.__annotations__, options, "step.using()")
+    check_options(RULES, some(options))
     changed = dict[str, Any](options)
-    if changed.get("name") is not None:
-        check_name(changed["name"], "a step")
     if changed.get("pool") is not None:
         check_pool(changed["pool"])
-    if changed.get("limit_key") is not None:
-        check_name(changed["limit_key"], "a limit key")
     if changed.get("key") is not None:
         check_key(changed["key"], what="a key")
-    if changed.get("priority") is not None:
-        check_priority(changed["priority"])
     if "attributes" in changed:
         given = changed["attributes"]
         changed["attributes"] = "" if given is None else to_text(with_changes({}, checked(given)))
     if "timeout" in changed:
-        changed["timeout_ms"] = _timeout_ms(changed.pop("timeout"))
+        timeout = changed.pop("timeout")
+        changed["timeout_ms"] = None if timeout is None else duration_within(timeout, "timeout", 1, NEVER)
     if "check_args" in changed:
-        changed["check_arguments"] = changed.pop("check_args")
-    retry = changed.get("retry")
-    if retry is not None and not isinstance(retry, RetryPolicy):
-        raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
+        changed["check_arguments"] = changed.pop("check_args") is not False
     return changed
-
-
-def _timeout_ms(timeout: float | timedelta | None) -> int | None:
-    if timeout is None:
-        return None
-    milliseconds = duration_ms(timeout, name="timeout")
-    if not milliseconds:
-        raise Misuse(f"timeout= takes a millisecond or more, not {timeout!r}")
-    return milliseconds
 
 
 def _kind_of(function: StepFunction[..., Any]) -> CallKind:

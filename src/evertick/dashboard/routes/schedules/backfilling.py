@@ -57,7 +57,7 @@ async def start(page: Shown, schedule_id: Named) -> Response:
     span, options = _asked(form, schedule, page)
     if form.errors or span is None:
         return await _plan(page, schedule, form, status=422)
-    body = api.NewBackfill(start=span.start, end=span.last, token=form["token"], **options)
+    body = api.NewBackfill(start=span.start, end=span.end, token=form["token"], **options)
     try:
         begun = await api.start_backfill(page.request, page.known, schedule_id, body)
     except VersionConflict:
@@ -84,7 +84,6 @@ async def list_backfills(page: Shown, schedule_id: Named) -> Response:
         found=found[:NEWEST],
         more=len(found) > NEWEST,
         zone=_zone(schedule),
-        until_of=backfills.until,
     )
 
 
@@ -111,7 +110,6 @@ async def show_progress(
         zone=_zone(schedule),
         to_go=backfills.to_go(found),
         shares=backfills.shares(found),
-        until=backfills.until(found),
         stopped=await _is_stopped(page, found),
     )
 
@@ -159,7 +157,7 @@ async def _plan(page: Page, schedule: ScheduleDescription, form: Form, *, status
     plan: BackfillPlanView | None = None
     if span is not None and not (form.errors.keys() - {""}):
         try:
-            plan = await page.access.schedules.backfill_plan(schedule.id, span.start, span.last, **options)
+            plan = await page.access.schedules.backfill_plan(schedule.id, span.start, span.end, **options)
         except (Misuse, LimitExceeded) as error:
             form.fail("end", str(error))
     zone = _zone(schedule)
@@ -193,7 +191,7 @@ def _command(page: Page, schedule: ScheduleDescription, span: Span, options: dic
         "backfill",
         schedule.id,
         start_time=to_iso(from_datetime(span.start)),
-        before=to_iso(from_datetime(span.end)),
+        end_time=to_iso(from_datetime(span.end)),
         overlap_policy=options["overlap"],
         max_active=None if options["max_active"] is None else str(options["max_active"]),
         skip_done=options["skip_done"],

@@ -59,7 +59,7 @@ async def start_many(page: Shown) -> Response:
         return await _plans(page, form, status=422)
     failed: list[str] = []
     for name, token in tokens.items():
-        body = api.NewBackfill(start=span.start, end=span.last, token=token, **options)
+        body = api.NewBackfill(start=span.start, end=span.end, token=token, **options)
         try:
             await api.start_backfill(page.request, page.known.of_part(name), name, body)
         except EvertickError as error:
@@ -128,11 +128,11 @@ async def _plans(page: Page, form: Form, *, status: int = 200) -> Response:
 async def _found(page: Page, chosen: Chosen, span: Span, options: dict[str, Any]) -> PlannedBackfillPage:
     schedules = page.access.schedules
     if chosen.query is None:
-        return await schedules.backfill_plans(span.start, span.last, ids=chosen.ids, **options)
+        return await schedules.backfill_plans(span.start, span.end, ids=chosen.ids, **options)
     where = parse_query(chosen.query, page.now)
     cursor: str | None = None
     while True:  # where nothing would run of a whole page, the next one is shown
-        found = await schedules.backfill_plans(span.start, span.last, cursor=cursor, **options, **where)
+        found = await schedules.backfill_plans(span.start, span.end, cursor=cursor, **options, **where)
         if found.cursor is None or any(plan.count or plan.problem for plan in found.plans):
             return found
         cursor = found.cursor
@@ -141,7 +141,7 @@ async def _found(page: Page, chosen: Chosen, span: Span, options: dict[str, Any]
 def _commands(page: Page, chosen: Chosen, span: Span, options: dict[str, Any]) -> list[str]:
     how: dict[str, Any] = {
         "start_time": to_iso(from_datetime(span.start)),
-        "before": to_iso(from_datetime(span.end)),
+        "end_time": to_iso(from_datetime(span.end)),
         "overlap_policy": options["overlap"],
         "max_active": None if options["max_active"] is None else str(options["max_active"]),
         "skip_done": options["skip_done"],

@@ -23,7 +23,7 @@ async def show_pause(page: Shown, schedule_id: Named) -> Response:
 async def pause(page: Shown, schedule_id: Named) -> Response:
     """Pause a schedule."""
     form = await page.form()
-    note, until = reason_in(form), moment_in(form, "until", page.times)
+    note, until = reason_in(form), moment_in(form, "until", page.times, "after")
     if not form.errors:
         try:
             how = api.Pausing(note=note, until=until)
@@ -61,7 +61,7 @@ async def _form(page: Page, action: str, schedule_id: str, form: Form, *, status
     schedule, read = await page.access.schedules.get(schedule_id), page.judged(form)
     how: dict[str, str | bool | None]
     if action == "pause":
-        how = {"reason": reason_in(read), "until": said_moment(moment_in(read, "until", page.times))}
+        how = {"reason": reason_in(read), "until": said_moment(moment_in(read, "until", page.times, "after"))}
     else:
         how = {"reason": read.given("note"), "from_now": bool(read["from_now"])}
     commands = page.same(read, page.command("schedule", action, schedule.id, **how))

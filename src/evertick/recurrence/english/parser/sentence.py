@@ -24,7 +24,7 @@ from evertick.recurrence.english.parser.clauses import Clause, read_clause
 from evertick.recurrence.english.parser.cron_lines import cron_lines
 from evertick.recurrence.english.parser.days import read_days, read_span
 from evertick.recurrence.english.phrases.clock import read_times
-from evertick.recurrence.english.phrases.dates import Scope, read_day, read_milliseconds, read_moment, scope_named
+from evertick.recurrence.english.phrases.dates import read_day, read_milliseconds, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.grammar import GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS
 from evertick.recurrence.english.phrases.places import read_country, read_zone, refuse_country, refuse_zone, zone_labels
@@ -34,11 +34,11 @@ from evertick.recurrence.parse import holidays
 from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.parse.foreign import refuse_foreign
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.civil import DAY
-from evertick.recurrence.spec.sources import Moment, MomentKind
+from evertick.recurrence.spec.sources import Moment
 from evertick.recurrence.spec.spec import Dst, Gap, Overlap, Spec
 from evertick.recurrence.spec.text import bounded, shown
 from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import moment_instant
 
 __all__ = ["FORMS", "TEXT_MAX", "parse_sentence", "spec_of_text"]
 
@@ -154,6 +154,7 @@ def parse_sentence(text: str, zone: str | None = None) -> Spec:
         build(clause, reader, scope, sources)
     if sources.end is not None and tail.end is not None:
         reader.fail("the schedule ends twice")
+    end = tail.end or sources.end
     dst = Dst(gap=tail.gap, overlap=tail.overlap) if tail.gap or tail.overlap else None
     return Spec(
         crons=tuple(sources.crons),
@@ -162,18 +163,11 @@ def parse_sentence(text: str, zone: str | None = None) -> Spec:
         times=tuple(sources.times),
         excludes=tuple(tail.excludes),
         start=None if tail.start is None else scope.instant(tail.start),
-        end=_end(tail.end or sources.end, scope),
+        end=None if end is None else moment_instant(scope.zone, end, "last"),
         jitter_ms=tail.jitter_ms or 0,
         time_zone=named,
         dst=dst,
     )
-
-
-def _end(moment: Moment | None, scope: Scope) -> int | None:
-    """The last instant; a date includes its whole day."""
-    if moment is None or moment.kind is not MomentKind.DATE:
-        return None if moment is None else scope.instant(moment)
-    return scope.instant(Moment(kind=MomentKind.LOCAL, value=(moment.value + 1) * DAY, text="")) - 1
 
 
 def _read_clauses(reader: Reader) -> list[Clause]:

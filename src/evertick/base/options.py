@@ -1,0 +1,117 @@
+"""Options: what each takes, by type and range. Every place that takes options checks them here.
+
+    RULES = {"running": whole(0, 1_000), "paused": FLAG, "retry": one_of_type(RetryPolicy, "a policy such as Retry(5)")}
+    check_options(RULES, {"running": 5}, "pools.set: ")
+
+Values that are compared, counted or stored have exactly the type that a rule names: "false" is not False, and True is
+not 1.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from evertick.base.errors import InvalidDelay, Misuse
+from evertick.base.instants import duration_ms
+
+SHOWN_MAX: Final = 60
+"""Characters of a wrong value that a message shows."""
+
+
+class Rule(NamedTuple):
+    """What an option takes: in words that follow "takes", and whether a value is it."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def whole(least: int, most: int) -> Rule:
+    """A whole number from `least` to `most`."""
+    words = f"a whole number from {least:,} to {most:,}"
+    return Rule(words, lambda value: type(value) is int and least <= value <= most)
+
+
+def number(least: float, most: float) -> Rule:
+    """A number from `least` to `most`."""
+    return Rule(
+        f"a number from {least:,} to {most:,}",
+        lambda value: type(value) in (int, float) and least <= value <= most,
+    )
+
+
+def one_of_type(kind: type | tuple[type, ...], words: str) -> Rule:
+    """An instance of a type, in words such as "a policy such as Retry(5)"."""
+    return Rule(words, lambda value: isinstance(value, kind))
+
+
+def one_of(choices: Iterable[str]) -> Rule:
+    """One of several words."""
+    known = tuple(choices)
+    return Rule(f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known)
+
+
+def word_of(words: type[StrEnum]) -> Rule:
+    """A member of an enum, already read."""
+    return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, words))
+
+
+FLAG: Final = Rule("True or False", lambda value: type(value) is bool)
+TEXT: Final = Rule("text", lambda value: isinstance(value, str))
+
+
+def text(most: int, *, printable: bool = False) -> Rule:
+    """Text of 1 to `most` characters that every database can keep, and printed if `printable`."""
+
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, str)
+            and 1 <= len(value) <= most
+            and (value.isprintable() if printable else is_storable(value))
+        )
+
+    kind = "printable text" if printable else "text without NUL or lone surrogates"
+    return Rule(f"{kind} of 1 to {most:,} characters", fits)
+
+
+def check_options(rules: Mapping[str, Rule], values: Mapping[str, Any], where: str = "") -> None:
+    """Raise Misuse for the first value that its rule does not take. `where` begins the message."""
+    for name, value in values.items():
+        rule = rules.get(name)
+        if rule is not None and not rule.fits(value):
+            raise Misuse(f"{where}{name}= takes {rule.words}, not {shown(value)}")
+
+
+def some(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not None, where None says that an option is not given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def check_names(known: Iterable[str], values: Mapping[str, Any], where: str) -> None:
+    """Raise Misuse for an option that `where` does not have."""
+    if unknown := values.keys() - set(known):
+        raise Misuse(f"{where} takes no option {', '.join(sorted(unknown))}; the options are {', '.join(known)}")
+
+
+def duration_within(value: float | timedelta, name: str, least_ms: int, most_ms: int) -> int:
+    """A duration in milliseconds. Raises InvalidDelay, also for one below `least_ms` or above `most_ms`."""
+    milliseconds = duration_ms(value, name=name)
+    if not least_ms <= milliseconds <= most_ms:
+        limits = timedelta(milliseconds=least_ms), timedelta(milliseconds=most_ms)
+        raise InvalidDelay(f"{name}= is from {limits[0]} to {limits[1]}, not {shown(value)}")
+    return milliseconds
+
+
+def is_storable(value: str) -> bool:
+    """Whether every database can keep a text: PostgreSQL keeps no NUL, and UTF-8 has no lone surrogates."""
+    return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value)
+
+
+def shown(value: object) -> str:
+    """A wrong value as a message shows it, whatever its size and whatever its `repr` does."""
+    if isinstance(value, str) and len(value) > SHOWN_MAX:
+        return f"{value[:SHOWN_MAX]!r}... ({len(value):,} characters)"
+    try:
+        return repr(value)[:SHOWN_MAX]
+    except Exception:
+        return f"a value of the type {type(value).__name__}"
