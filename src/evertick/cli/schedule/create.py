@@ -73,5 +73,6 @@ def _say(session: Session, what: str, schedule: "ScheduleDescription") -> None:
 
     click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)
     say_state(schedule)
-    for remark in lint(schedule.spec, session.now // 1000):
-        click.echo(f"note: {printable(f'{remark.where}: {remark.message}')}", err=True)
+    notes = [f"{each.where}: {each.message}" for each in lint(schedule.spec, session.now // 1000)]
+    for note in (*notes, *(each.message for each in schedule.warnings)):
+        click.echo(f"note: {printable(note)}", err=True)
