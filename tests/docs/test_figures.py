@@ -119,7 +119,7 @@ def backfill(world: World) -> ScheduleId:
 
 
 SCENES: Final[list[tuple[str, list[Scene]]]] = [
-    ("An outage of three days", [outage(CatchUp.ALL, takes=0.5, meets=Overlap.SKIP)]),
+    ("An outage of three days", [outage(CatchUp.ALL, takes=0.4, meets=Overlap.SKIP)]),
     ("skip (the default)", [overlap(Overlap.SKIP, 7)]),
     ("buffer_one", [overlap(Overlap.BUFFER_ONE, 7)]),
     ("buffer_all", [overlap(Overlap.BUFFER_ALL, 10)]),

@@ -289,7 +289,7 @@ def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be
     w = outage(world)
     before = app.schedules.explain("s", minutes(2))
     assert (before.fate, before.ran) == (Fate.MISSED, False)
-    assert before.fix is not None and before.fix.endswith("--skip-done"), "run twice it bills once"
+    assert before.fix is not None and "--skip-done; " in before.fix, "run twice it bills once"
 
     made = app.schedules.backfill("s", START, minutes(3), overlap="allow_all", only_missed=True)
     w.advance(5)
