@@ -191,7 +191,7 @@ def test_a_function_that_a_worker_has_is_known_with_its_kind(ids: dict[str, str]
     assert isinstance(found, NamedFunction)
     assert (found.kind, found.seen, found.meant) == (FunctionKind.ACTION, True, ())
     app.close()
-    assert "note:" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
+    assert "note: nothing" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
 
 
 def test_the_row_of_a_worker_that_cannot_be_read_hides_no_pool_of_the_others(
