@@ -90,7 +90,7 @@ def test_a_file_whose_function_is_probably_misspelt_is_refused_unless_forced(
     ids: dict[str, str], command: Command, tmp_path: Path
 ) -> None:
     def write(*functions: str) -> None:
-        entries = [f"- id: a{n}\n  when: '@hourly'\n  function: {name}\n" for n, name in enumerate(functions)]
+        entries = [f"- id: a{n}\n  when: every minute\n  function: {name}\n" for n, name in enumerate(functions)]
         (tmp_path / "s.yaml").write_text(f"schedules:\n{''.join(entries)}")
 
     apply = ("schedule", "apply", "s.yaml", "--yes")
@@ -115,7 +115,7 @@ def test_a_file_whose_function_is_probably_misspelt_is_refused_unless_forced(
 def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
     ids: dict[str, str], command: Command, tmp_path: Path
 ) -> None:
-    entry = "- id: a{}\n  when: '@hourly'\n  function: reports.weekly_summary\n"
+    entry = "- id: a{}\n  when: every minute\n  function: reports.weekly_summary\n"
     (tmp_path / "s.yaml").write_text("schedules:\n" + "".join(map(entry.format, range(3))))
     done = command("schedule", "apply", "s.yaml", "--yes", "-o", "json")
     assert done.err == (

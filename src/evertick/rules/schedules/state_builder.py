@@ -309,6 +309,9 @@ class StateBuilder:
         else:
             self.counts.pop(reason, None)
 
+    def _oldest_start(self) -> Instant:
+        return next((run.started_at for run in self.running.values()), self.now)
+
     def _late(self, occurrence: Occurrence) -> str:
         return f"{full_length(self.now - occurrence.actual_at)} late"
 
@@ -332,6 +335,8 @@ class StateBuilder:
                 return f"{self._late(occurrence)}; the schedule does not catch up"
             case Reason.CATCH_UP_LATEST:
                 return f"{self._late(occurrence)}; only the latest time that was missed runs"
+            case Reason.CATCH_UP_OVERLAP if self._oldest_start() <= occurrence.actual_at and blocker:
+                return f"{self._late(occurrence)}; {blocker} was still open, and no worker ran it"
             case Reason.CATCH_UP_OVERLAP | Reason.CATCH_UP_SUPERSEDED:
                 first = "last" if reason is Reason.CATCH_UP_SUPERSEDED else "first"
                 number = "" if self.policies.concurrency_limit == 1 else f" {self.policies.concurrency_limit}"
