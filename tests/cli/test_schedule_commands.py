@@ -593,7 +593,9 @@ def test_policies_that_lose_times_of_an_outage_are_warned_of(shop: App, command:
     """Where a schedule is created, changed, previewed or applied; not where its times are minutes apart."""
     daily = ("--cron", "0 3 * * *", "--function", "shop.count")
     file = tmp_path / "schedules.yaml"
-    file.write_text("".join(f"- {{id: {name}, when: '0 3 * * *', function: shop.count}}\n" for name in ("x", "y")))
+    file.write_text(
+        "schedules:\n" + "".join(f"- {{id: {name}, when: '0 3 * * *', function: shop.count}}\n" for name in ("x", "y"))
+    )
 
     assert LOSES in command("schedule", "create", "a", *daily).err
     assert LOSES not in command("schedule", "create", "b", *daily, "--overlap-policy", "BufferAll").err
