@@ -586,6 +586,30 @@ def test_a_schedule_without_times_says_when_it_runs(shop: App, command: Command)
     assert command("schedule", "trigger", "by-hand", "-o", "json").json["fate"] == "started"
 
 
+LOSES = "note: after an outage, the overlap policy skip runs only the first time that has passed"
+
+
+def test_policies_that_lose_times_of_an_outage_are_warned_of(shop: App, command: Command, tmp_path: Path) -> None:
+    """Where a schedule is created, changed, previewed or applied; not where its times are minutes apart."""
+    daily = ("--cron", "0 3 * * *", "--function", "shop.count")
+    file = tmp_path / "schedules.yaml"
+    file.write_text(
+        "schedules:\n" + "".join(f"- {{id: {name}, when: '0 3 * * *', function: shop.count}}\n" for name in ("x", "y"))
+    )
+
+    assert LOSES in command("schedule", "create", "a", *daily).err
+    assert LOSES not in command("schedule", "create", "b", *daily, "--overlap-policy", "BufferAll").err
+    assert LOSES not in command("schedule", "create", "c", "--interval", "5m", "--function", "shop.count").err
+    assert LOSES in command("schedule", "update", "b", "--overlap-policy", "Skip").err
+    assert LOSES not in command("schedule", "update", "b", "--notes", "known").err
+    assert LOSES.removeprefix("note: ") in command("schedule", "preview", "a").err
+    assert LOSES.removeprefix("note: ") in command("schedule", "preview", "--cron", "0 3 * * *").err
+    applied = command("schedule", "apply", str(file), "--yes").err
+    assert applied.count(LOSES.removeprefix("note: ")) == 1
+    assert "note: x and 1 more: after an outage" in applied
+    assert LOSES not in command("schedule", "apply", str(file), "--yes").err
+
+
 def test_flags_have_readable_names_and_those_that_people_bring_along(shop: App, command: Command) -> None:
     readable = ("--schedule-id", "a", "--function", "shop.count", "--workflow-id", "stem", "--time-zone", "UTC")
     brought = ("--sid", "b", "--type", "shop.count", "--wid", "stem", "--tz", "UTC")

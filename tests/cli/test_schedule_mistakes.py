@@ -90,7 +90,7 @@ def test_a_file_whose_function_is_probably_misspelt_is_refused_unless_forced(
     ids: dict[str, str], command: Command, tmp_path: Path
 ) -> None:
     def write(*functions: str) -> None:
-        entries = [f"- id: a{n}\n  when: '@hourly'\n  function: {name}\n" for n, name in enumerate(functions)]
+        entries = [f"- id: a{n}\n  when: every minute\n  function: {name}\n" for n, name in enumerate(functions)]
         (tmp_path / "s.yaml").write_text(f"schedules:\n{''.join(entries)}")
 
     apply = ("schedule", "apply", "s.yaml", "--yes")
@@ -115,7 +115,7 @@ def test_a_file_whose_function_is_probably_misspelt_is_refused_unless_forced(
 def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
     ids: dict[str, str], command: Command, tmp_path: Path
 ) -> None:
-    entry = "- id: a{}\n  when: '@hourly'\n  function: reports.weekly_summary\n"
+    entry = "- id: a{}\n  when: every minute\n  function: reports.weekly_summary\n"
     (tmp_path / "s.yaml").write_text("schedules:\n" + "".join(map(entry.format, range(3))))
     done = command("schedule", "apply", "s.yaml", "--yes", "-o", "json")
     assert done.err == (
@@ -191,7 +191,7 @@ def test_a_function_that_a_worker_has_is_known_with_its_kind(ids: dict[str, str]
     assert isinstance(found, NamedFunction)
     assert (found.kind, found.seen, found.meant) == (FunctionKind.ACTION, True, ())
     app.close()
-    assert "note:" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
+    assert "note: nothing" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
 
 
 def test_the_row_of_a_worker_that_cannot_be_read_hides_no_pool_of_the_others(

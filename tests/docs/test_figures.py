@@ -35,14 +35,16 @@ def overlap(policy: Overlap, until: float, *, takes: float = 2.5, cleans_up: flo
     return play
 
 
-def outage(policy: CatchUp, takes: float = 0, catch_up_window: float | None = None) -> Scene:
+def outage(
+    policy: CatchUp, takes: float = 0, catch_up_window: float | None = None, meets: Overlap = Overlap.BUFFER_ALL
+) -> Scene:
     """No worker runs from 1.5 to 4.5."""
 
     def play(world: World) -> ScheduleId:
         schedule = world.schedule(
             every=minutes(1),
             takes=minutes(takes),
-            overlap=Overlap.BUFFER_ALL,
+            overlap=meets,
             catch_up=policy,
             catch_up_window=None if catch_up_window is None else minutes(catch_up_window),
         )
@@ -117,6 +119,7 @@ def backfill(world: World) -> ScheduleId:
 
 
 SCENES: Final[list[tuple[str, list[Scene]]]] = [
+    ("An outage of three days", [outage(CatchUp.ALL, takes=0.4, meets=Overlap.SKIP)]),
     ("skip (the default)", [overlap(Overlap.SKIP, 7)]),
     ("buffer_one", [overlap(Overlap.BUFFER_ONE, 7)]),
     ("buffer_all", [overlap(Overlap.BUFFER_ALL, 10)]),

@@ -190,7 +190,7 @@ class RulesDriver:
             notes=self.state.note,
             remaining_actions=self.state.remaining,
             action_count=counters.actions,
-            overlap_skipped=counters.of(Reason.OVERLAP),
+            overlap_skipped=counters.of(Reason.OVERLAP) + counters.of(Reason.CATCH_UP_OVERLAP),
             buffer_dropped=counters.of(Reason.BUFFER_FULL),
             buffer_size=len(self.state.waiting),
             missed_catchup_window=counters.of(Reason.CATCH_UP_WINDOW),

@@ -31,12 +31,12 @@ def test_latest_waits_for_the_last_of_several_portions() -> None:
     assert scene.started == [4]
 
 
-def test_with_skip_one_of_the_late_times_runs_and_the_others_are_skipped() -> None:
+def test_with_skip_one_of_the_late_times_runs_and_the_others_are_missed() -> None:
     scene = Scene()
     scene.at(4, due(1, 2, 3))
 
     assert scene.started == [1]
-    assert scene.state.counters.of(Reason.OVERLAP) == 2
+    assert scene.state.counters.of(Reason.CATCH_UP_OVERLAP) == 2
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ class EngineDriver:
             notes=state.note,
             remaining_actions=state.remaining,
             action_count=state.counters.actions,
-            overlap_skipped=state.counters.of(Reason.OVERLAP),
+            overlap_skipped=state.counters.of(Reason.OVERLAP) + state.counters.of(Reason.CATCH_UP_OVERLAP),
             buffer_dropped=state.counters.of(Reason.BUFFER_FULL),
             buffer_size=len(state.waiting),
             missed_catchup_window=state.counters.of(Reason.CATCH_UP_WINDOW),

@@ -254,7 +254,7 @@ def test_a_namesake_of_a_deleted_schedule_names_no_time_again_when_the_clock_was
     site.look(after(5))
 
     own = [(minute, fate) for minute, fate, _ in site.told() if minute == int(minute)]
-    assert own == [(1, "started"), (2, "skipped"), (3, "skipped"), (4, "started"), (5, "started")]
+    assert own == [(1, "started"), (2, "missed"), (3, "missed"), (4, "started"), (5, "started")]
     jobs = site.store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT))
     assert sum(each.pending for each in jobs.values()) == sum(row.fate == "started" for row in site.ledger())
 

@@ -157,7 +157,7 @@ class Maker:
         )
 
     def report(self, run: Run) -> RunReport:
-        nominal_at, _, _, origin, request = self.rarely(self.occurrence, run.occurrence)
+        nominal_at, _, _, origin, request, _ = self.rarely(self.occurrence, run.occurrence)
         outcome = self.rarely(lambda: self.random.choice(list(RunOutcome)), RunOutcome.SUCCESS)
         key = (ScheduleId("s"), nominal_at, origin.value, request)
         job_id, result = JobId(self.random.choice(["job_1", "job_2"])), self.random.choice([None, "1"])

@@ -61,6 +61,7 @@ class ScheduleDraws:
             for n in times
         ]
         split = self._random.randint(0, len(entries))
+        waiting = [each._replace(is_overdue=self._pick((True, False))) for each in entries[split:]]
         runs = [
             Run(
                 occurrence=each,
@@ -72,7 +73,7 @@ class ScheduleDraws:
             for each in entries[:split]
         ]
         state = new_state(now=Instant(0), run_id_template="")
-        return state._replace(running=tuple(runs), waiting=tuple(entries[split:]))
+        return state._replace(running=tuple(runs), waiting=tuple(waiting))
 
     def draw_with_open_runs(self, tables: Any) -> Any:
         return (list(tables.schedules.values()),), {}

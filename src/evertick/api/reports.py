@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, computed_field
 
-from evertick.api.schedules import OccurrenceView
+from evertick.api.schedules import OccurrenceView, Remark
 from evertick.api.schema import Moment, NumberIn, Schema
 from evertick.base.ids import ScheduleId
 from evertick.recurrence.explain import clock_note
@@ -180,14 +180,6 @@ class PreviewedTime(_Sparse):
             more["note"] = note.text
         time = format_instant(second, recurrence.zone.offset_at(second))
         return cls(time=time, utc=format_instant(second), **more)
-
-
-class Remark(_Sparse):
-    """A likely mistake in a spec: a code for programs, the place, and a sentence."""
-
-    code: str
-    where: str
-    message: str
 
 
 class TimePreview(_Sparse):

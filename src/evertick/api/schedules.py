@@ -236,6 +236,14 @@ class ScheduleSummary(Schema):
     unreadable: tuple[str, ...] = ()
 
 
+class Remark(Schema):
+    """A likely mistake in a schedule or a spec: a code for programs, the place, and a sentence."""
+
+    code: str
+    where: str
+    message: str
+
+
 class ScheduleDescription(ScheduleSummary):
     """Everything about a schedule.
 
@@ -243,7 +251,8 @@ class ScheduleDescription(ScheduleSummary):
     next times, also while it is paused. `recent` are the newest rows of its ledger. `last_result` is of the
     successful run that ended last, `last_failure` of the last failure that no success has followed. `silent_until`
     is set if the clock was set back: times up to then were judged while it was ahead (see `resume`). `remaining` is
-    how many scheduled runs are left, None for no limit.
+    how many scheduled runs are left, None for no limit. `backfills` are those with times that have not started yet.
+    `warnings` say what its policies lose after an outage.
     """
 
     spec: WireSpec
@@ -264,6 +273,7 @@ class ScheduleDescription(ScheduleSummary):
     backfills: tuple[BackfillView, ...]
     last_result: Any
     last_failure: str | None
+    warnings: tuple[Remark, ...] = ()
 
     @property
     def paused(self) -> bool:

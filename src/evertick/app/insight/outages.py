@@ -50,7 +50,7 @@ def outages(
     """The outages that ended in the last 24 hours, the newest first, from missed times; `more` if there are more."""
     spans: list[tuple[Instant, Instant]] = []
     for time in sorted(times, key=lambda each: each.actual_at):
-        if not unseen(Reason(time.reason), time.detail):
+        if not unseen(Reason(time.reason), time.detail, time.decided_at - time.actual_at):
             continue
         if spans and time.actual_at <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(spans[-1][1], time.decided_at))

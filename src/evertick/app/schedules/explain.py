@@ -20,7 +20,7 @@ from evertick.base.cures import THEN, WORKER
 from evertick.base.durations import full_length
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.commands import refuse_unreadable
@@ -33,7 +33,8 @@ from evertick.rules.jobs.serving import blocked
 from evertick.rules.schedules.catch_up import SEEN_LATE, started_late, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail
-from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.metadata import CODE
+from evertick.rules.schedules.policies import CatchUp, Overlap
 from evertick.rules.schedules.state import FireTime
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -236,7 +237,7 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
             if (made := made_up(found, chain.rows, row)) is not None:
                 chain.passed("made up", made.text)
                 return chain.with_rows(found, f"{found.fate}, and {made.text}", made.fix)
-            if unseen(reason, found.detail):
+            if unseen(reason, found.detail, found.decided_at - found.actual_at):
                 sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
             return chain.with_rows(found, sentence, _fix(chain, row, found))
         by_hand = name == "catch-up" and found.origin != Origin.SCHEDULE
@@ -305,8 +306,9 @@ _PASSED: Final = {
 
 BY_HAND: Final = "what is asked for by hand is never too late"
 
-_WIDER: Final = {Overlap.SKIP: "BufferOne", Overlap.BUFFER_ONE: "BufferAll"}
-"""The policy that lets more times wait, as commands call it."""
+WAIT: Final = "let such times wait: "
+NEXT_TIME: Final = "for the next outage: "
+"""Before the commands that change the policies of a schedule."""
 
 
 def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | None:
@@ -319,8 +321,12 @@ def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | Non
             return f"{_command('update', chain.schedule)} --unset remaining-actions"
         case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
             return None
+        case reason if found.origin == Origin.SCHEDULE:
+            again = _backfill_command(chain.schedule, chain.at)
+            policies = "" if row is None or reason not in SEEN_LATE else _policies_that_run(row, found)
+            return f"{again}{THEN}{NEXT_TIME}{_command('update', chain.schedule)}{policies}" if policies else again
         case _:
-            return _backfill_command(chain.schedule, chain.at) if found.origin == Origin.SCHEDULE else None
+            return None
 
 
 def _fix_of_overlap(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | None:
@@ -329,10 +335,28 @@ def _fix_of_overlap(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -
         return None
     if found.origin == Origin.TRIGGER:
         return f"{_command('trigger', row.id)} --overlap-policy AllowAll"
-    wider = _WIDER.get(row.state.policies.overlap)
-    if found.origin == Origin.BACKFILL or wider is None:
+    if found.origin == Origin.BACKFILL or row.state.policies.overlap in KEEPS_ALL:
         return f"{_backfill_command(row.id, chain.at)} --overlap-policy BufferAll"
-    return f"let such times wait: {_command('update', row.id)} --overlap-policy {wider}"
+    return f"{WAIT}{_command('update', row.id)} --overlap-policy BufferAll"
+
+
+KEEPS_ALL: Final = frozenset({Overlap.BUFFER_ALL, Overlap.ALLOW_ALL})
+
+
+def _policies_that_run(row: Schedule, found: OccurrenceRow) -> str:
+    """The flags of the policies with which a time that was evaluated late would have run; empty if it has them now.
+
+    Of a cron in code, whose policies no command changes, nothing is said.
+    """
+    if row.metadata.source == CODE:
+        return ""
+    policies = row.state.policies
+    flags = "" if policies.catch_up is CatchUp.ALL else " --catch-up all"
+    flags += "" if policies.overlap in KEEPS_ALL else " --overlap-policy BufferAll"
+    late_ms = found.decided_at - found.actual_at
+    if late_ms > policies.catch_up_window_ms:
+        flags += f" --catchup-window {-(-late_ms // DAY_MS)}d"
+    return flags
 
 
 def _command(verb: str, schedule_id: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from evertick.api.schedules import (
     OpenRunView,
     PauseView,
     PoliciesView,
+    Remark,
     ScheduleDescription,
     ScheduleSummary,
     TargetView,
@@ -22,15 +23,16 @@ from evertick.api.schedules import (
 )
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.base.errors import SchemaMismatch
-from evertick.base.instants import SECOND_MS, Instant, to_datetime, to_datetime_or_none
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_datetime_or_none
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow
 from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
+from evertick.rules.schedules.catch_up import LOSES_TIMES, lost_after_outage
 from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import RUN_TIME, KnownBackfill
-from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
@@ -135,7 +137,8 @@ def description(transaction: Transaction, row: Schedule, now: Instant) -> Schedu
     state, target, known = row.state, row.target, row.metadata.backfills
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
     recent = transaction.list_occurrences(where, limit=RECENT, newest_first=True)
-    under_way = {backfill.id for backfill in state.backfills}
+    under_way = {each.id for each in state.backfills} | {each.request for each in state.waiting}
+    coming = upcoming(row, state, now)
     blocked = blocked_runs(transaction, row, now) if state.running else ()
     return ScheduleDescription(
         **summarized,
@@ -162,14 +165,21 @@ def description(transaction: Transaction, row: Schedule, now: Instant) -> Schedu
             missed=state.counters.missed,
             by_reason=dict(state.counters.by_reason),
         ),
-        upcoming=upcoming(row, state, now),
+        upcoming=coming,
         recent=tuple(occurrence_view(each) for each in recent),
         running=tuple(_run(run, blocked) for run in state.running),
         waiting=tuple(_waiting(each) for each in state.waiting),
         backfills=tuple(backfill_view(transaction, row, name, known[name]) for name in known if name in under_way),
         last_result=None if row.last_result is None else json.loads(row.last_result),
         last_failure=row.last_failure,
+        warnings=outage_warnings(state.policies, [from_datetime(time.nominal, "nominal") for time in coming]),
     )
+
+
+def outage_warnings(policies: Policies, times: Sequence[Instant]) -> tuple[Remark, ...]:
+    """What policies lose of a schedule's times after an outage: a warning, or nothing."""
+    message = lost_after_outage(policies, times)
+    return () if message is None else (Remark(code=LOSES_TIMES, where="overlap", message=message),)
 
 
 def _run(run: Run, blocked: Container[str]) -> OpenRunView:

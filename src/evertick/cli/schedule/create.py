@@ -57,6 +57,8 @@ def create(
         did = "exists already, as this" if existed else "would be created" if initial.dry_run else "created"
         _say(session, f"{made.id} {did}", made)
         if not existed:
+            for warning in made.warnings:
+                click.echo(f"note: {warning.message}", err=True)
             say_if_unseen(call.function, made.target.args)
             definition.say_if_lifted()
         if out.is_data:
@@ -73,5 +75,6 @@ def _say(session: Session, what: str, schedule: "ScheduleDescription") -> None:
 
     click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)
     say_state(schedule)
-    for remark in lint(schedule.spec, session.now // 1000):
-        click.echo(f"note: {printable(f'{remark.where}: {remark.message}')}", err=True)
+    notes = [f"{each.where}: {each.message}" for each in lint(schedule.spec, session.now // 1000)]
+    for note in notes:
+        click.echo(f"note: {printable(note)}", err=True)

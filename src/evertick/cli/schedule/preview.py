@@ -268,9 +268,12 @@ def _sentence(recurrence: "Recurrence") -> str | None:
 
 
 def _preview(recurrence: "Recurrence", after: int, count: int, until: int | None = None) -> "TimePreview":
-    from evertick.api.reports import PreviewedTime, Remark, TimePreview
+    from evertick.api.reports import PreviewedTime, TimePreview
+    from evertick.api.schedules import Remark
+    from evertick.app.schedules.views import outage_warnings
     from evertick.recurrence.lint import lint
     from evertick.recurrence.parse.moments import format_instant
+    from evertick.rules.schedules.policies import DEFAULT_POLICIES
 
     times = tuple(
         PreviewedTime.at(recurrence, at)
@@ -279,8 +282,10 @@ def _preview(recurrence: "Recurrence", after: int, count: int, until: int | None
     more: dict[str, Any] = {}
     if not times and (until is None or recurrence.is_empty()):
         more["never" if recurrence.is_empty() else "ended"] = True
-    if remarks := lint(recurrence.spec, after):
-        more["warnings"] = tuple(Remark(code=one.code, where=one.where, message=one.message) for one in remarks)
+    remarks = [Remark(code=one.code, where=one.where, message=one.message) for one in lint(recurrence.spec, after)]
+    coming = [Instant(at * SECOND_MS) for at in recurrence.preview(COUNT_DEFAULT, after)]
+    if remarks := [*remarks, *outage_warnings(DEFAULT_POLICIES, coming)]:
+        more["warnings"] = tuple(remarks)
     return TimePreview(
         description=_sentence(recurrence),
         time_zone=recurrence.zone.name,

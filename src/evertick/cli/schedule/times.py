@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.reports import PreviewedTime, Remark, TimePreview
-from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.api.reports import PreviewedTime, TimePreview
+from evertick.api.schedules import Remark, ScheduleDescription, TimeView
 from evertick.base.cures import no_schedule
 from evertick.base.durations import distance
 from evertick.base.escaping import printable
@@ -69,7 +69,10 @@ def times_of_schedule(session: "Session", sid: str, start: str, end: str | None,
     recurrence = session.recurrence(sid)
     if recurrence is None:
         raise no_schedule(sid, chosen_tenant())
-    skipped = () if obstacle is None else (f"as things stand these times are skipped: {obstacle}",)
+    warnings = session.schedules.describe(sid).warnings
+    if obstacle is not None:
+        skipped = f"as things stand these times are skipped: {obstacle}"
+        warnings = (Remark(code="target_ineligible", where=function, message=skipped), *warnings)
     begin = session.moment(start, "--after" if end is None else "--from", sid)
     if end is None:
         first, last = begin + timedelta(milliseconds=1), END_OF_TIME
@@ -83,6 +86,6 @@ def times_of_schedule(session: "Session", sid: str, start: str, end: str | None,
         time_zone=recurrence.zone.name,
         after=format_instant(from_datetime(begin) // 1000),
         times=tuple(previewed(recurrence, time) for time in times),
-        warnings=tuple(Remark(code="target_ineligible", where=function, message=each) for each in skipped),
+        warnings=warnings,
         **ended,
     )

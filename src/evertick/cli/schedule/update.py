@@ -198,6 +198,9 @@ def _report(before: "ScheduleDescription", after: "ScheduleDescription", out: Ou
     versions = f"{did} {after.id}, version {before.version} -> {after.version}"
     click.echo(printable(versions if changes else f"{after.id}: {did}"), err=True)
     say_state(after)
+    for remark in after.warnings:
+        if remark not in before.warnings:
+            click.echo(f"note: {remark.message}", err=True)
     if out.is_none:
         return
     for name, (old, new) in changes.items():

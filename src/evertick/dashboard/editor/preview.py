@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from evertick.api.schedules import Remark
+from evertick.app.schedules.views import outage_warnings
 from evertick.base.instants import Instant, to_datetime
 from evertick.recurrence.explain import clock_note
 from evertick.recurrence.lint import Lint, lint
@@ -12,6 +14,7 @@ from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.spec import Spec
+from evertick.rules.schedules.policies import Policies
 
 TIMES: Final = 10
 YEAR_S: Final = 365 * DAY
@@ -50,15 +53,15 @@ class Preview:
     per_year: str
     per_year_before: str = ""
     change: ClockChange | None = None
-    remarks: tuple[Lint, ...] = ()
+    remarks: tuple[Lint | Remark, ...] = ()
     never: bool = False
     ended: bool = False
     has_sources: bool = True
     compared: bool = field(default=False)
 
 
-def preview_of(spec: Spec, now: Instant, before: Spec | None = None) -> Preview:
-    """The preview of a spec that compiles, beside the spec that it replaces."""
+def preview_of(spec: Spec, now: Instant, before: Spec | None = None, policies: Policies | None = None) -> Preview:
+    """The preview of a spec that compiles, beside the spec that it replaces; and what policies lose of it."""
     recurrence, now_s = compile_spec(spec), now // 1000
     old = None if before is None or before == spec else compile_spec(before)
     times = recurrence.preview(TIMES, now_s)
@@ -69,7 +72,10 @@ def preview_of(spec: Spec, now: Instant, before: Spec | None = None) -> Preview:
         per_year=_per_year(recurrence, now_s),
         per_year_before="" if old is None else _per_year(old, now_s),
         change=_clock_change(recurrence, now_s),
-        remarks=tuple(lint(spec, now_s)),
+        remarks=(
+            *lint(spec, now_s),
+            *(() if policies is None else outage_warnings(policies, [Instant(at * 1000) for at in times])),
+        ),
         never=not times and spec.has_sources and recurrence.is_empty(),
         ended=not times and spec.has_sources and not recurrence.is_empty(),
         has_sources=spec.has_sources,

@@ -28,7 +28,7 @@ from evertick.dashboard.markup.times import Times
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
-from evertick.rules.schedules.policies import DEFAULT_POLICIES
+from evertick.rules.schedules.policies import DEFAULT_POLICIES, Policies
 from evertick.server.callers import Caller
 
 NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
@@ -66,6 +66,8 @@ class Session:
 
     signature: Signature | None = None
     """The fields for the arguments of what it starts; None where its signature is not known."""
+    policies: Policies | None = field(default=None, init=False)
+    """As they were checked; None while something is wrong."""
     needed: int = field(default=0, init=False)
     """Fields for arguments that are still empty and must not stay so."""
 
@@ -158,7 +160,7 @@ class Session:
                 form.field_of(error, {"no function": "function"}, "args")
         try:
             options = ChangedSchedule.model_validate(reading.draft.options()).options(lifts=False)
-            changed(_plain(self.name), schedule_id_of(self.name or "new"), options)
+            self.policies = changed(_plain(self.name), schedule_id_of(self.name or "new"), options).policies
         except ValidationError as error:
             for each in error.errors(include_url=False):
                 form.fail(".".join(map(str, each["loc"])), each["msg"])
@@ -224,7 +226,8 @@ class Session:
         """The preview; None while the times are not understood."""
         if self.reading.spec is None or "sources" in self.form.errors:
             return None
-        return preview_of(self.reading.spec, self.now, None if self.schedule is None else self.schedule.spec)
+        before = None if self.schedule is None else self.schedule.spec
+        return preview_of(self.reading.spec, self.now, before, self.policies)
 
     def is_wrong_about_times(self) -> bool:
         """Whether a complaint about the times is shown."""

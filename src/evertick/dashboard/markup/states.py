@@ -52,6 +52,8 @@ REASONS: Final[dict[Reason, str]] = {
     Reason.CATCH_UP_WINDOW: "older than the catch-up window",
     Reason.CATCH_UP_LATEST: "only the latest late time runs",
     Reason.CATCH_UP_NONE: "late times do not run",
+    Reason.CATCH_UP_OVERLAP: "only the first late time runs",
+    Reason.CATCH_UP_SUPERSEDED: "only the last late time runs",
     Reason.BUFFER_FULL: "too many times were waiting",
     Reason.RUNS_FULL: "too many runs were going on",
     Reason.START_REFUSED: "the run could not be started",

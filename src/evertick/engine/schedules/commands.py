@@ -32,6 +32,7 @@ from evertick.engine.schedules.outcome import (
     Evaluation,
     FunctionOf,
     no_function,
+    oldest_start,
 )
 from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
@@ -77,6 +78,7 @@ class Requester:
         return Evaluation(
             now=self.now, make_id=self.make_id, retention_ms=self.retention_ms, tracing=self.tracing,
             function_of=cache(function_of),
+            attended_since=lambda: oldest_start(transaction.workers_alive(self.now), self.now),
         )  # fmt: skip
 
 

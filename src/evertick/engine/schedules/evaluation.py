@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.outcomes import LOST_WORKER, QUARANTINED
 from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
 from evertick.engine.schedules.outcome import Evaluated, Evaluation, Happened, outcome
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.rules.schedules.backfill import portion, skips_until
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.decide import fold
 from evertick.rules.schedules.events import (
     BackfillTimes,
@@ -37,6 +39,11 @@ from evertick.store.records.schedule import Schedule
 CLOCKS_DIFFER_MS: Final = 1_000
 """How far the clocks of a fleet's processes are taken to differ. An end further in the future says nothing of now."""
 
+DIED: Final = (LOST_WORKER, QUARANTINED)
+"""How the message of a run begins whose worker died: nothing was alive when that was found."""
+STOPPED_RUNS: Final = frozenset({RunOutcome.CANCELED.value, RunOutcome.TERMINATED.value})
+"""The outcomes that a request can give to a run which no worker has."""
+
 
 class Inputs(NamedTuple):
     """What an evaluation takes into account beside the times that are due.
@@ -55,7 +62,7 @@ class Inputs(NamedTuple):
 def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
     """Everything that follows now for a schedule. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
     now, gone = evaluation.now, inputs.eligibility.gone
-    happened = _happened(schedule, inputs, now)
+    happened = _happened(schedule, inputs, evaluation)
     judged_at = _after_ends(schedule.state, happened.reports, now)
     # While more times are due, nothing later than these has come: a pause that has ended meanwhile is still about them.
     looked = Looked(
@@ -66,15 +73,19 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
     return item._replace(gone=True) if gone and not happened.more else item
 
 
-def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:
+def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Happened:
     """What happened to the schedule since it was seen, in order, and what is requested now."""
-    state, reports, eligibility = schedule.state, inputs.reports, inputs.eligibility
+    state, reports, eligibility, now = schedule.state, inputs.reports, inputs.eligibility, evaluation.now
     times = times_of(schedule)
     due, following = times.due(_begin(state, inputs, now), now, OCCURRENCES_PER_ROUND)
     more = following is not None and following.actual_at <= now
     if more and following is not None:
         reports = [report for report in reports if report.ended_at < following.actual_at]
-    events = _in_order(reports, due, more=more)
+    is_overdue = bool(due) and now - due[0].actual_at > LATE_AFTER_MS
+    attended_since = evaluation.attended_since() if is_overdue and state.open_runs else LONG_AGO
+    if due and due[-1].actual_at <= _attended_until(inputs.reports, attended_since):
+        attended_since = LONG_AGO
+    events = _in_order(reports, due, more=more, attended_since=attended_since)
     if eligibility.blocked_reason != state.blocked_reason:
         events.insert(0, TargetChanged(at=state.seen_until, blocked_reason=eligibility.blocked_reason))
     if eligibility.gone and not more:
@@ -102,8 +113,21 @@ def _begin(state: ScheduleState, inputs: Inputs, now: Instant) -> Instant:
     return min(begin, now) if recounts else begin
 
 
-def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool) -> list[Event]:
+def _attended_until(reports: Sequence[RunReport], attended_since: Instant) -> Instant:
+    """Up to when workers from before `attended_since` were alive: a function returned or raised there then."""
+    ends = [
+        report.ended_at
+        for report in reports
+        if report.ended_at < attended_since
+        and report.outcome not in STOPPED_RUNS
+        and not report.message.startswith(DIED)
+    ]
+    return max(ends, default=LONG_AGO)
+
+
+def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool, attended_since: Instant) -> list[Event]:
     """Ends of runs and due times as they happened. Times between two ends are handed over together."""
+    attended_until = _attended_until(reports, attended_since)
     events: list[Event] = []
     position = 0
     for report in reports:
@@ -111,7 +135,9 @@ def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool) 
         while position < len(due) and due[position].actual_at <= report.ended_at:
             position += 1
         if position > before:
-            events.append(Due(times=tuple(due[before:position]), more=more or position < len(due)))
+            times = tuple(due[before:position])
+            since = LONG_AGO if times[-1].actual_at <= attended_until else attended_since
+            events.append(Due(times=times, more=more or position < len(due), attended_since=since))
         key = OccurrenceKey(Origin(report.origin), report.request, report.nominal_at)
         events.append(
             RunEnded(
@@ -123,7 +149,7 @@ def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool) 
             )
         )
     if position < len(due):
-        events.append(Due(times=tuple(due[position:]), more=more))
+        events.append(Due(times=tuple(due[position:]), more=more, attended_since=attended_since))
     return events
 
 

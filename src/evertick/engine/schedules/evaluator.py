@@ -27,7 +27,7 @@ from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs
 from evertick.engine.schedules.log import log_evaluated
-from evertick.engine.schedules.outcome import Evaluated, Evaluation
+from evertick.engine.schedules.outcome import Evaluated, Evaluation, oldest_start
 from evertick.engine.schedules.persistence import write
 from evertick.engine.schedules.usual import evaluate
 from evertick.store.contract.notifications import Notification
@@ -143,7 +143,7 @@ class Evaluator(Loop):
         more = len(due) > size or len(reported) > room or len(reports) == REPORTS_MAX
         if len(reports) == REPORTS_MAX:
             page = _heard_out(page, reports)
-        evaluation = self._evaluation(now)
+        evaluation = self._evaluation(transaction, now)
         items, unseen = self._evaluate(transaction, page, reports, evaluation, budget)
         self._page_size = max(PAGE_MIN, 2 * len(items)) if unseen else PAGE
         write(transaction, items, evaluation)
@@ -159,14 +159,22 @@ class Evaluator(Loop):
         elif took_ms < PAGE_MS:
             self._occurrences_max = min(OCCURRENCES_MAX, 2 * self._occurrences_max)
 
-    def _evaluation(self, began: Instant) -> Evaluation:
+    def _evaluation(self, transaction: Transaction, began: Instant) -> Evaluation:
         """What was read may have happened since the page began, and a run starts after the end that it heard."""
+        now = max(began, self._deps.clock.now())
+
+        def attended_since() -> Instant:
+            # The only engine of a database renews no lease: the workers in it are this process.
+            alone = self._deps.store.single_engine
+            return oldest_start(transaction.list_workers() if alone else transaction.workers_alive(now), now)
+
         return Evaluation(
-            now=max(began, self._deps.clock.now()),
+            now=now,
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
             function_of=cache(self._function_of),
             tracing=self._deps.tracing,
+            attended_since=cache(attended_since),
         )
 
     def _function_of(self, name: str, app: str | None) -> ServedFunction | None:

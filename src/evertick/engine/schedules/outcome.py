@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId, full_pool
-from evertick.base.instants import DAY_MS, Instant
-from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction
+from evertick.base.instants import DAY_MS, LONG_AGO, Instant
+from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction, Worker
 from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
@@ -39,12 +39,22 @@ def no_function(name: str, app: str | None) -> None:
     """What is known of a function where none is at hand."""
 
 
+def always() -> Instant:
+    """Workers have always been alive."""
+    return LONG_AGO
+
+
+def oldest_start(workers: Sequence[Worker], now: Instant) -> Instant:
+    """When the oldest of some workers was started; `now` if there is none."""
+    return min((worker.started_at for worker in workers), default=now)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What evaluations need beside the schedules: the present, new ids, a retention, and the functions at hand.
 
     `function_of` knows the functions: a schedule that was made without them at hand may have taken its own for one of
-    another kind.
+    another kind. `attended_since` finds when the oldest of the workers that are alive was started.
     """
 
     now: Instant
@@ -52,6 +62,7 @@ class Evaluation:
     retention_ms: int = COMPLETED_RETENTION_MS
     function_of: FunctionOf = no_function
     tracing: Tracing | None = None
+    attended_since: Callable[[], Instant] = always
 
     def function(self, target: Target) -> ServedFunction:
         """What a target calls; as the target knows it, where the function is not at hand."""

@@ -5,14 +5,27 @@ in order; `latest`, the newest only; `none`, none that is late. Up to ten second
 requested by hand (triggers, backfills) are exempt.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from evertick.base.instants import Instant
-from evertick.rules.schedules.fates import Origin, Reason
-from evertick.rules.schedules.policies import CATCH_UP_WINDOW_DEFAULT_MS, CATCH_UP_WINDOW_MIN_MS, CatchUp, Policies
+from evertick.base.durations import full_length
+from evertick.base.instants import HOUR_MS, Instant
+from evertick.rules.schedules.fates import AFTER_OUTAGE, Origin, Reason
+from evertick.rules.schedules.policies import (
+    CATCH_UP_WINDOW_DEFAULT_MS,
+    CATCH_UP_WINDOW_MIN_MS,
+    CatchUp,
+    Overlap,
+    Policies,
+)
 
-SEEN_LATE: Final = frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE})
-"""The reasons for which an occurrence is missed because of its age."""
+SEEN_LATE: Final = frozenset(
+    {Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE, *AFTER_OUTAGE.values()}
+)
+"""The reasons for which an occurrence is missed because no worker evaluated it in time."""
+
+FULL: Final = frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})
+"""The reasons for which an occurrence is missed when it arrives, because too many are there already."""
 
 LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
 """An occurrence seen no later than this after its actual time is on time."""
@@ -49,11 +62,46 @@ WAITED: Final = "waited "
 """How the detail of an occurrence begins that was seen in time, and then waited for earlier runs for too long."""
 
 
-def unseen(reason: Reason, detail: str) -> bool:
-    """Was an occurrence missed because no worker looked at its schedule while it was due?"""
+def unseen(reason: Reason, detail: str, late_ms: int) -> bool:
+    """Was an occurrence missed because no worker evaluated it in time? `late_ms` is how late it was judged."""
+    if reason in FULL:
+        return late_ms > LATE_AFTER_MS
     return reason in SEEN_LATE and not detail.startswith(WAITED)
 
 
 def expired(actual_at: Instant, policies: Policies, now: Instant) -> bool:
     """Has an occurrence that waited for a run become too old to start? The window alone counts here."""
     return now - actual_at > policies.catch_up_window_ms
+
+
+LOSES_TIMES: Final = "outage_loses_times"
+"""The code of the warning that policies lose times after an outage."""
+WARNED_FROM_MS: Final = HOUR_MS
+"""Distance of the times from which on the warning is given. Where they are closer, the next one soon makes up."""
+RUNS_OF_LATE: Final = {
+    Overlap.SKIP: "only the first time that has passed",
+    Overlap.BUFFER_ONE: "only the first two times that have passed",
+    Overlap.CANCEL_OTHER: "only the last time that has passed",
+    Overlap.TERMINATE_OTHER: "only the last time that has passed",
+}
+"""Which of the times of an outage run with catch-up `all`; the other overlap policies run all of them."""
+
+
+def lost_after_outage(policies: Policies, times: Sequence[Instant]) -> str | None:
+    """A warning that policies lose times after an outage, and which do not; `times` are the next ones of a schedule.
+
+    None if they lose none, if `latest` or `none` asks for that, or if the times are less than an hour apart.
+    """
+    runs = RUNS_OF_LATE.get(policies.overlap)
+    if runs is None or policies.catch_up is not CatchUp.ALL or len(times) < 2:
+        return None
+    if times[-1] - times[0] < WARNED_FROM_MS * (len(times) - 1):
+        return None
+    if policies.concurrency_limit > 1:
+        runs = f"only as many of the times that have passed as may run at once ({policies.concurrency_limit})"
+    window = policies.catch_up_window_ms
+    bound = "" if window >= CATCH_UP_WINDOW_DEFAULT_MS else f" that are less than {full_length(window)} late"
+    return (
+        f"after an outage, the overlap policy {policies.overlap.value} runs {runs}, and the others are missed; "
+        f"buffer_all runs all of them{bound} one after the other, allow_all at once"
+    )

@@ -113,6 +113,7 @@ def _due(builder: StateBuilder, event: Due) -> None:
         if time.nominal_at > builder.seen_until:
             builder.seen_until = time.nominal_at
             arrivals.append(_own(builder, time, overlap))
+    builder.attended_since = event.attended_since
     if builder.ahead and event.times:
         arrivals = sorted(_come(builder, event.times[-1].actual_at) + arrivals, key=lambda each: each.actual_at)
     if arrivals:

@@ -6,7 +6,7 @@ to `evertick.rules.schedules.decide`. Each says when it happened (`at`); due tim
 
 from dataclasses import dataclass
 
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.rules.schedules.fates import RunOutcome
 from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey
@@ -18,10 +18,12 @@ class Due:
 
     Times handed over together meet the overlap policy together. `more` says that still later ones are due as well
     (they did not fit, or another event stands between): with catch-up `latest` none of these is then the latest.
+    From `attended_since` on a worker was alive: before that moment a run that had not ended was not running either.
     """
 
     times: tuple[FireTime, ...]
     more: bool = False
+    attended_since: Instant = LONG_AGO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

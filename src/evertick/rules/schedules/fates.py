@@ -49,6 +49,8 @@ class Reason(StrEnum):
     CATCH_UP_WINDOW = "catch_up_window"
     CATCH_UP_LATEST = "catch_up_latest"
     CATCH_UP_NONE = "catch_up_none"
+    CATCH_UP_OVERLAP = "catch_up_overlap"
+    CATCH_UP_SUPERSEDED = "catch_up_superseded"
     BUFFER_FULL = "buffer_full"
     RUNS_FULL = "runs_full"
     START_REFUSED = "start_refused"
@@ -75,11 +77,19 @@ FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
         Reason.CATCH_UP_WINDOW: Fate.MISSED,
         Reason.CATCH_UP_LATEST: Fate.MISSED,
         Reason.CATCH_UP_NONE: Fate.MISSED,
+        Reason.CATCH_UP_OVERLAP: Fate.MISSED,
+        Reason.CATCH_UP_SUPERSEDED: Fate.MISSED,
         Reason.BUFFER_FULL: Fate.MISSED,
         Reason.RUNS_FULL: Fate.MISSED,
         Reason.START_REFUSED: Fate.MISSED,
     }
 )
+
+
+AFTER_OUTAGE: Final[Mapping[Reason, Reason]] = MappingProxyType(
+    {Reason.OVERLAP: Reason.CATCH_UP_OVERLAP, Reason.SUPERSEDED: Reason.CATCH_UP_SUPERSEDED}
+)
+"""What becomes of the reason with which the overlap policy drops an occurrence that no worker evaluated in time."""
 
 
 class RunOutcome(StrEnum):

@@ -66,6 +66,7 @@ class Occurrence(NamedTuple):
     """One time to act. `nominal_at` names the run; `actual_at` decides when it is due and whether it is late.
 
     `overlap` is fixed when the occurrence arrives, so that a later change of policies leaves waiting ones alone.
+    `is_overdue`: no worker evaluated this time of the spec in time; set when it arrives, until it starts.
     """
 
     nominal_at: Instant
@@ -73,6 +74,7 @@ class Occurrence(NamedTuple):
     overlap: Overlap
     origin: Origin = Origin.SCHEDULE
     request: str = ""
+    is_overdue: bool = False
 
     @property
     def key(self) -> OccurrenceKey:

@@ -7,13 +7,13 @@ frozen values one by one would copy the lists a thousand times. `decide.py` says
 from collections.abc import Sequence
 
 from evertick.base.durations import full_length
-from evertick.base.instants import Instant, to_iso
+from evertick.base.instants import LONG_AGO, Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
-from evertick.rules.schedules.fates import FATE_OF, NOT_ENDED, Origin, Reason
+from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, NOT_ENDED, Origin, Reason
 from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
 from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
-from evertick.rules.schedules.policies import RUNS_MAX, CatchUp
+from evertick.rules.schedules.policies import RUNS_MAX, CatchUp, Overlap
 from evertick.rules.schedules.state import Counters, Ending, Occurrence, OccurrenceKey, Run, ScheduleState, Stop
 
 
@@ -40,6 +40,7 @@ class StateBuilder:
         self.counts = dict(state.counters.by_reason)
         self.last_result = state.last_result
         self.last_failure = state.last_failure
+        self.attended_since = LONG_AGO
         self._ending = state.ending
         self._starts: list[Start] = []
         self._fates: dict[OccurrenceKey, Verdict] = {}
@@ -65,7 +66,8 @@ class StateBuilder:
             self.lift_pause(occurrence.actual_at)
             reason = self._turned_away(occurrence)
             if reason is None:
-                passed.append(occurrence)
+                is_overdue = self.now - occurrence.actual_at > LATE_AFTER_MS
+                passed.append(occurrence._replace(is_overdue=True) if is_overdue else occurrence)
             else:
                 self.settle(occurrence, reason)
         if self.policies.catch_up is CatchUp.LATEST and (more or len(passed) > 1):
@@ -126,6 +128,8 @@ class StateBuilder:
 
     def start(self, occurrence: Occurrence, *, waited: bool) -> None:
         """Start a run for it now."""
+        if occurrence.is_overdue:
+            occurrence = occurrence._replace(is_overdue=False)
         late = self.now - occurrence.actual_at > LATE_AFTER_MS
         why = started_because(occurrence.origin, waited=waited, late=late)
         name = run_id(self.run_id_template, occurrence.nominal_at)
@@ -147,9 +151,11 @@ class StateBuilder:
 
     def settle(self, occurrence: Occurrence, reason: Reason, *, waited: bool = False) -> None:
         """It will not run, for this reason. `waited`: its turn came only after it had waited for earlier runs."""
-        self._count(reason, 1)
         blocker = self.blocker if reason is Reason.OVERLAP else None
+        if reason in AFTER_OUTAGE and self._lost_to_outage(occurrence, reason):
+            reason = AFTER_OUTAGE[reason]
         detail = self._detail(occurrence, reason, blocker)
+        self._count(reason, 1)
         if waited and reason is Reason.CATCH_UP_WINDOW:
             waited_for = full_length(self.now - occurrence.actual_at)
             detail = f"{WAITED}{waited_for} for earlier runs; {self._window()}"
@@ -250,6 +256,22 @@ class StateBuilder:
             return Reason.CATCH_UP_WINDOW
         return Reason.LIMIT if self.remaining is not None and scheduled >= self.remaining else None
 
+    def _lost_to_outage(self, occurrence: Occurrence, reason: Reason) -> bool:
+        """Does the overlap policy drop it only because no worker evaluated it, or the times before it, in time?
+
+        A run in the way that was already running at its time would have kept it from starting in any case. What a newer
+        time took the place of could have started before that one.
+        """
+        if occurrence.origin is not Origin.SCHEDULE or reason is Reason.SUPERSEDED:
+            return occurrence.is_overdue
+        at = occurrence.actual_at
+        later = [run for run in self.running.values() if run.started_at > at]
+        if not (occurrence.is_overdue or any(run.why is Reason.CAUGHT_UP for run in later)):
+            return False
+        # Unlisted runs are younger than the oldest listed one; they count with it.
+        was_running = self.open_runs - len(later) if len(later) < len(self.running) else 0
+        return at < self.attended_since or was_running < self.policies.concurrency_limit
+
     def _queue(self, occurrence: Occurrence) -> None:
         """Let it wait, if there is a place."""
         stops = occurrence.overlap in STOPS_OTHERS
@@ -287,6 +309,9 @@ class StateBuilder:
         else:
             self.counts.pop(reason, None)
 
+    def _oldest_start(self) -> Instant:
+        return next((run.started_at for run in self.running.values()), self.now)
+
     def _late(self, occurrence: Occurrence) -> str:
         return f"{full_length(self.now - occurrence.actual_at)} late"
 
@@ -310,6 +335,14 @@ class StateBuilder:
                 return f"{self._late(occurrence)}; the schedule does not catch up"
             case Reason.CATCH_UP_LATEST:
                 return f"{self._late(occurrence)}; only the latest time that was missed runs"
+            case Reason.CATCH_UP_OVERLAP if self._oldest_start() <= occurrence.actual_at and blocker:
+                return f"{self._late(occurrence)}; {blocker} was still open, and no worker ran it"
+            case Reason.CATCH_UP_OVERLAP | Reason.CATCH_UP_SUPERSEDED:
+                first = "last" if reason is Reason.CATCH_UP_SUPERSEDED else "first"
+                number = "" if self.policies.concurrency_limit == 1 else f" {self.policies.concurrency_limit}"
+                waits = " and lets one wait" if occurrence.overlap is Overlap.BUFFER_ONE else ""
+                policy = f"the overlap policy {occurrence.overlap.value}"
+                return f"{self._late(occurrence)}; {policy} starts only the {first}{number} of the late times{waits}"
             case Reason.SUPERSEDED:
                 return "a newer occurrence took its place"
             case Reason.BUFFER_FULL:

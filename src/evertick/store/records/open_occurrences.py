@@ -20,15 +20,19 @@ KEY_COLUMNS: Final = OPEN_COLUMNS[:5]
 
 
 def open_row(schedule: tuple[str, str], each: Open, position: int) -> Row:
-    """The row of an open run or waiting occurrence of a schedule (tenant and id)."""
+    """The row of an open run or waiting occurrence of a schedule (tenant and id).
+
+    What waits has a reason, `caught_up`, if no worker evaluated it in time.
+    """
     if isinstance(each, Run):
-        (nominal_at, actual_at, overlap, origin, request), run_id, why, started_at, stop = each
+        (nominal_at, actual_at, overlap, origin, request, _), run_id, why, started_at, stop = each
         stop_value = None if stop is None else stop.value
         return (
             *schedule, nominal_at, origin.value, request, 0, position, actual_at, overlap.value,
             run_id, why.value, started_at, stop_value,
         )  # fmt: skip
-    return (*key_row(schedule, each.key), 1, position, each.actual_at, each.overlap.value, None, None, None, None)
+    is_overdue = Reason.CAUGHT_UP.value if each.is_overdue else None
+    return (*key_row(schedule, each.key), 1, position, each.actual_at, each.overlap.value, None, is_overdue, None, None)
 
 
 def key_row(schedule: tuple[str, str], key: OccurrenceKey) -> Row:
@@ -47,7 +51,7 @@ def read_open(row: Row) -> Open:
         request=request,
     )
     if waits:
-        return occurrence
+        return occurrence if reason is None else occurrence._replace(is_overdue=True)
     return Run(
         occurrence=occurrence,
         run_id=run_id,

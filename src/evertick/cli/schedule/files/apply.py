@@ -89,6 +89,7 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
         if not (out.is_data or out.is_none):
             for step in changing:
                 write_step(step)
+        _warn(changing)
         for step in {each.function.name: each for each in changing if each.function}.values():
             say_if_unseen(step.function, None if step.after is None else step.after.target.args)
         if declared.crons:
@@ -121,6 +122,19 @@ def write_step(step: Step) -> None:
     elif {"spec", "times"} & step.changes.keys():
         pairs = next_times(step.before, step.after)
         _write_next([new if old == new else f"{old} -> {new}" for old, new in pairs])
+
+
+def _warn(changing: Sequence[Step]) -> None:
+    """Say once for all schedules alike what their policies lose after an outage, where a file changes that."""
+    warned: dict[str, list[str]] = {}
+    for step in changing:
+        before = () if step.before is None else step.before.warnings
+        for remark in () if step.after is None else step.after.warnings:
+            if remark not in before:
+                warned.setdefault(remark.message, []).append(step.schedule_id)
+    for message, names in warned.items():
+        others = "" if len(names) == 1 else f" and {len(names) - 1:,} more"
+        click.echo(f"note: {printable(f'{names[0]}{others}: {message}')}", err=True)
 
 
 def _write_next(times: Sequence[str]) -> None:
