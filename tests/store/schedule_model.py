@@ -18,7 +18,8 @@ from evertick.base.records.schedules import (
     ScheduleFilter,
     ScheduleOrder,
 )
-from evertick.rules.schedules.state import OccurrenceKey
+from evertick.rules.schedules.fates import RunOutcome
+from evertick.rules.schedules.state import OccurrenceKey, cut
 from evertick.store.records.schedule import Schedule
 
 ScheduleKey = tuple[TenantId, ScheduleId]
@@ -167,7 +168,11 @@ class ScheduleModel:
         for each in reports:
             old = self.tables.occurrences.get(key_of(each))
             if old is not None and old.fate == "started" and old.ended_at is None:
-                self.tables.occurrences[key_of(each)] = old._replace(ended_at=each.ended_at, outcome=each.outcome)
+                self.tables.occurrences[key_of(each)] = old._replace(
+                    ended_at=each.ended_at,
+                    outcome=each.outcome,
+                    detail=cut(each.message) if each.outcome == RunOutcome.TIMED_OUT else old.detail,
+                )
 
     def list_occurrences(
         self, where: OccurrenceFilter, *, limit: int, after: OccurrenceRow | None = None, newest_first: bool = False

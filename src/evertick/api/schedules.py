@@ -178,6 +178,7 @@ class PoliciesView(Schema):
     catch_up_window_ms: DurationMs = named("catch_up_window_ms", "catchup_window")
     pause_on_failure: bool
     buffer_limit: int
+    run_timeout_ms: DurationMs | None = named("run_timeout_ms", "run_timeout")
 
 
 class PauseView(Schema):

@@ -32,6 +32,7 @@ class CronOptions(TypedDict, total=False):
     catch_up_window: float | timedelta | Unset | None
     pause_on_failure: bool | Unset | None
     buffer_limit: int | Unset | None
+    run_timeout: float | timedelta | Unset | None
     retry: Retry | Unset | None
     pool: str | Unset | None
     note: str | Unset | None
@@ -130,5 +131,6 @@ POLICIES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "catch_up_window": ("catch_up_window_ms", lambda value: window_ms(duration_ms(value, name="catch_up_window"))),
     "pause_on_failure": ("pause_on_failure", _as_it_is),
     "buffer_limit": ("buffer_limit", _as_it_is),
+    "run_timeout": ("run_timeout_ms", lambda value: duration_ms(value, name="run_timeout")),
 }
 """For each option that is a policy: the field of `Policies`, and how its value is read."""

@@ -99,6 +99,8 @@ def _policies(schedule: ScheduleDescription) -> str:
     parts.append(f"catch-up {policies.catch_up} within {format_milliseconds(policies.catch_up_window_ms)}")
     if policies.pause_on_failure:
         parts.append("pause on failure")
+    if policies.run_timeout_ms is not None:
+        parts.append(f"runs time out after {format_milliseconds(policies.run_timeout_ms)}")
     return ", ".join(parts)
 
 

@@ -18,6 +18,9 @@ RUNS_MAX: Final = 10_000
 """Runs of one schedule that may be open at once, whatever its policy; further ones are missed: `runs_full`."""
 
 
+RUN_TIMEOUT_MAX_MS: Final = 100 * 365 * DAY_MS
+
+
 class Overlap(StrEnum):
     """What becomes of an occurrence that arrives while earlier runs take all the room."""
 
@@ -43,6 +46,7 @@ class Policies:
 
     `concurrency_limit` is how many runs may be open before `overlap` is asked: 1 as in Temporal. `allow_all` never
     asks, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which fills in and lifts it.
+    `run_timeout_ms` is how long a run may be open, its retries and waits included; None for no limit.
 
     Raises Misuse or LimitExceeded for values that can never work.
     """
@@ -53,6 +57,7 @@ class Policies:
     catch_up_window_ms: int = CATCH_UP_WINDOW_DEFAULT_MS
     pause_on_failure: bool = False
     buffer_limit: int = BUFFER_MAX
+    run_timeout_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what the rules could not honour."""
@@ -66,6 +71,8 @@ class Policies:
             raise Misuse(f"a catch-up window of {self.catch_up_window_ms} ms is below {CATCH_UP_WINDOW_MIN_MS} ms")
         if not 0 <= self.buffer_limit <= BUFFER_MAX:
             raise LimitExceeded(f"buffer limit {self.buffer_limit} is not between 0 and {BUFFER_MAX}")
+        if self.run_timeout_ms is not None and not 1 <= self.run_timeout_ms <= RUN_TIMEOUT_MAX_MS:
+            raise Misuse(f"a run timeout of {self.run_timeout_ms} ms is not between 1 ms and 100 years; leave it out for no limit")
 
 
 DEFAULT_POLICIES: Final = Policies()
