@@ -186,6 +186,30 @@ def test_runs_are_canceled_and_terminated_and_ended_ones_refused(shop: Path, com
     assert command("workflow", "cancel", "nobody").code == 3
 
 
+def test_filters_choose_the_runs_that_are_ended_paused_and_resumed(shop: Path, command: Command) -> None:
+    """Each takes the filters of `list`; what has ended is left out, and without a terminal --yes must be given."""
+    command("schedule", "create", "nightly", "--cron", "0 3 * * *", "--function", "app.decide", "--trigger")
+    for n in range(2):
+        command("workflow", "start", "app.onboard", "user=u", "--id", f"u{n}")
+    of_schedule = ("--schedule", "nightly", "--yes")
+
+    def states() -> dict[str, str]:
+        return {run["schedule"] or run["key"]: run["state"] for run in command("workflow", "list", "-o", "json").json}
+
+    assert command("workflow", "pause", *of_schedule).code == 0
+    assert states() == {"nightly": "paused", "u0": "pending", "u1": "pending"}
+    assert command("workflow", "resume", "--all", "--yes").err.startswith("resumed ")
+    assert command("workflow", "terminate", "--schedule", "nightly").code == 2  # it would have to be confirmed
+    assert command("workflow", "terminate", *of_schedule).code == 0
+    assert states() == {"nightly": "canceled", "u0": "pending", "u1": "pending"}
+    assert command("workflow", "terminate", *of_schedule).code == 0  # there is none any more
+    assert command("workflow", "cancel", "--prefix", "u", "--yes").code == 0
+    assert set(states().values()) == {"canceled"}
+    for words in ((), ("u0", "--all"), ("--state", "failed"), ("--not-retried",)):
+        assert command("workflow", "terminate", *words).code == 2
+    assert command("workflow", "cancel", "--workflow", "app.onbord", "--yes").code == 3
+
+
 def test_a_start_under_an_id_in_use_says_so(shop: Path, command: Command) -> None:
     first = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1")
     again = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1")

@@ -114,6 +114,7 @@ class WorkflowOperations:
         - `schedule`: the id of the schedule or cron that has started them.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
+        - `occurrence_from`, `occurrence_until`: started by a schedule for a nominal time then or later, and before.
         - `not_retried`: failed, not run again since, and not called by another run, which would call it again.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
         - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.

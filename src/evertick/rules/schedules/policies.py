@@ -72,7 +72,9 @@ class Policies:
         if not 0 <= self.buffer_limit <= BUFFER_MAX:
             raise LimitExceeded(f"buffer limit {self.buffer_limit} is not between 0 and {BUFFER_MAX}")
         if self.run_timeout_ms is not None and not 1 <= self.run_timeout_ms <= RUN_TIMEOUT_MAX_MS:
-            raise Misuse(f"a run timeout of {self.run_timeout_ms} ms is not between 1 ms and 100 years; leave it out for no limit")
+            raise Misuse(
+                f"a run timeout of {self.run_timeout_ms} ms is not between 1 ms and 100 years; no limit is the default"
+            )
 
 
 DEFAULT_POLICIES: Final = Policies()

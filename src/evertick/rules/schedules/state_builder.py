@@ -10,7 +10,14 @@ from evertick.base.durations import full_length
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
 from evertick.rules.schedules.fates import FATE_OF, NOT_ENDED, Origin, Reason
-from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because, timeout_message, times_out_at
+from evertick.rules.schedules.lifecycle import (
+    own_wake,
+    pause_detail,
+    run_id,
+    started_because,
+    timeout_message,
+    times_out_at,
+)
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
 from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
 from evertick.rules.schedules.policies import RUNS_MAX, CatchUp
