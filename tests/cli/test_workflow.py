@@ -188,9 +188,9 @@ def test_runs_are_canceled_and_terminated_and_ended_ones_refused(shop: Path, com
 
 def test_filters_choose_the_runs_that_are_ended_paused_and_resumed(shop: Path, command: Command) -> None:
     """Each takes the filters of `list`; what has ended is left out, and without a terminal --yes must be given."""
-    command("schedule", "create", "nightly", "--cron", "0 3 * * *", "--function", "app.decide", "--trigger")
     for n in range(2):
         command("workflow", "start", "app.onboard", "user=u", "--id", f"u{n}")
+    the_app().schedules.create("nightly", when="0 3 * * *", do="app.decide", trigger=True)
     of_schedule = ("--schedule", "nightly", "--yes")
 
     def states() -> dict[str, str]:

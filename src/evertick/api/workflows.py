@@ -35,8 +35,8 @@ class RunView(Schema):
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
     `generation` counts how often it has continued as new. `retried_as` is the run as which it was restarted or retried
-    last, `schedule` has started it, for its time `occurrence`, `restarted_from` the run of which it is the restart itself. `unreadable` says of each column that this release
-    cannot read why.
+    last, `restarted_from` the run of which it is the restart itself. `schedule` has started it, for its time
+    `occurrence`. `unreadable` says of each column that this release cannot read why.
     """
 
     id: JobId

@@ -334,8 +334,8 @@ class ActionCtx(_ActionContext):
     async def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a mutation, given itself or by name, in a transaction of its own, which is committed when this returns.
 
-        It runs again if it meets conflicts. Raises FunctionNotFound, Misuse, InvalidArguments, WriteConflict, and what the mutation
-        raises.
+        It runs again if it meets conflicts. Raises FunctionNotFound, Misuse, InvalidArguments, WriteConflict, and what
+        the mutation raises.
         """
         return await self._caller.call(self._function(function, Mutation), args, kwargs, self._run)
 

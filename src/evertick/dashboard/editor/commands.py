@@ -25,7 +25,8 @@ FLAGS: Final = {
 }
 """The flag of each member of a draft that has one of its own."""
 LIFTED: Final = {
-    "run_timeout": "run-timeout", "remaining_actions": "remaining-actions", "workflow_id": "workflow-id", "retry": "retry", "note": "notes",
+    "run_timeout": "run-timeout",
+    "remaining_actions": "remaining-actions", "workflow_id": "workflow-id", "retry": "retry", "note": "notes",
     "memo": "memo", "excepted": "except", "time_zone": "time-zone", "start": "start-time", "end": "end-time",
     "jitter": "jitter", "dialect": "dialect",
 }  # fmt: skip

@@ -106,7 +106,8 @@ class Asked(Body):
     @property
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
-        given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow), ("schedule", self.schedule),
+        given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
+                 ("schedule", self.schedule),
                  ("for", self.occurrence_text),
                  ("started in the", SPANS.get(self.since, ("",))[0]),
                  ("without", "children" if self.roots else ""),
