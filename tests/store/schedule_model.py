@@ -71,6 +71,11 @@ class ScheduleModel:
     def next_wake(self) -> Instant | None:
         return min((row.wake_at for row in self.tables.schedules.values() if row.wake_at is not None), default=None)
 
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        for key, row in self.tables.schedules.items():
+            if row.function in functions and (row.wake_at is None or row.wake_at > now):
+                self.tables.schedules[key] = row._replace(wake_at=now)
+
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
         saved = 0
         for row in rows:

@@ -215,7 +215,9 @@ class ScheduleSummary(Schema):
 
     `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
     `active`, `paused` or `completed`, or `unreadable` if a newer release has written it or it is damaged: it is not
-    evaluated then, and can be deleted. `sentence` is the spec in words, or why it cannot be read. `next` is the next
+    evaluated then, and can be deleted. `sentence` is the spec in words, or why it cannot be read.
+    `type` is what names its times: `cron`, `interval`, `calendar`, `rrule` or `once` (single times), several with "+",
+    empty if it has none. `next` is the next
     actual time.
     """
 
@@ -225,6 +227,7 @@ class ScheduleSummary(Schema):
     next: Moment | None
     last: Moment | None
     sentence: str
+    type: str
     time_zone: str
     function: str
     note: str

@@ -133,7 +133,7 @@ def summary(row: Schedule) -> ScheduleSummary:
         return ScheduleSummary(**_summary(row))
     except (SchemaMismatch, InvalidSpec) as error:
         why = f"written by a newer release, or damaged: {error}"[:WHY_MAX]
-        known = {"source": RUN_TIME, "status": UNREADABLE, "sentence": why, "time_zone": "UTC", "memo": {}}
+        known = {"source": RUN_TIME, "status": UNREADABLE, "sentence": why, "type": "", "time_zone": "UTC", "memo": {}}
         return ScheduleSummary(**(_columns(row) | known))
 
 
@@ -236,6 +236,7 @@ def _summary(row: Schedule) -> dict[str, Any]:
         "source": metadata.source or RUN_TIME,
         "status": row.status,
         "sentence": sentence(recurrence.spec),
+        "type": recurrence.spec.types,
         "time_zone": recurrence.zone.name,
         "memo": metadata.user,
     }

@@ -59,6 +59,10 @@ class Schedules(Protocol):
         """When the next schedule wants to be looked at."""
         ...
 
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        """Let the schedules of some functions be looked at now, of all tenants, paused ones too."""
+        ...
+
     def save_schedules(self, rows: "Sequence[Schedule]") -> int:
         """Write schedules back under the revision they were read with; returns how many still had it.
 

@@ -83,6 +83,10 @@ class SqlSchedules(Driver):
         rows = self._fetch("next_wake", {"format": FORMAT})
         return rows[0][0] if rows else None
 
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        self.hints.add(Notification.SCHEDULE)
+        self._run("wake_schedules", {"functions": json.dumps(list(functions)), "now": now})
+
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
         if not rows:
             return 0
