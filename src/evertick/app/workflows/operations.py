@@ -37,7 +37,7 @@ from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter,
 from evertick.base.records.journal import Row
 from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord, Sender
-from evertick.base.records.stored import json_of_typed, size_of
+from evertick.base.records.stored import json_of, json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
 from evertick.store.contract.store import Transaction
@@ -172,11 +172,12 @@ class WorkflowOperations:
         check_name(event, "an event")
         if key is not None:
             check_key(key, what="a key")
-        plain = json_of_typed(value, f"the value of the event {event!r}")
+        words = f"the value of the event {event!r}"
+        _ = json_of_typed(value, words)
 
         def work(transaction: Transaction) -> Sent:
             job = self.job(transaction, run_id)
-            text = self._event_text(job, event, value) or plain
+            text = self._event_text(job, event, value, words)
             if (size := size_of(text)) > EVENT_BYTES_MAX:
                 raise LimitExceeded(
                     f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}"
@@ -319,13 +320,16 @@ class WorkflowOperations:
 
     # -- helpers
 
-    def _event_text(self, job: Job, event: str, value: Any) -> str | None:
-        """The value of an event as its type has it; None if the workflow declares none, or its code is not here.
+    def _event_text(self, job: Job, event: str, value: Any, words: str) -> str:
+        """The value of an event as its type has it; a value of JSON if the workflow declares no events.
 
+        Where the code of the workflow is not here, the type is not known: the value is written as an argument is.
         Raises Misuse, InvalidArguments.
         """
-        events = self.declared_events(job.name)
-        return None if events is None else events.write(event, value)
+        if (events := self.declared_events(job.name)) is not None:
+            return events.write(event, value)
+        is_here = any(job.name in (each.name, *each.aliases) for each in self.job_builder.functions)
+        return json_of(value, words) if is_here else json_of_typed(value, words)
 
     def _place(self, transaction: Transaction, call: FunctionCall) -> JobId:
         now = self.job_builder.now()

@@ -14,7 +14,19 @@ from evertick.cli.core.output import MomentWriter, words_of
 from evertick.recurrence.parse.duration import format_milliseconds
 
 LIST_FIELDS: Final = ("id", "state", "next", "type", "sentence", "time_zone", "function")
-LONG_FIELDS: Final = ("id", "kind", "state", "next", "last", "type", "sentence", "time_zone", "function", "note", "source")
+LONG_FIELDS: Final = (
+    "id",
+    "kind",
+    "state",
+    "next",
+    "last",
+    "type",
+    "sentence",
+    "time_zone",
+    "function",
+    "note",
+    "source",
+)
 OCCURRENCE_LIST: Final = ("nominal", "schedule", "fate", "reason", "run", "outcome", "detail")
 HISTORY_LIST: Final = ("at", "actor", "action", "detail")
 SIGNS: Final = {"started": "✓", "buffered": "≡", "skipped": "↷", "missed": "!"}
