@@ -510,3 +510,18 @@ def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
     done = command("workflow", "wait", run_id, "--tenant", "acme")
     again = f"evertick workflow wait {run_id} --tenant acme"
     assert (done.code, done.err.splitlines()[-1]) == (130, f"run {run_id} goes on; look again with: {again}")
+
+
+def test_a_run_timeout_is_given_shown_changed_written_to_a_file_and_lifted(shop: Path, command: Command) -> None:
+    created = ("--cron", "0 3 * * *", "--function", "app.reserve", "--input", '{"user": "ada"}', "--run-timeout", "10m")
+    assert command("schedule", "create", "nightly", *created).code == 0
+    assert "runs time out after 10m" in command("schedule", "describe", "nightly").out
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "10m"
+    exported = command("schedule", "export", "nightly").out
+    assert "run_timeout: 10m" in exported
+    (shop / "schedules.yaml").write_text(exported.replace("10m", "1h"))
+    assert command("schedule", "apply", "schedules.yaml", "--yes").code == 0
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "1h"
+    assert command("schedule", "update", "nightly", "--unset", "run-timeout").code == 0
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] is None
+    assert command("schedule", "update", "nightly", "--run-timeout", "0s").code == 2

@@ -249,7 +249,7 @@ def test_a_list_says_what_names_the_times_of_a_schedule_and_in_which_zone(world:
     types = {
         "cron": cron("0 9 * * *", tz="Asia/Tokyo"),
         "interval": every(hours=1),
-        "rrule": rrule("FREQ=DAILY", start=datetime(2026, 1, 1, 9)),
+        "rrule": rrule("DTSTART:20260101T090000 RRULE:FREQ=DAILY"),
         "once": at(w.now + timedelta(days=1)),
         "cron+interval": [cron("0 9 * * *"), every(hours=1)],
     }

@@ -40,7 +40,7 @@ def test_the_logs_say_how_runs_of_schedules_ended_and_what_they_returned(world: 
 
     [first] = w.occurrences("counts")
     at = f"{first.nominal:%Y-%m-%dT%H:%M:%SZ}"
-    assert lines_of(count) == [("info", "counting"), ("info", f"run of counts for {at}: success, returned 7")]
+    assert sorted(lines_of(count)) == [("info", "counting"), ("info", f"run of counts for {at}: success, returned 7")]
     assert lines_of(broken, level="error") == [("error", f"run of breaks for {at}: failed, ValueError: no")]
     assert first.job_id is not None
     assert [each.message for each in app.jobs.logs(first.job_id).lines] == ["counting"]

@@ -73,7 +73,7 @@ class JobOptions(TypedDict, total=False):
     key: str | None
     on_conflict: OnConflict | str | None
     retry: Retry | None
-    on_complete: Function[..., Any] | None
+    on_complete: Function[..., Any] | str | None
     on_complete_for: str | Iterable[str] | None
     context: Any
     priority: int | None
@@ -88,7 +88,7 @@ class Options:
     key: str | None = None
     on_conflict: OnConflict = OnConflict.KEEP
     retry: Retry | None = None
-    on_complete: Function[..., Any] | None = None
+    on_complete: Function[..., Any] | str | None = None
     on_complete_for: str | Iterable[str] = ()
     context: Any = None
     priority: int = 0
@@ -106,12 +106,10 @@ class Options:
             check_pool(changed.pool)
         if changed.retry is not None and not isinstance(changed.retry, Retry):
             raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
-        if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
+        if changed.on_complete is not None and not isinstance(changed.on_complete, Function | str):
             raise Misuse(f"on_complete= takes a registered mutation or action, not {changed.on_complete!r}")
         if changed.on_conflict not in tuple(OnConflict):
             raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
-        if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
-            raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
         ends = _ends(changed.on_complete_for)
         check_priority(changed.priority)
         return replace(changed, on_conflict=OnConflict(changed.on_conflict), on_complete_for=ends)
@@ -245,6 +243,8 @@ class JobBuilder:
         """What is kept of `on_complete`: whom to call, and with which context."""
         assert options.on_complete is not None  # noqa: S101
         function = self.functions.resolve(options.on_complete)
+        if function.kind is FunctionKind.QUERY:
+            raise Misuse(f"on_complete={function.name} is a query, which has no effect; give a mutation")
         names = function.parameter_names
         if len(names) != 3:
             raise InvalidArguments(
