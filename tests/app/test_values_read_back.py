@@ -100,7 +100,7 @@ def test_a_value_of_json_reads_back_as_an_argument_and_as_a_result(value: Any) -
     assert same(anything.decode_result(anything.encode_result(value)), value)
 
 
-@pytest.mark.parametrize("value", LOST, ids=repr)
+@pytest.mark.parametrize("value", LOST, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize(
     "wrap", [lambda v: v, lambda v: [v], lambda v: {"inner": {"list": [v]}}], ids=["", "in", "deep"]
 )
