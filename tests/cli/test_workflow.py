@@ -514,6 +514,7 @@ def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
 
 def test_a_run_timeout_is_given_shown_changed_written_to_a_file_and_lifted(shop: Path, command: Command) -> None:
     created = ("--cron", "0 3 * * *", "--function", "app.reserve", "--input", '{"user": "ada"}', "--run-timeout", "10m")
+    command("migrate", "app.py")
     assert command("schedule", "create", "nightly", *created).code == 0
     assert "runs time out after 10m" in command("schedule", "describe", "nightly").out
     assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "10m"
