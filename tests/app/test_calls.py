@@ -12,6 +12,7 @@ import pytest
 from evertick import ActionCtx, App, JobId, MutationCtx, QueryCtx, Settings, SyncActionCtx
 from evertick.base.errors import (
     AlreadyExists,
+    FunctionNotFound,
     IdempotencyConflict,
     InvalidArguments,
     Misuse,
@@ -55,6 +56,39 @@ def test_a_call_answers_what_the_function_returns(app: App) -> None:
     assert app.call("add", 2) == 2
     assert app.call("add", n=3) == 5
     assert app.call(total_twice) == 10
+
+
+def test_functions_call_others_by_their_names(app: App) -> None:
+    """As from outside: a name is as good as the function, for every kind, and a wrong one is refused."""
+
+    @app.mutation(name="twice")
+    def twice(ctx: MutationCtx, n: int) -> int:
+        ctx.run_mutation("add", n)
+        ctx.scheduler.using(on_complete="noted").run_after(0, "add", n)
+        return int(ctx.run_mutation("add", n=n)) + int(ctx.run_query("total"))
+
+    @app.mutation(name="noted")
+    def noted(ctx: MutationCtx, job_id: str, context: Any, result: Any) -> None: ...
+
+    @app.action(name="threaded")
+    def threaded(ctx: SyncActionCtx) -> int:
+        return int(ctx.run_mutation("twice", 1)) + int(ctx.run_query("total"))
+
+    @app.action(name="awaited")
+    async def awaited(ctx: ActionCtx) -> int:
+        assert await ctx.run_mutation("add", 1) == await ctx.run_query("total")
+        return int(await ctx.run_action("awaited_too"))
+
+    @app.action(name="awaited_too")
+    async def awaited_too(ctx: ActionCtx) -> int:
+        with pytest.raises(FunctionNotFound, match="no function 'ad' is registered; did you mean add"):
+            await ctx.run_mutation("ad", 1)
+        with pytest.raises(Misuse, match="'total' is not a mutation"):
+            await ctx.run_mutation("total")
+        return 7
+
+    assert app.call("threaded") == 2 + 2 + 2
+    assert app.call(awaited) == 7
 
 
 def test_a_call_without_blocking_the_event_loop(app: App) -> None:

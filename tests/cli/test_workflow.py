@@ -186,6 +186,30 @@ def test_runs_are_canceled_and_terminated_and_ended_ones_refused(shop: Path, com
     assert command("workflow", "cancel", "nobody").code == 3
 
 
+def test_filters_choose_the_runs_that_are_ended_paused_and_resumed(shop: Path, command: Command) -> None:
+    """Each takes the filters of `list`; what has ended is left out, and without a terminal --yes must be given."""
+    for n in range(2):
+        command("workflow", "start", "app.onboard", "user=u", "--id", f"u{n}")
+    the_app().schedules.create("nightly", when="0 3 * * *", do="app.decide", trigger=True)
+    of_schedule = ("--schedule", "nightly", "--yes")
+
+    def states() -> dict[str, str]:
+        return {run["schedule"] or run["key"]: run["state"] for run in command("workflow", "list", "-o", "json").json}
+
+    assert command("workflow", "pause", *of_schedule).code == 0
+    assert states() == {"nightly": "paused", "u0": "pending", "u1": "pending"}
+    assert command("workflow", "resume", "--all", "--yes").err.startswith("resumed ")
+    assert command("workflow", "terminate", "--schedule", "nightly").code == 2  # it would have to be confirmed
+    assert command("workflow", "terminate", *of_schedule).code == 0
+    assert states() == {"nightly": "canceled", "u0": "pending", "u1": "pending"}
+    assert command("workflow", "terminate", *of_schedule).code == 0  # there is none any more
+    assert command("workflow", "cancel", "--prefix", "u", "--yes").code == 0
+    assert set(states().values()) == {"canceled"}
+    for words in ((), ("u0", "--all"), ("--state", "failed"), ("--not-retried",)):
+        assert command("workflow", "terminate", *words).code == 2
+    assert command("workflow", "cancel", "--workflow", "app.onbord", "--yes").code == 3
+
+
 def test_a_start_under_an_id_in_use_says_so(shop: Path, command: Command) -> None:
     first = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1")
     again = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1")
@@ -486,3 +510,19 @@ def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
     done = command("workflow", "wait", run_id, "--tenant", "acme")
     again = f"evertick workflow wait {run_id} --tenant acme"
     assert (done.code, done.err.splitlines()[-1]) == (130, f"run {run_id} goes on; look again with: {again}")
+
+
+def test_a_run_timeout_is_given_shown_changed_written_to_a_file_and_lifted(shop: Path, command: Command) -> None:
+    created = ("--cron", "0 3 * * *", "--function", "app.reserve", "--input", '{"user": "ada"}', "--run-timeout", "10m")
+    command("migrate", "app.py")
+    assert command("schedule", "create", "nightly", *created).code == 0
+    assert "runs time out after 10m" in command("schedule", "describe", "nightly").out
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "10m"
+    exported = command("schedule", "export", "nightly").out
+    assert "run_timeout: 10m" in exported
+    (shop / "schedules.yaml").write_text(exported.replace("10m", "1h"))
+    assert command("schedule", "apply", "schedules.yaml", "--yes").code == 0
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "1h"
+    assert command("schedule", "update", "nightly", "--unset", "run-timeout").code == 0
+    assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] is None
+    assert command("schedule", "update", "nightly", "--run-timeout", "0s").code == 2

@@ -72,6 +72,19 @@ async def act_schedule(ctx: ActionCtx, count: int) -> None:
         await ctx.scheduler.run_after(1, small, n)
 
 
+@app.action
+async def act_schedule_large(ctx: ActionCtx, count: int, size: int) -> None:
+    for _ in range(count):
+        await ctx.scheduler.run_after(1, large, "x" * size)
+
+
+@app.action
+async def act_in_parts(ctx: ActionCtx, *parts: int) -> None:
+    await ctx.run_mutation(schedule_small, 1)
+    for count in parts:
+        await ctx.run_action(act_schedule, count)
+
+
 @app.mutation
 def write_many(ctx: MutationCtx, count: int) -> None:
     for n in range(count):
@@ -154,11 +167,38 @@ def test_a_failed_nested_mutation_gives_its_count_not_back(world: OpenWorld) -> 
         w.call(schedule_after_a_failed_part, 1001, 1)
 
 
-def test_each_call_of_an_action_is_counted_by_itself(world: OpenWorld) -> None:
+@fact("cvx-sf-020")
+def test_the_1001st_job_of_an_action_is_refused_and_those_before_it_stay(world: OpenWorld) -> None:
     w = world(app)
-    w.call(act_schedule, 1100)
+    with pytest.raises(TooManyJobs, match=r"too many functions scheduled by this call \(limit: 1000\)"):
+        w.call(act_schedule, 1001)
 
-    assert len(w.jobs(small)) == 1100
+    assert len(w.jobs(small)) == 1000
+
+
+def test_actions_that_an_action_calls_share_the_count_and_mutations_have_their_own(world: OpenWorld) -> None:
+    w = world(app)
+    w.call(act_in_parts, 500, 500)
+    assert len(w.jobs(small)) == 1001
+
+    with pytest.raises(TooManyJobs):
+        w.call(act_in_parts, 501, 500)
+
+
+def test_more_than_8_megabytes_of_arguments_in_an_action_are_refused(world: OpenWorld) -> None:
+    w = world(app)
+    with pytest.raises(ArgumentsTooLarge, match=r"total size of the arguments .*limit: 8388608 bytes"):
+        w.call(act_schedule_large, 9, MEGABYTE)
+
+    assert len(w.jobs()) == 7
+
+
+def test_an_action_that_comes_near_a_limit_is_warned_in_its_log(world: OpenWorld) -> None:
+    w = world(app)
+    job_id = w.app.scheduler.run_after(0, act_schedule, 801)
+    w.advance(0)
+
+    assert w.job(job_id).logs == ["warning: many functions scheduled by this call (actual: 801, limit: 1000)"]
 
 
 @pytest.mark.parametrize(("count", "warnings"), [(800, 0), (801, 1), (950, 1)])

@@ -1,5 +1,6 @@
 """The list of schedules and the page of one, with what is done there: read without script."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -401,7 +402,24 @@ def test_a_schedule_is_deleted_when_its_id_is_typed(site: Site) -> None:
     assert commands_in(site.page("schedules/s%20s/delete")) == ["evertick schedule delete 's s'"]
     assert "nothing has been deleted" in text_of(site.refused("schedules/s%20s/delete", typed="s"))
     assert site.send("schedules/s%20s/delete", typed="s s").headers["location"] == "/t/default/schedules"
-    site.page("schedules/s%20s", status=404)
+    assert "was deleted" in text_of(site.page("schedules/s%20s"))
+
+
+def test_the_page_of_a_deleted_schedule_shows_its_runs_and_its_history(site: Site) -> None:
+    site.app.schedules.create("gone", when=every(hours=1), do=order_of(site.app), trigger=True)
+    [run] = site.app.schedules.get("gone").running
+    [occurrence] = site.app.schedules.occurrences("gone").occurrences
+    site.app.schedules.using(actor="ada").delete("gone")
+
+    page = site.page("schedules/gone")
+
+    assert text_of(page.h1) == "gone"
+    assert re.search(r"This schedule was deleted .{1,40} by ada\. Its runs and its history are kept", text_of(page))
+    assert [link["href"] for link in page.select("tbody a") if text_of(link) == run.run] == [
+        f"/t/default/jobs/{occurrence.job_id}"
+    ]
+    assert [text_of(row.td) for row in page.select("table.hist tbody tr")] == ["ada", "python"]
+    assert site.request("GET", "schedules/never").status_code == 404
 
 
 def test_text_of_others_is_text(site: Site) -> None:

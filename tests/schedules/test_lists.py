@@ -242,3 +242,19 @@ def test_a_short_form_is_short_and_names_what_is_left_out() -> None:
     assert len(short_form(many)) == 200
     assert short_form(cron("@daily", except_=[datetime(2026, 12, 24).date()])) == "@daily except 1 rule"
     assert short_form(Spec(crons=cron("@daily").crons, intervals=every(minutes=1).intervals)) == "@daily + interval 1m"
+
+
+def test_a_list_says_what_names_the_times_of_a_schedule_and_in_which_zone(world: OpenWorld) -> None:
+    w = world(app)
+    types = {
+        "cron": cron("0 9 * * *", tz="Asia/Tokyo"),
+        "interval": every(hours=1),
+        "rrule": rrule("DTSTART:20260101T090000 RRULE:FREQ=DAILY"),
+        "once": at(w.now + timedelta(days=1)),
+        "cron+interval": [cron("0 9 * * *"), every(hours=1)],
+    }
+    for name, when in types.items():
+        app.schedules.create(name, when=when, do=tick)
+    found = app.schedules.list().schedules
+    assert {each.id: each.type for each in found} == {name: name for name in types}
+    assert {each.id: each.time_zone for each in found}["cron"] == "Asia/Tokyo"

@@ -299,6 +299,7 @@ class History(LimitKeyDraws, ScheduleDraws):
             name=self._pick(NAMES) if self._maybe(0.2) else None,
             due_from=Instant(self._now - 20) if self._maybe(0.2) else None,
             due_until=Instant(self._now) if self._maybe(0.2) else None,
+            occurrence=range(self._now - 60_000, self._now + 1) if self._maybe(0.1) else None,
             parent_id=self._any_job(tables) if self._maybe(0.2) else None,
             schedule_id=self._pick(SCHEDULES) if self._maybe(0.1) else None,
             key=self._pick(KEYS) if self._maybe(0.1) else None,

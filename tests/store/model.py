@@ -251,6 +251,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             and where.parent_id in (None, job.parent_id)
             and (where.due_from is None or job.due_at >= where.due_from)
             and (where.due_until is None or job.due_at < where.due_until)
+            and (where.occurrence is None or (job.schedule_id is not None and job.requested_at in where.occurrence))
             and where.key in (None, job.key)
             and where.limit_key in (None, job.limit_key)
             and (not where.not_retried or _is_dead(job))

@@ -90,6 +90,10 @@ class ScheduleDraws:
     def draw_next_wake(self, tables: Any) -> Any:
         return (), {}
 
+    def draw_wake_schedules(self, tables: Any) -> Any:
+        names = [row.function for row in tables.schedules.values()]
+        return (self._random.sample(names, min(len(names), 2)),), {"now": self._now}
+
     def draw_save_schedules(self, tables: Any) -> Any:
         known = list(tables.schedules.values())
         chosen = self._random.sample(known, min(len(known), self._random.randint(1, 3)))

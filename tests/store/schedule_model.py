@@ -18,7 +18,8 @@ from evertick.base.records.schedules import (
     ScheduleFilter,
     ScheduleOrder,
 )
-from evertick.rules.schedules.state import OccurrenceKey
+from evertick.rules.schedules.fates import RunOutcome
+from evertick.rules.schedules.state import OccurrenceKey, cut
 from evertick.store.records.schedule import Schedule
 
 ScheduleKey = tuple[TenantId, ScheduleId]
@@ -69,6 +70,11 @@ class ScheduleModel:
 
     def next_wake(self) -> Instant | None:
         return min((row.wake_at for row in self.tables.schedules.values() if row.wake_at is not None), default=None)
+
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        for key, row in self.tables.schedules.items():
+            if row.function in functions and (row.wake_at is None or row.wake_at > now):
+                self.tables.schedules[key] = row._replace(wake_at=now)
 
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
         saved = 0
@@ -167,7 +173,11 @@ class ScheduleModel:
         for each in reports:
             old = self.tables.occurrences.get(key_of(each))
             if old is not None and old.fate == "started" and old.ended_at is None:
-                self.tables.occurrences[key_of(each)] = old._replace(ended_at=each.ended_at, outcome=each.outcome)
+                self.tables.occurrences[key_of(each)] = old._replace(
+                    ended_at=each.ended_at,
+                    outcome=each.outcome,
+                    detail=cut(each.message) if each.outcome == RunOutcome.TIMED_OUT else old.detail,
+                )
 
     def list_occurrences(
         self, where: OccurrenceFilter, *, limit: int, after: OccurrenceRow | None = None, newest_first: bool = False

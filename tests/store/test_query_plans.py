@@ -179,8 +179,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "unretried": 0, "name": None, "schedule_id": None,
     "parent_id": None, "key": None, "kind": None, "prefix": None, "roots": 0, "in_pool": None, "open_states": None,
-    "due_from": None, "due_until": None, "limit_key": None, "error": None, "queues": None,
-    "limit": 10, "skip": 20, "every": 1,
+    "due_from": None, "due_until": None, "occurrence_from": None, "occurrence_until": None,
+    "limit_key": None, "error": None, "queues": None, "limit": 10, "skip": 20, "every": 1,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
 LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {

@@ -178,6 +178,7 @@ class PoliciesView(Schema):
     catch_up_window_ms: DurationMs = named("catch_up_window_ms", "catchup_window")
     pause_on_failure: bool
     buffer_limit: int
+    run_timeout_ms: DurationMs | None = named("run_timeout_ms", "run_timeout")
 
 
 class PauseView(Schema):
@@ -215,8 +216,10 @@ class ScheduleSummary(Schema):
     `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
     `active`, `paused` or `completed`, or `unreadable` if a newer release has written it, its time zone is not known any
     more or it is damaged: it is not evaluated then, and can be replaced, paused and deleted. `sentence` is the spec in
-    words, or why it cannot be read. `next` is the next actual time. `unreadable` names the columns that cannot be read
-    (spec, target, state, memo), each with the reason; a view has a default in place of what they hold.
+    words, or why it cannot be read. `type` is what names its times: `cron`, `interval`, `calendar`, `rrule` or `once`
+    (single times), several with "+", empty if it has none. `next` is the next actual time. `unreadable` names the
+    columns that cannot be read (spec, target, state, memo), each with the reason; a view has a default in place of what
+    they hold.
     """
 
     id: ScheduleId
@@ -225,6 +228,7 @@ class ScheduleSummary(Schema):
     next: Moment | None
     last: Moment | None
     sentence: str
+    type: str
     time_zone: str
     function: str
     note: str

@@ -35,8 +35,8 @@ class RunView(Schema):
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
     `generation` counts how often it has continued as new. `retried_as` is the run as which it was restarted or retried
-    last, `restarted_from` the run of which it is the restart itself. `unreadable` says of each column that this release
-    cannot read why.
+    last, `restarted_from` the run of which it is the restart itself. `schedule` has started it, for its time
+    `occurrence`. `unreadable` says of each column that this release cannot read why.
     """
 
     id: JobId
@@ -54,6 +54,8 @@ class RunView(Schema):
     wakes_at: Moment | None
     completed_at: Moment | None
     tenant: TenantId
+    schedule: ScheduleId | None = None
+    occurrence: Moment | None = None
     retried_as: JobId | None = None
     restarted_from: JobId | None = None
     unreadable: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class RunView(Schema):
     def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:
         """The view of a run's job and of what it has beside it; None if it has not begun."""
         reading = RowReading()
+        occurrence = reading.value("schedule", job.schedule)
         state = shown = STATES[job.state]
         if state is RunState.PENDING and (is_paused or job.has_begun):
             shown = RunState.PAUSED if is_paused else RunState.RUNNING
@@ -86,6 +89,8 @@ class RunView(Schema):
             wakes_at=to_datetime(job.due_at) if state is RunState.PENDING and job.due_at < FOREVER else None,
             completed_at=to_datetime_or_none(job.completed_at),
             tenant=job.tenant,
+            schedule=job.schedule_id,
+            occurrence=None if occurrence is None else to_datetime(occurrence.nominal_at),
             retried_as=job.retried_as,
             restarted_from=None if record is None else record.restarted_from,
             unreadable=reading.problems,

@@ -74,6 +74,11 @@ def text(most: int, *, printable: bool = False) -> Rule:
     return Rule(f"{kind} of 1 to {most:,} characters", fits)
 
 
+def optional(rule: Rule) -> Rule:
+    """What `rule` takes, or None."""
+    return Rule(f"{rule.words}, or None", lambda value: value is None or rule.fits(value))
+
+
 def check_options(rules: Mapping[str, Rule], values: Mapping[str, Any], where: str = "") -> None:
     """Raise Misuse for the first value that its rule does not take. `where` begins the message."""
     for name, value in values.items():

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from evertick.api.jobs import JobPage, JobView
 from evertick.app.access import AsyncAccess
-from evertick.app.bodies import Body
+from evertick.app.bodies import Body, Time
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.ids import JOB_PREFIX
-from evertick.base.instants import Instant, to_datetime
+from evertick.base.instants import Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import JobState
 
 TABS: Final[dict[str, tuple[str, JobState]]] = {
@@ -39,6 +39,7 @@ class Filters(Body):
     q: str | None = Field(None, max_length=500)
     pool: str | None = Field(None, max_length=200)
     schedule: str | None = Field(None, max_length=500)
+    occurrence: Time | None = None
     error: str | None = Field(None, max_length=500)
     due: str | None = Field(None, pattern=f"^(late|{'|'.join(SPANS)})?$")
     blocked: bool | None = None
@@ -47,6 +48,8 @@ class Filters(Body):
     def given(self) -> dict[str, Any]:
         """What was asked for beside the state, by the words of the address."""
         found = {name: getattr(self, name) for name in Filters.model_fields if name != "state"}
+        if self.occurrence is not None:
+            found["occurrence"] = to_iso(from_datetime(self.occurrence))
         return {name: value for name, value in found.items() if value}
 
     def where(self, at: Instant) -> JobsWhere:
@@ -60,6 +63,9 @@ class Filters(Body):
                 found["id_prefix"] = text[: ID_CHARS + 1]  # a longer one begins no id, and this one begins none either
             else:
                 found["key"] = text
+        if self.occurrence is not None:
+            found["occurrence_from"] = self.occurrence
+            found["occurrence_until"] = self.occurrence + timedelta(seconds=1)
         if self.blocked and self.state == "pending":
             found["blocked"] = True
         if self.not_retried and self.state == "failed":

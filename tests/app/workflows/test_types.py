@@ -9,7 +9,7 @@ import pytest
 from evertick import App, MutationCtx, Step, every
 from evertick.app.functions.function import Workflow
 from evertick.errors import FunctionNotFound, Misuse, ScheduleNotFound, WorkflowInactive
-from evertick.schedules import Reason
+from evertick.schedules import Reason, Spec
 from evertick.store.contract.store import Transaction
 from evertick.testing import World, minutes
 from tests.app.conftest import OpenApp
@@ -250,3 +250,18 @@ def test_the_statuses_are_read_once_for_a_page_and_only_for_workflows(monkeypatc
         assert asked
         assert all(names == {"flow"} for names in asked)
         assert len(asked) < 10
+
+
+def test_a_deleted_workflow_takes_paused_schedules_and_those_without_a_next_time_with_it(app: App, flow: Flow) -> None:
+    """Nothing would evaluate them otherwise: a paused schedule waits, and one without times does so for ever."""
+    app.schedules.create("paused", when=every(hours=1), do=flow, paused=True)
+    app.schedules.create("triggered", when=Spec(), do=flow)
+    app.schedules.create("yearly", when="0 0 29 2 *", do=flow)
+    app.workflows.types.delete(flow)
+
+    with Engine(app):
+        until(lambda: app.schedules.list().schedules == ())
+
+    for name in ("paused", "triggered", "yearly"):
+        line = app.schedules.history(name)[0]
+        assert (line.action, line.detail) == ("deleted", "its target is gone")

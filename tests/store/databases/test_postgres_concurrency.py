@@ -151,6 +151,33 @@ def test_a_conflict_at_the_commit_names_the_tables_of_the_transaction(open_postg
         store.write(lambda tx: tx.connection.execute("drop table day_sums"))
 
 
+def test_a_conflict_names_the_documents_or_the_tables_of_the_app(open_postgres: OpenStore) -> None:
+    """All documents are in one table of the database, which says little to whom wrote the function."""
+    store, other = open_postgres(), open_postgres()
+    first, *more = [f"orders_{n:028x}" for n in range(5)]
+    store.write(lambda tx: put(tx, first))
+
+    def one(tx: Transaction) -> None:
+        tx.get_document(first, tenant=DEFAULT_TENANT)
+        other.write(lambda inner: put(inner, first, "2"))
+        put(tx, first, "3")
+
+    def skew(tx: Transaction) -> None:
+        tx.scan_documents(DEFAULT_TENANT, low="orders_", high="orders_z", limit=9, descending=False)
+        for document_id in more:
+            put(tx, document_id)
+        other.write(meeting)
+
+    def meeting(tx: Transaction) -> None:
+        tx.scan_documents(DEFAULT_TENANT, low="orders_", high="orders_z", limit=9, descending=False)
+        put(tx, f"orders_{9:028x}")
+
+    with pytest.raises(WriteConflict, match=rf"in the table documents \({first}\): could not serialize"):
+        store.write(one)
+    with pytest.raises(WriteConflict, match=r"documents \(documents of orders\): could not serialize"):
+        store.write(skew)
+
+
 def test_writers_of_different_documents_of_a_small_table_do_not_conflict(open_postgres: OpenStore) -> None:
     """PostgreSQL would scan a small table as a whole, and then every writer conflicts with every other."""
     store, other = open_postgres(), open_postgres()

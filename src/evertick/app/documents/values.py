@@ -43,7 +43,7 @@ def encode_document(fields: Mapping[str, Any]) -> str:
             raise InvalidArguments(f"the field {key!r} is reserved: names that begin with _ or $ are Evertick's own")
     for value in fields.values():
         if isinstance(value, dict | list | tuple):
-            _check_keys(value, 2)  # the document itself is the first level
+            _check_items(value, 2)  # the document itself is the first level
     try:
         text = json.dumps(dict(fields), default=_tagged, separators=(",", ":"), allow_nan=False)
     except ValueError:  # NaN or infinity, or an integer that Python itself does not write
@@ -92,10 +92,14 @@ def _written(plain: Any) -> str:
         raise InvalidArguments(f"a document cannot hold this: {error}") from error
 
 
-def _check_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> None:
-    """Keys of objects inside a document: `json` would write numbers as text, and a key of the user's could read as one
-    of ours.
+def _check_items(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> None:
+    """What is inside a document: `json` would write numbers that are keys as text and tuples as lists, and a key of the
+    user's could read as one of ours.
     """
+    if isinstance(value, tuple):
+        raise InvalidArguments(
+            f"a document cannot hold a tuple, which would read back as a list; write list({value!r:.100})"
+        )
     if depth > DEPTH_MAX:
         raise ValueTooLarge(f"a document nested deeper than {DEPTH_MAX} levels")
     if isinstance(value, dict):
@@ -109,7 +113,7 @@ def _check_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int)
         items = value
     for item in items:
         if isinstance(item, dict | list | tuple):
-            _check_keys(item, depth + 1)
+            _check_items(item, depth + 1)
 
 
 def _plain(value: Any) -> Any:

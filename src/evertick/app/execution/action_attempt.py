@@ -43,7 +43,10 @@ class ActionAttempt:
 
     async def outcome(self) -> Outcome:
         """Run the function to its end. The outcome is `Canceled` if a `CancelledError` ended it."""
-        return await (self._in_task() if self.function.is_async else self._in_thread())
+        try:
+            return await (self._in_task() if self.function.is_async else self._in_thread())
+        finally:
+            self.run.warn_of_limits()
 
     async def _in_task(self) -> Outcome:
         """Run an `async def` in the current task."""

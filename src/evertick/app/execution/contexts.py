@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Protocol, TypeVar, overload
 
 from evertick.app.documents.database import Database, DatabaseReader
 from evertick.app.execution.user_sql import GuardedConnection, close_session, open_session
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Function[..., Any])
 
 _ONLY_READS: Final = "a query only reads; make this function a mutation"
 _NO_SIDE_EFFECTS: Final = "a transaction has no side effects; schedule it: ctx.scheduler.run_after(0, ...)"
@@ -51,6 +52,13 @@ class _Context:
     def __init__(self, environment: "Environment", run: Run) -> None:
         self._e = environment
         self._run = run
+
+    def _function(self, function: Function[..., Any] | str, kind: type[F]) -> F:
+        """A function of a kind, given itself or by name. Raises FunctionNotFound, Misuse."""
+        found = self._e.functions.resolve(function) if isinstance(function, str) else function
+        if not isinstance(found, kind):
+            raise Misuse(f"{function!r} is not {'an' if issubclass(kind, Action) else 'a'} {kind.kind.value}")
+        return found
 
     @property
     def tenant(self) -> TenantId:
@@ -123,14 +131,19 @@ class QueryCtx(_Context):
             self._session = open_session(self._e.store, self._unit, refusal=self._refusal)
         return self._session
 
-    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call another query inside this transaction. What it raises is raised here.
+    @overload
+    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call another query, given itself or by name, inside this transaction. What it raises is raised here.
 
-        Raises Misuse if `function` is not a query, InvalidArguments if the arguments do not fit.
+        Raises FunctionNotFound, Misuse if `function` is not a query, InvalidArguments if the arguments do not fit.
         """
-        positional, keyword = require(function, Query).checked_args(args, kwargs)
+        query = self._function(function, Query)
+        positional, keyword = query.checked_args(args, kwargs)
         self._write_session()
-        return cast("R", run_reading(function, QueryCtx(self._e, self._run.inner()), positional, keyword))
+        return run_reading(query, QueryCtx(self._e, self._run.inner()), positional, keyword)
 
     def end_session(self, *, keep: bool) -> None:
         """Let the SQLAlchemy session go, if there is one. Raises what its last writes raise, unless nothing is kept."""
@@ -198,15 +211,21 @@ class MutationCtx(QueryCtx):
             self._random = random.Random(f"{run.job_id}/{run.name}/{run.now}{step}")
         return self._random
 
-    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call another mutation inside this transaction. If it raises, its writes and its jobs are undone.
+    @overload
+    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call another mutation, given itself or by name, inside this transaction. If it raises, its writes and its
+        jobs are undone.
 
-        Raises Misuse if `function` is not a mutation, InvalidArguments if the arguments do not fit.
+        Raises FunctionNotFound, Misuse if `function` is not a mutation, InvalidArguments if the arguments do not fit.
         """
-        positional, keyword = require(function, Mutation).checked_args(args, kwargs)
+        mutation = self._function(function, Mutation)
+        positional, keyword = mutation.checked_args(args, kwargs)
         self._write_session()
         try:
-            return cast("R", run_in_frame(function, MutationCtx(self._e, self._run.inner()), positional, keyword))
+            return run_in_frame(mutation, MutationCtx(self._e, self._run.inner()), positional, keyword)
         finally:
             if self._scheduler is not None:
                 self._scheduler.look_again()
@@ -285,7 +304,7 @@ class ActionCtx(_ActionContext):
     def scheduler(self) -> AsyncScheduler:
         """Schedules functions, each call a transaction of its own."""
         run = self._run
-        return AsyncScheduler(self._e.job_builder, run.tenant, self._caller, origin_id=run.origin_id)
+        return AsyncScheduler(self._e.job_builder, run.tenant, self._caller, action=run)
 
     @property
     def schedules(self) -> "AsyncSchedules":
@@ -297,21 +316,39 @@ class ActionCtx(_ActionContext):
         """Runs of workflows, each call a transaction of its own."""
         return self._caller.awaited_workflows(self._run)
 
-    async def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a query in a transaction of its own. Raises Misuse, InvalidArguments, and what the query raises."""
-        return cast("R", await self._caller.call(require(function, Query), args, kwargs, self._run))
+    @overload
+    async def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    async def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a query, given itself or by name, in a transaction of its own.
 
-    async def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a mutation in a transaction of its own, which is committed when this returns.
-
-        It runs again if it meets conflicts. Raises Misuse, InvalidArguments, WriteConflict, and what the mutation
-        raises.
+        Raises FunctionNotFound, Misuse, InvalidArguments, and what the query raises.
         """
-        return cast("R", await self._caller.call(require(function, Mutation), args, kwargs, self._run))
+        return await self._caller.call(self._function(function, Query), args, kwargs, self._run)
 
-    async def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call another action, as part of this one. Raises Misuse, InvalidArguments, and what the action raises."""
-        return cast("R", await self._caller.call(require(function, Action), args, kwargs, self._run))
+    @overload
+    async def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    async def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a mutation, given itself or by name, in a transaction of its own, which is committed when this returns.
+
+        It runs again if it meets conflicts. Raises FunctionNotFound, Misuse, InvalidArguments, WriteConflict, and what
+        the mutation raises.
+        """
+        return await self._caller.call(self._function(function, Mutation), args, kwargs, self._run)
+
+    @overload
+    async def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def run_action(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    async def run_action(self, function: Action[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call another action, given itself or by name, as part of this one.
+
+        Raises FunctionNotFound, Misuse, InvalidArguments, and what the action raises.
+        """
+        return await self._caller.call(self._function(function, Action), args, kwargs, self._run)
 
 
 class SyncActionCtx(_ActionContext):
@@ -321,7 +358,7 @@ class SyncActionCtx(_ActionContext):
     def scheduler(self) -> Scheduler:
         """Schedules functions, each call a transaction of its own."""
         run = self._run
-        return Scheduler(self._e.job_builder, run.tenant, self._caller, origin_id=run.origin_id)
+        return Scheduler(self._e.job_builder, run.tenant, self._caller, action=run)
 
     @property
     def schedules(self) -> "Schedules":
@@ -333,17 +370,29 @@ class SyncActionCtx(_ActionContext):
         """Runs of workflows, each call a transaction of its own."""
         return self._caller.workflows(self._run)
 
-    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Like `ActionCtx.run_query`, and waits for it."""
-        return cast("R", self._caller.call_now(require(function, Query), args, kwargs, self._run))
+        return self._caller.call_now(self._function(function, Query), args, kwargs, self._run)
 
-    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Like `ActionCtx.run_mutation`, and waits for it."""
-        return cast("R", self._caller.call_now(require(function, Mutation), args, kwargs, self._run))
+        return self._caller.call_now(self._function(function, Mutation), args, kwargs, self._run)
 
-    def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def run_action(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def run_action(self, function: Action[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Like `ActionCtx.run_action`, and waits for it."""
-        return cast("R", self._caller.call_now(require(function, Action), args, kwargs, self._run))
+        return self._caller.call_now(self._function(function, Action), args, kwargs, self._run)
 
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
@@ -377,10 +426,3 @@ def run_reading(function: Function[..., Any], ctx: QueryCtx, args: Any, kwargs: 
     finally:
         ctx._unit.close()
     return result
-
-
-def require(function: Any, kind: type[Function[..., Any]]) -> Function[..., Any]:
-    """`function`, if it is of the kind. Raises Misuse."""
-    if not isinstance(function, kind):
-        raise Misuse(f"{function!r} is not {'an' if kind is Action else 'a'} {kind.kind.value}")
-    return function

@@ -12,12 +12,21 @@ from typing import Any, Final, Protocol, cast
 
 from pydantic_core import CoreConfig, SchemaSerializer, from_json
 
+from evertick.base.records.stored import difference
+
 _BOTH_WAYS: Final = {"ser_json_bytes": "base64", "val_json_bytes": "base64", "ser_json_inf_nan": "constants"}
 _WRITTEN: Final = CoreConfig(ser_json_bytes="base64", ser_json_inf_nan="constants")
 
 # What pydantic writes and no longer reads.
 DIGITS_MAX: Final = 4_300
 DEPTH_MAX: Final = 200
+_OF_ITEMS: Final[dict[str, set[str]]] = {
+    "list": {"items_schema"},
+    "set": {"items_schema"},
+    "frozenset": {"items_schema"},
+    "dict": {"keys_schema", "values_schema"},
+}
+"""Containers in the schemas of pydantic, and what says which values are in them."""
 _LONG_NUMBER: Final = re.compile(rf"(?<!\d)\d{{{DIGITS_MAX + 1}}}")
 
 
@@ -34,7 +43,7 @@ class _Adapter(Protocol):
 class Codec:
     """Reads and writes values of one type."""
 
-    __slots__ = ("_writer", "adapter", "check", "read")
+    __slots__ = ("_may_lose", "_writer", "adapter", "check", "read")
 
     def __init__(self, adapter: _Adapter) -> None:
         self.adapter = adapter
@@ -43,20 +52,40 @@ class Codec:
         self.read = adapter.validate_json
         """A value from JSON text. Raises pydantic's ValidationError."""
         self._writer = SchemaSerializer(adapter.core_schema, _WRITTEN)
+        self._may_lose = _may_lose(adapter.core_schema)
 
     def write(self, value: Any) -> str:
         """The JSON text of a value.
 
         Raises ValueError if it cannot be written (PydanticSerializationError, UnicodeEncodeError) or not be read back:
-        a number of more than DIGITS_MAX digits, values within values DEPTH_MAX deep.
+        a number of more than DIGITS_MAX digits, values within values DEPTH_MAX deep, and where the type does not say
+        what a value is, one that JSON has no word for.
         """
         text = self._writer.to_json(value, warnings=False).decode()
+        if self._may_lose and (lost := self._difference(value, self.read(text))) is not None:
+            raise ValueError(lost)
         if len(text) > 2 * DEPTH_MAX and _may_be_unreadable(text):
             try:
                 from_json(text)
             except ValueError as error:
                 raise ValueError(f"it cannot be read back from JSON: {error}") from None
         return text
+
+    def _difference(self, value: Any, back: Any) -> str | None:
+        return difference(value, back)
+
+
+def _may_lose(schema: Any) -> bool:
+    """Whether values of a type may read back as something else: where anything is allowed, or one of several types."""
+    if isinstance(schema, list | tuple):
+        return any(map(_may_lose, schema))
+    if not isinstance(schema, dict):
+        return False
+    if (kind := schema.get("type")) in ("any", "union", "is-instance"):
+        return True
+    if not schema.keys() >= _OF_ITEMS.get(kind if isinstance(kind, str) else "", set()):
+        return True
+    return any(_may_lose(each) for name, each in schema.items() if name != "serialization")
 
 
 def _may_be_unreadable(text: str) -> bool:
@@ -71,6 +100,9 @@ class ListCodec(Codec):
     def write_one(self, value: Any) -> str:
         """The JSON text of a value. Raises as `write` does."""
         return self.write([value])[1:-1]
+
+    def _difference(self, value: Any, back: Any) -> str | None:
+        return difference(value[0], back[0])
 
     def read_one(self, text: str) -> Any:
         """A value from JSON text."""

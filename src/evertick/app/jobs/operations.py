@@ -93,13 +93,14 @@ class JobOperations:
         `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
         name. `schedule`: the id of the schedule or cron that has started them. `key`: the key they were scheduled
         with. `parent`: the id of the job that scheduled them. `id_prefix`: how their ids begin, such as `job_01a20c`.
-        `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
+        `due_from`, `due_until`: due then or later, and before. `occurrence_from`, `occurrence_until`: started by a
+        schedule for a nominal time then or later, and before. `error`: a part of the error's type and message,
         such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
         the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them.
         `not_retried=True`: failed, not run again since, and not called by a run, which would call it again. `limit`: at
         most 1,000. `cursor` continues after the page that returned it.
 
-        A page looks through a few thousand jobs for `due_from`, `due_until`, `error`, `pool`, `limit_key` and a second
+        A page looks through a few thousand jobs for moments, `error`, `pool`, `limit_key` and a second
         of the other filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.

@@ -128,6 +128,20 @@ class Run:
     repeats: "Callable[[], bool] | None" = None
     """Whether code of a workflow, which this is the run of, says again what it said before."""
     _log: "RunLog | None" = None
+    _budget: Budget | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What this run has used of its limits; made when it is first needed."""
+        if self._budget is None:
+            self._budget = Budget()
+        return self._budget
+
+    def warn_of_limits(self) -> None:
+        """Warn in the log of limits that the run came near."""
+        if self._budget is not None:
+            for line in self._budget.warnings():
+                self.log.warning(line)
 
     @property
     def log(self) -> "RunLog":
@@ -160,7 +174,6 @@ class TransactionRun(Run):
     unit: FunctionUnit
     step: int = 0
     """The number of the step of a workflow's run that calls the function, if one does."""
-    _budget: Budget | None = None
 
     @property
     def own_job(self) -> JobId | None:
@@ -171,18 +184,9 @@ class TransactionRun(Run):
         """The run of a function that this one calls: a unit that closes with that function, the same log and budget."""
         return replace(self, unit=FunctionUnit(self.unit.unit), _log=self.log, _budget=self.budget)
 
-    @property
-    def budget(self) -> Budget:
-        """What this run has used of its limits; made when it is first needed."""
-        if self._budget is None:
-            self._budget = Budget()
-        return self._budget
-
     def close(self) -> Sequence[LogLine]:
         """Warn in the log of limits that the run came near. Returns what was logged."""
-        if self._budget is not None:
-            for line in self._budget.warnings():
-                self.log.warning(line)
+        self.warn_of_limits()
         return () if self.lines is None else self.lines.unstored()
 
 

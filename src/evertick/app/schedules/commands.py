@@ -121,6 +121,8 @@ class ScheduleOperations(ScheduleQueries):
           counts as 10 s, also 0.
         - `pause_on_failure`: pause the schedule when a run has failed; False.
         - `buffer_limit`: how many occurrences may wait; 1,000, which is the most.
+        - `run_timeout`: how long a run may be open, its retries and waits included, in seconds or as a timedelta; then
+          it is terminated and has timed out, which is a failure. No limit.
 
         Runs:
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict, TypeVar
 from evertick.app.documents.ranges import Unset
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
-from evertick.base.instants import Instant, to_iso
+from evertick.base.instants import Instant, duration_ms, to_iso
 from evertick.base.options import (
     TEXT,
     Rule,
@@ -45,6 +45,7 @@ class CronOptions(TypedDict, total=False):
     catch_up_window: float | timedelta | Unset | None
     pause_on_failure: bool | Unset | None
     buffer_limit: int | Unset | None
+    run_timeout: float | timedelta | Unset | None
     retry: Retry | Unset | None
     pool: str | Unset | None
     note: str | Unset | None
@@ -157,5 +158,6 @@ POLICIES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "catch_up_window": ("catch_up_window_ms", _window_ms),
     "pause_on_failure": ("pause_on_failure", _as_it_is),
     "buffer_limit": ("buffer_limit", _as_it_is),
+    "run_timeout": ("run_timeout_ms", lambda value: duration_ms(value, name="run_timeout")),
 }
 """For each option that is a policy: the field of `Policies`, and how its value is read."""

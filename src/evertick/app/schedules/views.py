@@ -240,6 +240,7 @@ def _summary(row: Schedule) -> dict[str, Any]:
         "source": known.metadata.source or RUN_TIME,
         "status": UNREADABLE if problems else row.status,
         "sentence": f"{_UNREADABLE}: {row.why_unreadable}" if problems else sentence(recurrence.spec),
+        "type": "" if problems else recurrence.spec.types,
         "time_zone": recurrence.zone.name,
         "memo": known.metadata.user,
         "unreadable": tuple(f"{name}: {why}" for name, why in problems.items()),

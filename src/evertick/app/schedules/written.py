@@ -59,6 +59,7 @@ class Options(Body):
     catch_up_window: Duration | None = None
     pause_on_failure: bool | None = None
     buffer_limit: int | None = None
+    run_timeout: Duration | None = None
     retry: RetryBody | None = None
     remaining_actions: int | None = None
     workflow_id: str | None = None
@@ -162,6 +163,8 @@ def written(schedule: ScheduleDescription) -> dict[str, Any]:
         found["pause_on_failure"] = True
     if policies.buffer_limit != DEFAULT_POLICIES.buffer_limit:
         found["buffer_limit"] = policies.buffer_limit
+    if policies.run_timeout_ms is not None:
+        found["run_timeout"] = format_milliseconds(policies.run_timeout_ms)
     if target.retry is not None:
         found["retry"] = _retry(target.retry)
     if schedule.remaining is not None:

@@ -9,7 +9,7 @@ from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, ScheduleId, TenantId, check_pool
-from evertick.base.instants import Instant
+from evertick.base.instants import NEVER, Instant
 from evertick.base.records.jobs import JobFilter, JobState
 
 STATES: Final = tuple(state.value for state in JobState)
@@ -26,6 +26,8 @@ class JobsWhere(TypedDict, total=False):
     key: str | None
     due_from: datetime | float | None
     due_until: datetime | float | None
+    occurrence_from: datetime | float | None
+    occurrence_until: datetime | float | None
     error: str | None
     pool: str | None
     limit_key: str | None
@@ -70,12 +72,21 @@ def jobs_where(
         key=_text("key", where.get("key")),
         due_from=None if due_from is None else moment(due_from, "due_from"),
         due_until=None if due_until is None else moment(due_until, "due_until"),
+        occurrence=occurrence_of(where.get("occurrence_from"), where.get("occurrence_until")),
         error=_text("error", where.get("error")),
         pool=_pool(where.get("pool")),
         limit_key=_text("limit_key", where.get("limit_key")),
         blocked_at=now if where.get("blocked") else None,
         not_retried=bool(where.get("not_retried")),
     )
+
+
+def occurrence_of(start: datetime | float | None, end: datetime | float | None) -> range | None:
+    """The nominal times from `start` to before `end`; None for neither. Raises InvalidDelay."""
+    if start is None and end is None:
+        return None
+    first = -NEVER if start is None else moment(start, "occurrence_from")
+    return range(first, NEVER if end is None else moment(end, "occurrence_until"))
 
 
 def _state(given: JobState | str) -> JobState:

@@ -74,7 +74,7 @@ class JobOptions(TypedDict, total=False):
     key: str | None
     on_conflict: OnConflict | str | None
     retry: Retry | None
-    on_complete: Function[..., Any] | None
+    on_complete: Function[..., Any] | str | None
     on_complete_for: str | Iterable[str] | None
     context: Any
     priority: int | None
@@ -86,8 +86,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "on_conflict": one_of(OnConflict),
     "retry": IS_RETRY,
     "on_complete": Rule(
-        "a registered mutation or action, which has effects",
-        lambda value: isinstance(value, Function) and value.kind is not FunctionKind.QUERY,
+        "a registered mutation or action, or its name",
+        lambda value: isinstance(value, str) or (isinstance(value, Function) and value.kind is not FunctionKind.QUERY),
     ),
     "on_complete_for": one_of_type(Iterable, f"one or several of {', '.join(ENDS)}"),
     "priority": PRIORITY,
@@ -103,7 +103,7 @@ class Options:
     key: str | None = None
     on_conflict: OnConflict = OnConflict.KEEP
     retry: Retry | None = None
-    on_complete: Function[..., Any] | None = None
+    on_complete: Function[..., Any] | str | None = None
     on_complete_for: str | Iterable[str] = ()
     context: Any = None
     priority: int = 0
@@ -253,6 +253,8 @@ class JobBuilder:
         """What is kept of `on_complete`: whom to call, and with which context."""
         assert options.on_complete is not None  # noqa: S101
         function = self.functions.resolve(options.on_complete)
+        if function.kind is FunctionKind.QUERY:
+            raise Misuse(f"on_complete={function.name} is a query, which has no effect; give a mutation")
         names = function.parameter_names
         if len(names) != 3:
             raise InvalidArguments(

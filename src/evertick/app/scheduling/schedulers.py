@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.run.run import Budget, TransactionRun
+from evertick.app.run.run import Budget, Run, TransactionRun
 from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.inactive_workflows import check_active, runs_among
 from evertick.app.scheduling.job_builder import JobBuilder, JobOptions, Options, Request, after, checked_calls, moment
@@ -76,7 +76,7 @@ class _Scheduler(ABC, Generic[One, Many]):
             job_id = ctx.scheduler.run_after(5, remind, "ada")
 
         Returns the job's id. Raises InvalidDelay for a delay that is negative or longer than five years,
-        InvalidArguments, FunctionNotFound, ArgumentsTooLarge, in mutations TooManyJobs, and QuotaExceeded where the
+        InvalidArguments, FunctionNotFound, ArgumentsTooLarge, in functions TooManyJobs, and QuotaExceeded where the
         tenant may have no more.
         """
         now = self._now()
@@ -252,10 +252,12 @@ class _Outside(_Scheduler[One, Many]):
     """Schedulers outside mutations, whose calls are transactions of their own."""
 
     def __init__(
-        self, job_builder: JobBuilder, tenant: TenantId, transactions: Transactions, *, origin_id: JobId | None = None
+        self, job_builder: JobBuilder, tenant: TenantId, transactions: Transactions, *, action: Run | None = None
     ) -> None:
+        origin_id = None if action is None else action.origin_id
         super().__init__(job_builder, tenant, parent_id=origin_id)
         self._transactions = transactions
+        self._budget = None if action is None else action.budget
         self._origin_id = origin_id
         """The running action that schedules, if it is one."""
 
@@ -266,7 +268,7 @@ class _Outside(_Scheduler[One, Many]):
         return Isolation.EACH if is_one_statement else Isolation.SERIALIZABLE
 
     def _write_work(self, request: Request) -> Work[list[JobId]]:
-        return self._place_work(self._draft(request), self._origin_id, request.now)
+        return self._place_work(self._draft(request, self._budget), self._origin_id, request.now)
 
     def _cancel_pages(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
-from evertick.app.scheduling.choice import name_of, schedule_of
+from evertick.app.scheduling.choice import name_of, occurrence_of, schedule_of
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
@@ -24,6 +24,8 @@ class RunsWhere(TypedDict, total=False):
     attributes: Mapping[str, Value] | None
     started_from: datetime | float | None
     started_until: datetime | float | None
+    occurrence_from: datetime | float | None
+    occurrence_until: datetime | float | None
     error: str | None
     roots: bool
     not_retried: bool
@@ -58,6 +60,7 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
         name=name_of(workflow),
         error=error,
         schedule_id=schedule_of(where.get("schedule")),
+        occurrence=occurrence_of(where.get("occurrence_from"), where.get("occurrence_until")),
         not_retried=bool(where.get("not_retried")),
         runs=RunFilter(
             open_states=() if asked == OPEN else asked,

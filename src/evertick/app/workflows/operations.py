@@ -38,7 +38,7 @@ from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter,
 from evertick.base.records.journal import Row
 from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord, Sender
-from evertick.base.records.stored import json_of_typed, size_of
+from evertick.base.records.stored import json_of, json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
 from evertick.store.contract.store import Transaction
@@ -115,6 +115,7 @@ class WorkflowOperations:
         - `schedule`: the id of the schedule or cron that has started them.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
+        - `occurrence_from`, `occurrence_until`: started by a schedule for a nominal time then or later, and before.
         - `not_retried`: failed, not run again since, and not called by another run, which would call it again.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
         - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.
@@ -171,11 +172,12 @@ class WorkflowOperations:
         """As `signal`; returns what was sent."""
         check_name(event, "an event")
         check_options({"key": KEY}, some({"key": key}))
-        plain = json_of_typed(value, f"the value of the event {event!r}")
+        words = f"the value of the event {event!r}"
+        _ = json_of_typed(value, words)
 
         def work(transaction: Transaction) -> Sent:
             job = self.job(transaction, run_id)
-            text = self._event_text(job, event, value) or plain
+            text = self._event_text(job, event, value, words)
             if (size := size_of(text)) > EVENT_BYTES_MAX:
                 raise LimitExceeded(
                     f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}"
@@ -318,13 +320,16 @@ class WorkflowOperations:
 
     # -- helpers
 
-    def _event_text(self, job: Job, event: str, value: Any) -> str | None:
-        """The value of an event as its type has it; None if the workflow declares none, or its code is not here.
+    def _event_text(self, job: Job, event: str, value: Any, words: str) -> str:
+        """The value of an event as its type has it; a value of JSON if the workflow declares no events.
 
+        Where the code of the workflow is not here, the type is not known: the value is written as an argument is.
         Raises Misuse, InvalidArguments.
         """
-        events = self.declared_events(job.name)
-        return None if events is None else events.write(event, value)
+        if (events := self.declared_events(job.name)) is not None:
+            return events.write(event, value)
+        is_here = any(job.name in (each.name, *each.aliases) for each in self.job_builder.functions)
+        return json_of(value, words) if is_here else json_of_typed(value, words)
 
     def _place(self, transaction: Transaction, call: FunctionCall) -> JobId:
         now = self.job_builder.now()

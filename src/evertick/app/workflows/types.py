@@ -86,7 +86,7 @@ class TypeOperations:
 
     @writes
     def delete(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """As `deprecate`; the workflow is not listed, and its schedules are removed at their next time.
+        """As `deprecate`; the workflow is not listed, and a worker removes its schedules, paused ones too.
 
         Crons that the code declares stay, and skip their times. Runs and their histories stay. Raises as `pause`.
         """
@@ -101,6 +101,10 @@ class TypeOperations:
                 return view
             changed = WorkflowType(view.name, status, self._job_builder.now())
             transaction.save_workflow_type(changed)
+            if status is WorkflowStatus.DELETED:
+                aliases = [each.aliases for each in self._job_builder.functions if each.name == view.name]
+                names = [view.name, *(alias for each in aliases for alias in each)]
+                transaction.wake_schedules(names, now=changed.changed_at)
             return _view(view.name, {view.name: changed})
 
         return work

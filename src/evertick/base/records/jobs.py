@@ -299,8 +299,9 @@ class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
     `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
-    in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows;
-    `not_retried` failed jobs that were not run again and that no run has called: it would call them again.
+    in any case; `occurrence` chooses runs of schedules by their nominal times, in milliseconds; `blocked_at` pending
+    jobs that are due then while no live worker runs them; `runs` workflows; `not_retried` failed jobs that were not run
+    again and that no run has called: it would call them again.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -312,6 +313,7 @@ class JobFilter:
     key: str | None = None
     due_from: Instant | None = None
     due_until: Instant | None = None
+    occurrence: range | None = None
     error: str | None = None
     pool: str | None = None
     limit_key: str | None = None

@@ -135,15 +135,47 @@ class Same(Generic[T]):
 def json_of(value: Any, what: str) -> str:
     """The JSON text of a value of the user's; `what` names it in the error.
 
-    Raises InvalidArguments for what JSON has no word for (NaN, sets, keys that are no text), and for what is nested
-    more than `DEPTH_MAX` deep.
+    Raises InvalidArguments for what JSON has no word for (NaN, sets, tuples, keys that are no text), and for what is
+    nested more than `DEPTH_MAX` deep.
     """
+    text = _dumped(value, what)
+    if (changed := difference(value, json.loads(text))) is not None:
+        raise InvalidArguments(f"{what} cannot be stored as JSON: {changed}")
+    return text
+
+
+def _dumped(value: Any, what: str) -> str:
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"{what} cannot be stored as JSON: {error}") from error
     check_depth(text, value, what)
     return text
+
+
+def difference(value: Any, back: Any, place: str = "") -> str | None:
+    """What of a value does not read back as it was written; None if it does. `back` is what was read.
+
+    What compares equal is the same, as a member of a StrEnum and its text are; and so are objects of one class, which
+    may compare by identity.
+    """
+    if value == back:
+        return None
+    inner: list[tuple[Any, Any, Any]]
+    if isinstance(value, dict) and isinstance(back, dict):
+        if value.keys() != back.keys():
+            odd = next((key for key in value if key not in back), None)
+            return f"the key {odd!r}{place} reads back as text; keys are text, or the type says what they are"
+        inner = [(value[key], back[key], key) for key in value]
+    elif isinstance(value, list) and isinstance(back, list):
+        inner = [*zip(value, back, range(len(value)), strict=True)]
+    elif type(value) is type(back):
+        return None  # not a number, an object that compares by identity
+    else:
+        kinds = f"the {type(value).__name__}{place} reads back as {type(back).__name__}"
+        return f"{kinds}; convert it, or give it a type that says what it is"
+    found = (difference(one, other, f"{place or ' at '}[{key!r}]") for one, other, key in inner)
+    return next((each for each in found if each is not None), None)
 
 
 def json_of_typed(value: Any, what: str) -> str:
@@ -153,7 +185,7 @@ def json_of_typed(value: Any, what: str) -> str:
     list, bytes in base64.
     """
     try:
-        return json_of(value, what)
+        return _dumped(value, what)
     except InvalidArguments as error:
         if isinstance(error.__cause__, ValueError | RecursionError):
             raise
@@ -165,7 +197,7 @@ def json_of_typed(value: Any, what: str) -> str:
         raise InvalidArguments(
             f"{what} cannot be stored as JSON: {error}; give a model, a dataclass, or what JSON has a word for"
         ) from error
-    return json_of(plain, what)
+    return _dumped(plain, what)
 
 
 def check_depth(text: str, value: Any, what: str) -> None:

@@ -30,11 +30,22 @@ class JobFilters:
     not_retried: bool = flag("--not-retried", default=False, help="Failed jobs, not run again; no calls of runs.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time; a date: up to its end.")
+    occurrence_from: str | None = flag(
+        "--occurrence-from", metavar="TIME", help="Runs of schedules for this nominal time or later."
+    )
+    occurrence_until: str | None = flag(
+        "--occurrence-until",
+        metavar="TIME",
+        help="Runs of schedules for nominal times before this; a date: up to its end.",
+    )
 
     @property
     def is_given(self) -> bool:
         """Whether any of them is."""
-        texts = (self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until)
+        texts = (
+            self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until,
+            self.occurrence_from, self.occurrence_until,
+        )  # fmt: skip
         return self.blocked or self.not_retried or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
@@ -60,6 +71,8 @@ class JobFilters:
             "function": self.function, "schedule": self.schedule, "key": self.key, "error": self.error,
             "due_from": moment_at(now, self.since, "--since"),
             "due_until": moment_at(now, self.until, "--until", "after"),
+            "occurrence_from": moment_at(now, self.occurrence_from, "--occurrence-from"),
+            "occurrence_until": moment_at(now, self.occurrence_until, "--occurrence-until", "after"),
             "pool": self.pool, "limit_key": self.limit_key, "blocked": self.blocked or None,
             "not_retried": self.not_retried or None,
             "state": (JobState.PENDING,) if self.blocked else states or None,

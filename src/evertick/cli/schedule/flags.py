@@ -61,6 +61,10 @@ class DefinitionFlags:
         help='Attempts of each run, as 5; or with waits, as {"attempts":5,"first":"1s","factor":2,"cap":"1h"}.',
     )  # fmt: skip
     buffer_limit: int | None = flag("--buffer-limit", metavar="N", help="Occurrences that may wait, at most 1000.")
+    run_timeout: str | None = flag(
+        "--run-timeout", "--execution-timeout", metavar="DURATION",
+        help="How long a run may be open, with its retries; then it is terminated. No limit unless given.",
+    )  # fmt: skip
     remaining_actions: int | None = flag("--remaining-actions", metavar="N", help="End after so many scheduled runs.")
     memo: str | None = flag("--memo", metavar="JSON", help="An object to be kept with the schedule.")
     notes: str | None = flag("--notes", "--note", metavar="TEXT", help="What people should know about it.")
@@ -131,6 +135,7 @@ class DefinitionFlags:
             "catch_up_window": None if self.catchup_window is None else window(self.catchup_window),
             "pause_on_failure": self.pause_on_failure,
             "buffer_limit": self.buffer_limit,
+            "run_timeout": None if self.run_timeout is None else window(self.run_timeout),
             "retry": None if self.retry is None else retry_of(self.retry),
             "memo": None if self.memo is None else json_object(self.memo, "--memo", "what you want to keep"),
             "workflow_id": self.workflow_id,

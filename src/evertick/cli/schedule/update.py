@@ -32,7 +32,8 @@ UNSET_IN_SPEC: Final = {
     "dialect": "dialect",
 }  # fmt: skip
 UNSET_ELSEWHERE: Final = {
-    "catchup-window": "catch_up_window", "remaining-actions": "remaining_actions", "workflow-id": "workflow_id",
+    "catchup-window": "catch_up_window", "run-timeout": "run_timeout", "remaining-actions": "remaining_actions",
+    "workflow-id": "workflow_id",
     "wid": "workflow_id", "task-queue": "pool", "tq": "pool", "retry": "retry",
 }  # fmt: skip
 UNSET_TO_EMPTY: Final[Mapping[str, Any]] = {"notes": "", "memo": {}}

@@ -13,8 +13,20 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.output import MomentWriter, words_of
 from evertick.recurrence.parse.duration import format_milliseconds
 
-LIST_FIELDS: Final = ("id", "state", "next", "sentence", "function")
-LONG_FIELDS: Final = ("id", "kind", "state", "next", "last", "sentence", "time_zone", "function", "note", "source")
+LIST_FIELDS: Final = ("id", "state", "next", "type", "sentence", "time_zone", "function")
+LONG_FIELDS: Final = (
+    "id",
+    "kind",
+    "state",
+    "next",
+    "last",
+    "type",
+    "sentence",
+    "time_zone",
+    "function",
+    "note",
+    "source",
+)
 OCCURRENCE_LIST: Final = ("nominal", "schedule", "fate", "reason", "run", "outcome", "detail")
 HISTORY_LIST: Final = ("at", "actor", "action", "detail")
 SIGNS: Final = {"started": "✓", "buffered": "≡", "skipped": "↷", "missed": "!"}
@@ -99,6 +111,8 @@ def _policies(schedule: ScheduleDescription) -> str:
     parts.append(f"catch-up {policies.catch_up} within {format_milliseconds(policies.catch_up_window_ms)}")
     if policies.pause_on_failure:
         parts.append("pause on failure")
+    if policies.run_timeout_ms is not None:
+        parts.append(f"runs time out after {format_milliseconds(policies.run_timeout_ms)}")
     return ", ".join(parts)
 
 

@@ -11,15 +11,19 @@ import click
 
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
+from evertick.base.paging import PAGE_MAX
+from evertick.base.records.run_states import OPEN, RunState
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.progress import confirm_count
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
-from evertick.cli.sessions.elsewhere import looking_elsewhere
+from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
+from evertick.cli.workflow.runs import RunFilters
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
 if TYPE_CHECKING:
@@ -97,15 +101,55 @@ def _meant(run_id: str, event: str, seen: "RunTimeline") -> str:
     return f"{waits}; did you mean {words}? `evertick workflow withdraw {run} {sent}` takes the other one back"
 
 
-def _of_each_run(operation: str, says: str, words: str) -> click.Command:
-    """A command, named as the operation, that changes run by run, and says so of each."""
+@dataclass(frozen=True, slots=True)
+class OpenRuns(RunFilters):
+    """Open runs by their ids or keys, or all that filters choose."""
+
+    run_ids: tuple[str, ...] = shared(click.argument("run_ids", metavar="[ID]...", nargs=-1))
+    is_all: bool = flag("--all", default=False, help="All open runs.")
+    yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
+
+    def check(self, states: tuple[RunState, ...]) -> None:
+        """Raise UsageError for what contradicts itself, or names a state that is none of `states`."""
+        if bool(self.run_ids) == (self.is_all or self.is_given):
+            raise click.UsageError(
+                "name the runs by their ids or keys, or choose them with --workflow, --state, --prefix, --schedule, "
+                "--attribute, --error, --since, --until, --occurrence-from, --occurrence-until or --all"
+            )
+        if self.not_retried or not set(self.states) <= set(states):
+            raise click.UsageError(f"--state is {' or '.join(states)} here")
+
+    def ids(self, session: AnyRunSession, states: tuple[RunState, ...]) -> tuple[str, ...]:
+        """The ids of all runs that the filters choose in these states, or in those of them that are given."""
+        where = self.where(session.now)
+        where["state"] = self.states or states
+        found, cursor = list[str](), None
+        while True:
+            page = session.runs.list(self.workflow, limit=PAGE_MAX, cursor=cursor, **where)
+            found += [run.id for run in page.runs]
+            cursor = page.cursor
+            if cursor is None:
+                return tuple(found)
+
+
+def _of_each_run(operation: str, says: str, words: str, states: tuple[RunState, ...]) -> click.Command:
+    """A command, named as the operation, that changes run by run, and says so of each. `states`: what it can change."""
 
     @click.command(operation, help=words)
-    @click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+    @flags(OpenRuns, "choice")
     @data_options
     @output_option
-    def command(run_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
+    def command(choice: OpenRuns, db: str | None, out: OutputOptions) -> int:
+        choice.check(states)
         with open_runs(db) as session:
+            run_ids = choice.run_ids or choice.ids(session, states)
+            if not run_ids:
+                if choice.workflow is not None:
+                    session.require_known(choice.workflow)
+                say_nothing_found("runs", session.store)
+            elif not choice.run_ids and not choice.yes:
+                count = len(run_ids)
+                confirm_count(f"{operation} {'1 run' if count == 1 else f'{count:,} runs'}", count)
             return each_run(session, run_ids, getattr(session.runs, operation), says, out)
 
     return command
@@ -115,11 +159,13 @@ cancel = _of_each_run(
     "cancel",
     "asked {} to end",
     "Ask runs to end: their code meets CancelledError where it waits, and can clean up. An ended one is refused.",
+    OPEN,
 )
 terminate = _of_each_run(
     "terminate",
     "terminated {}",
     "End runs at once: none of their code runs any more. An ended one is refused.",
+    OPEN,
 )
 pause = _of_each_run(
     "pause",
@@ -128,8 +174,11 @@ pause = _of_each_run(
 
     Events are kept, and timers that come due meanwhile are seen when the run is resumed.
     """,
+    (RunState.PENDING, RunState.RUNNING),
 )
-resume = _of_each_run("resume", "resumed {}", "Let paused runs go on. One that is not paused is refused.")
+resume = _of_each_run(
+    "resume", "resumed {}", "Let paused runs go on. One that is not paused is refused.", (RunState.PAUSED,)
+)
 
 
 # -- helpers

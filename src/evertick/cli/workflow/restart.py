@@ -47,7 +47,7 @@ class RunChoice(RunFilters):
         if bool(self.run_ids) == (self.is_all or self.is_given):
             raise click.UsageError(
                 "name the runs to restart by their ids or keys, or choose them with --workflow, --state, --prefix, "
-                "--schedule, --attribute, --error, --since, --until or --all"
+                "--schedule, --attribute, --error, --since, --until, --occurrence-from, --occurrence-until or --all"
             )
         if self.step is not None and self.from_failed:
             raise click.UsageError("--step and --from-failed both say where a run is restarted; give one")

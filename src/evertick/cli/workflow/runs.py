@@ -63,12 +63,23 @@ class RunFilters:
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time; a date: up to its end.")
+    occurrence_from: str | None = flag(
+        "--occurrence-from", metavar="TIME", help="Runs of schedules for this nominal time or later."
+    )
+    occurrence_until: str | None = flag(
+        "--occurrence-until",
+        metavar="TIME",
+        help="Runs of schedules for nominal times before this; a date: up to its end.",
+    )
     not_retried: bool = flag("--not-retried", default=False, help="Failed runs, not run again; no child runs.")
 
     @property
     def is_given(self) -> bool:
         """Whether any of them is."""
-        texts = (self.workflow, self.prefix, self.schedule, self.error, self.since, self.until)
+        texts = (
+            self.workflow, self.prefix, self.schedule, self.error, self.since, self.until, self.occurrence_from,
+            self.occurrence_until,
+        )  # fmt: skip
         return (
             self.roots
             or self.not_retried
@@ -90,6 +101,10 @@ class RunFilters:
             where["started_from"] = since
         if (until := moment_at(now, self.until, "--until", "after")) is not None:
             where["started_until"] = until
+        if (first := moment_at(now, self.occurrence_from, "--occurrence-from")) is not None:
+            where["occurrence_from"] = first
+        if (end := moment_at(now, self.occurrence_until, "--occurrence-until", "after")) is not None:
+            where["occurrence_until"] = end
         if self.not_retried:
             where["not_retried"] = True
         return where

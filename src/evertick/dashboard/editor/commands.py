@@ -15,6 +15,7 @@ FLAGS: Final = {
     "catch_up": "catch_up",
     "catch_up_window": "catchup_window",
     "buffer_limit": "buffer_limit",
+    "run_timeout": "run_timeout",
     "remaining_actions": "remaining_actions",
     "workflow_id": "workflow_id",
     "run_id_template": "run_id_template",
@@ -24,6 +25,7 @@ FLAGS: Final = {
 }
 """The flag of each member of a draft that has one of its own."""
 LIFTED: Final = {
+    "run_timeout": "run-timeout",
     "remaining_actions": "remaining-actions", "workflow_id": "workflow-id", "retry": "retry", "note": "notes",
     "memo": "memo", "excepted": "except", "time_zone": "time-zone", "start": "start-time", "end": "end-time",
     "jitter": "jitter", "dialect": "dialect",

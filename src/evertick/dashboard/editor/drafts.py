@@ -42,6 +42,7 @@ class Draft:
     catch_up_window: str = format_milliseconds(DEFAULT_POLICIES.catch_up_window_ms)
     pause_on_failure: bool = False
     buffer_limit: int = DEFAULT_POLICIES.buffer_limit
+    run_timeout: str | None = None
     retry: Mapping[str, Any] | None = None
     remaining_actions: int | None = None
     workflow_id: str | None = None
@@ -65,6 +66,7 @@ class Draft:
             catch_up_window=format_milliseconds(policies.catch_up_window_ms),
             pause_on_failure=policies.pause_on_failure,
             buffer_limit=policies.buffer_limit,
+            run_timeout=None if policies.run_timeout_ms is None else format_milliseconds(policies.run_timeout_ms),
             retry=None if target.retry is None else retry_json(target.retry),
             remaining_actions=schedule.remaining,
             workflow_id=target.workflow_id,

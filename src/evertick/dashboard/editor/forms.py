@@ -29,6 +29,7 @@ def pairs_of(draft: Draft) -> Pairs:
     pairs += [("function", draft.function), ("args", json_text(draft.args) or "{}")]
     pairs += [(name, str(getattr(draft, name))) for name in ("overlap", "catch_up", "catch_up_window")]
     pairs += [("concurrency_limit", str(draft.concurrency_limit)), ("buffer_limit", str(draft.buffer_limit))]
+    pairs += [("run_timeout", draft.run_timeout or "")]
     pairs += [("pause_on_failure", "on")] if draft.pause_on_failure else []
     pairs += [(f"retry.{name}", _plain(value)) for name, value in retry.items()]
     pairs += [("remaining_actions", "" if draft.remaining_actions is None else str(draft.remaining_actions))]

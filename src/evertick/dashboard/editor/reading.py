@@ -247,6 +247,7 @@ def _options(form: Form) -> dict[str, Any]:
         "workflow_id": form.given("workflow_id"),
         "run_id_template": form.given("run_id_template"),
         "remaining_actions": number(form, "remaining_actions"),
+        "run_timeout": duration(form, "run_timeout", zero="0s"),
     }
     given = {
         "overlap": form.given("overlap"),

@@ -38,6 +38,7 @@ COMPLAINTS = {
     "allow_all knows": "concurrency_limit",
     "buffer limit": "buffer_limit",
     "catch-up window": "catch_up_window",
+    "run timeout": "run_timeout",
     "retry policy": "retry.attempts",
     "longest wait": "retry.cap",
     "run's name": "run_id_template",

@@ -53,6 +53,7 @@ MEMBERS: Final = {
     "catch_up_window": "Catch-up window",
     "pause_on_failure": "Pause on failure",
     "buffer_limit": "Waiting at most",
+    "run_timeout": "Run timeout",
     "retry": "Retry",
     "remaining_actions": "Runs left",
     "workflow_id": "Run name stem",

@@ -45,6 +45,7 @@ class Filters(Body):
 
 COLUMNS: Final = {
     "times": "Times",
+    "type": "Type",
     "zone": "Zone",
     "function": "Calls",
     "next": "Next run",

@@ -33,7 +33,15 @@ from evertick.rules.schedules.events import (
     TargetChanged,
 )
 from evertick.rules.schedules.fates import Origin, RunOutcome
-from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND, Backfill, FireTime, OccurrenceKey, ScheduleState
+from evertick.rules.schedules.lifecycle import timeout_message
+from evertick.rules.schedules.state import (
+    OCCURRENCES_PER_ROUND,
+    Backfill,
+    FireTime,
+    OccurrenceKey,
+    ScheduleState,
+    Stop,
+)
 from evertick.store.records.schedule import Schedule
 
 CLOCKS_DIFFER_MS: Final = 1_000
@@ -75,7 +83,8 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
 
 def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Happened:
     """What happened to the schedule since it was seen, in order, and what is requested now."""
-    state, reports, eligibility, now = schedule.state, inputs.reports, inputs.eligibility, evaluation.now
+    state, eligibility, now = schedule.state, inputs.eligibility, evaluation.now
+    reports = _with_timeouts(state, inputs.reports)
     times = times_of(schedule)
     due, following = times.due(_begin(state, inputs, now), now, OCCURRENCES_PER_ROUND)
     more = following is not None and following.actual_at <= now
@@ -97,6 +106,20 @@ def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Hap
     if following is None and times.recurrence.spec.has_sources:  # without any it waits for triggers, and never ends
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return Happened(events, reports, following, more)
+
+
+def _with_timeouts(state: ScheduleState, reports: Sequence[RunReport]) -> Sequence[RunReport]:
+    """The ends of runs; one that was terminated because it was open for too long has timed out."""
+    timed_out = {run.occurrence.key for run in state.running if run.stop is Stop.TIME_OUT}
+    if not timed_out:
+        return reports
+    message = timeout_message(state.policies)
+    return [
+        each._replace(outcome=RunOutcome.TIMED_OUT.value, message=message)
+        if each.outcome == RunOutcome.TERMINATED and (each.origin, each.request, each.nominal_at) in timed_out
+        else each
+        for each in reports
+    ]
 
 
 def _after_ends(state: ScheduleState, reports: Sequence[RunReport], now: Instant) -> Instant:

@@ -16,6 +16,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
+from evertick.engine.schedules.run_lines import run_lines
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
@@ -43,12 +44,13 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
     Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
     """
     reports = [report for item in items for report in item.reports]
-    tracing = evaluation.tracing
+    tracing, now = evaluation.tracing, evaluation.now
     jobs = [job if tracing is None else started(tracing, item.row, job) for item in items for job in item.jobs]
     transaction.insert_jobs(_with_free_keys(transaction, jobs))
     transaction.record_occurrences([row for item in items for row in item.occurrences])
     transaction.end_occurrences(reports)
     transaction.delete_run_reports(reports)
+    transaction.add_logs([line for item in items for line in run_lines(transaction, item, evaluation.now)], now=now)
     for item in items:
         for key in item.plan.cancels:
             _stop(transaction, item.row, key, Stop.CANCEL, evaluation)

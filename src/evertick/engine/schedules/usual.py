@@ -48,6 +48,8 @@ def usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluat
     if inputs.requests or inputs.spec_since is not None or inputs.eligibility is not ELIGIBLE:
         return None
     state, now = schedule.state, evaluation.now
+    if state.policies.run_timeout_ms is not None:
+        return None
     if state.pause is not None or state[_LIMITS] != _NO_LIMITS or state[_OPEN] != _NOTHING_OPEN:
         return None
     for end in (state.last_result, state.last_failure):

@@ -76,6 +76,12 @@ class Spec:
     dialect: Dialect = Dialect.EVERTICK
 
     @property
+    def types(self) -> str:
+        """What names its times, in a word: cron, interval, calendar, rrule or once; several with "+", "" for none."""
+        sources = ("cron", self.crons), ("interval", self.intervals), ("calendar", self.calendars)
+        return "+".join(word for word, each in (*sources, ("rrule", self.rrules), ("once", self.times)) if each)
+
+    @property
     def has_sources(self) -> bool:
         """Whether the spec names any times at all; one that does not is legal and serves triggers only."""
         return bool(self.crons or self.intervals or self.calendars or self.rrules or self.times)

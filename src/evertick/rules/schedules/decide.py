@@ -98,7 +98,9 @@ def _happen(builder: StateBuilder, event: Event) -> None:
             builder.spec_ended = True
         case Deleted():
             _deleted(builder)
-        case Due() | Looked():
+        case Looked():
+            builder.time_out(event.at)
+        case Due():
             pass
 
 

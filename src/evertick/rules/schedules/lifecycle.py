@@ -7,12 +7,13 @@ Pure helpers, each for one question. `decide.py` asks most of them; the evaluato
 from functools import lru_cache
 from typing import Final
 
+from evertick.base.durations import full_length
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.backfill import portion
 from evertick.rules.schedules.events import RunEnded
 from evertick.rules.schedules.fates import FAILURES, Origin, Reason, RunOutcome
 from evertick.rules.schedules.policies import Policies
-from evertick.rules.schedules.state import Pause, RunEnd, ScheduleState, cut
+from evertick.rules.schedules.state import Pause, Run, RunEnd, ScheduleState, Stop, cut
 
 PAUSED_BY_FAILURE: Final = "pause_on_failure"
 """Who paused, when the schedule paused itself."""
@@ -75,6 +76,19 @@ def pause_after(event: RunEnded, run_name: str, policies: Policies) -> Pause | N
     return Pause(at=event.at, by=PAUSED_BY_FAILURE, note=cut(note))
 
 
+def times_out_at(run: Run, policies: Policies) -> Instant | None:
+    """When a run has been open for too long; None if it may be open for ever, or was terminated already."""
+    if policies.run_timeout_ms is None or run.stop in (Stop.TERMINATE, Stop.TIME_OUT):
+        return None
+    return Instant(run.started_at + policies.run_timeout_ms)
+
+
+def timeout_message(policies: Policies) -> str:
+    """Why a run that timed out was terminated."""
+    limit = "" if policies.run_timeout_ms is None else f" of {full_length(policies.run_timeout_ms)}"
+    return f"the run was open for longer than the run_timeout{limit} of its schedule"
+
+
 def pause_detail(pause: Pause) -> str:
     """A pause as the ledger tells it."""
     by = f" by {pause.by}" if pause.by else ""
@@ -85,11 +99,13 @@ def pause_detail(pause: Pause) -> str:
 def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
     """When the schedule must be looked at for reasons of its own.
 
-    They are: its pause ends, a kept time comes, a backfill can go on. A run's end needs no moment here: it is an event.
+    They are: its pause ends, a kept time comes, a backfill can go on, a run times out. A run's end needs no moment
+    here: it is an event.
     """
-    if state.pause is None and not state.ahead and not state.backfills:
+    if state.pause is None and not state.ahead and not state.backfills and state.policies.run_timeout_ms is None:
         return None
     moments = [occurrence.actual_at for occurrence in state.ahead]
+    moments += [at for run in state.running if (at := times_out_at(run, state.policies)) is not None]
     if state.pause is not None and state.pause.until is not None:
         moments.append(state.pause.until)
     if any(portion(state, backfill) > 0 for backfill in state.backfills):

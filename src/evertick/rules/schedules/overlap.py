@@ -30,6 +30,7 @@ def needs_all_runs(state: ScheduleState) -> bool:
     """May one of the runs be asked to stop, or are those of a backfill counted? Else only the oldest has a say."""
     return (
         bool(state.backfills)
+        or state.policies.run_timeout_ms is not None
         or state.policies.overlap in STOPS_OTHERS
         or any(each.overlap in STOPS_OTHERS for each in state.waiting)
     )

@@ -43,6 +43,7 @@ class NoteCode(StrEnum):
     PAUSED = "paused"
     RESUMED = "resumed"
     STOPPING = "stopping"
+    TIMED_OUT = "timed_out"
     BUFFER_FULL = "buffer_full"
     START_REFUSED = "start_refused"
     BACKFILL_REFUSED = "backfill_refused"

@@ -7,7 +7,7 @@ from typing import Final
 
 from evertick.base.errors import Misuse
 from evertick.base.instants import DAY_MS, SECOND_MS
-from evertick.base.options import FLAG, Rule, check_options, whole, word_of
+from evertick.base.options import FLAG, Rule, check_options, optional, whole, word_of
 
 CATCH_UP_WINDOW_DEFAULT_MS: Final = 365 * DAY_MS
 CATCH_UP_WINDOW_MIN_MS: Final = 10 * SECOND_MS
@@ -21,6 +21,9 @@ BUFFER_MAX: Final = 1_000
 
 RUNS_MAX: Final = 10_000
 """Runs of one schedule that may be open at once, whatever its policy; further ones are missed: `runs_full`."""
+
+
+RUN_TIMEOUT_MAX_MS: Final = 100 * 365 * DAY_MS
 
 
 class Overlap(StrEnum):
@@ -49,6 +52,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "catch_up_window_ms": whole(CATCH_UP_WINDOW_MIN_MS, CATCH_UP_WINDOW_MAX_MS),
     "pause_on_failure": FLAG,
     "buffer_limit": whole(0, BUFFER_MAX),
+    "run_timeout_ms": optional(whole(1, RUN_TIMEOUT_MAX_MS)),
 }
 """What each policy takes."""
 
@@ -59,6 +63,7 @@ class Policies:
 
     `concurrency_limit` is how many runs may be open before `overlap` is asked: 1 as in Temporal. `allow_all` never
     asks, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which fills in and lifts it.
+    `run_timeout_ms` is how long a run may be open, its retries and waits included; None for no limit.
 
     Raises Misuse for values that can never work.
     """
@@ -69,6 +74,7 @@ class Policies:
     catch_up_window_ms: int = CATCH_UP_WINDOW_DEFAULT_MS
     pause_on_failure: bool = False
     buffer_limit: int = BUFFER_MAX
+    run_timeout_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what the rules could not honour."""

@@ -31,10 +31,14 @@ NOTE_BYTES_MAX: Final = 1_000
 
 
 class Stop(StrEnum):
-    """What a run in the way was asked to do; `terminate` is the stronger."""
+    """What a run was asked to do: by one that it stands in the way of, or because it is open for too long.
+
+    `terminate` is stronger than `cancel`; `time_out` terminates a run that was open for its `run_timeout`.
+    """
 
     CANCEL = "cancel"
     TERMINATE = "terminate"
+    TIME_OUT = "time_out"
 
 
 class Ending(StrEnum):

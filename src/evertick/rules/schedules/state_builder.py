@@ -10,7 +10,14 @@ from evertick.base.durations import full_length
 from evertick.base.instants import LONG_AGO, Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
 from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, NOT_ENDED, Origin, Reason
-from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because
+from evertick.rules.schedules.lifecycle import (
+    own_wake,
+    pause_detail,
+    run_id,
+    started_because,
+    timeout_message,
+    times_out_at,
+)
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
 from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
 from evertick.rules.schedules.policies import RUNS_MAX, CatchUp, Overlap
@@ -183,6 +190,17 @@ class StateBuilder:
             for occurrence in to_drop:
                 self.settle(occurrence, reason)
 
+    def time_out(self, at: Instant) -> None:
+        """Terminate the runs that have been open for too long at `at`."""
+        if self.policies.run_timeout_ms is None:
+            return
+        for key, run in self.running.items():
+            over_at = times_out_at(run, self.policies)
+            if over_at is not None and over_at <= at:
+                self.running[key] = run._replace(stop=Stop.TIME_OUT)
+                self._stops.append((key, Stop.TIME_OUT))
+                self.tell(NoteCode.TIMED_OUT, f"terminated {run.run_id}: {timeout_message(self.policies)}")
+
     # Words
 
     def tell(self, code: NoteCode, text: str) -> None:
@@ -226,7 +244,7 @@ class StateBuilder:
             starts=tuple(self._starts),
             fates=tuple(self._fates.values()),
             cancels=tuple([key for key, stop in self._stops if stop is Stop.CANCEL]),
-            terminates=tuple([key for key, stop in self._stops if stop is Stop.TERMINATE]),
+            terminates=tuple([key for key, stop in self._stops if stop is not Stop.CANCEL]),
             notes=tuple(self._notes),
             wake_at=own_wake(state, self.now),
         )

@@ -118,8 +118,9 @@ def from_text(text: str) -> ScheduleState:
 
 @lru_cache(maxsize=1_024)  # most schedules share their policies with others
 def _policies(
-    overlap: str, limit: int, catch_up: str, window_ms: int, pause_on_failure: bool, buffer_limit: int
-) -> Policies:
+    overlap: str, limit: int, catch_up: str, window_ms: int, pause_on_failure: bool, buffer_limit: int,
+    run_timeout_ms: int | None = None,
+) -> Policies:  # fmt: skip
     return Policies(
         overlap=Overlap(overlap),
         concurrency_limit=limit,
@@ -127,12 +128,14 @@ def _policies(
         catch_up_window_ms=window_ms,
         pause_on_failure=pause_on_failure,
         buffer_limit=buffer_limit,
+        run_timeout_ms=run_timeout_ms,
     )
 
 
 @lru_cache(maxsize=1_024)
 def _policies_text(policies: Policies) -> str:
-    return _encode(_policies_row(policies))
+    more = () if policies.run_timeout_ms is None else (policies.run_timeout_ms,)
+    return _encode([*_policies_row(policies), *more])
 
 
 def _counters_text(by_reason: Mapping[Reason, int]) -> str:

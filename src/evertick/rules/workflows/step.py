@@ -28,7 +28,7 @@ from evertick.base.records.attributes import Value, checked, to_text
 from evertick.base.records.attributes import changed as with_changes
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
 from evertick.base.records.retry import IS_RETRY, RetryPolicy, retry_of_run
-from evertick.base.records.stored import json_of_typed, size_of
+from evertick.base.records.stored import json_of, size_of
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
 from evertick.rules.workflows.endings import ContinueAsNew
@@ -276,11 +276,11 @@ class Step:
         return self._run.patched(patch_id)
 
     def progress(self, value: Any) -> None:
-        """Let others read how far the run is: what an argument may be, at most 16 KiB; the last one counts.
+        """Let others read how far the run is: a value of JSON, at most 16 KiB; the last one counts.
 
         Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge if it is larger.
         """
-        text = json_of_typed(value, f"run {self.id}: its progress")
+        text = json_of(value, f"run {self.id}: its progress")
         if (size := size_of(text)) > PROGRESS_BYTES_MAX:
             raise ValueTooLarge(f"run {self.id}: a progress of {size} bytes; the limit is {PROGRESS_BYTES_MAX}")
         self._run.report_progress(text)

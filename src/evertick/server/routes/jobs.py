@@ -76,6 +76,8 @@ class Chosen(Body):
     key: str | None = None
     due_from: Time | None = None
     due_until: Time | None = None
+    occurrence_from: Time | None = Field(None, description="Runs of schedules for this nominal time or later.")
+    occurrence_until: Time | None = None
     error: str | None = None
     pool: str | None = None
     limit_key: str | None = None

@@ -90,6 +90,8 @@ class RunsChosen(Body):
     schedule: str | None = None
     started_from: Time | None = None
     started_until: Time | None = None
+    occurrence_from: Time | None = Field(None, description="Runs of schedules for this nominal time or later.")
+    occurrence_until: Time | None = None
     error: str | None = Field(None, min_length=1, max_length=1_000)
     roots: bool = Field(False, description="Only those that no other run has called with `step.workflow`.")
     attribute: Items[str] = Field(
@@ -105,7 +107,8 @@ class RunsChosen(Body):
             where["roots"] = True
         if self.attribute:
             where["attributes"] = from_words(self.attribute)
-        for name in ("prefix", "schedule", "started_from", "started_until", "error", "not_retried"):
+        names = ("prefix", "schedule", "started_from", "started_until", "occurrence_from", "occurrence_until", "error")
+        for name in (*names, "not_retried"):
             if (value := getattr(self, name)) is not None:
                 where[name] = value
         return where

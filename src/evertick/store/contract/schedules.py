@@ -70,6 +70,10 @@ class Schedules(Protocol):
         """How many schedules of all tenants are known as unreadable, counted to `limit`."""
         ...
 
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        """Let the schedules of some functions be looked at now, of all tenants, paused ones too."""
+        ...
+
     def save_schedules(self, rows: "Sequence[Schedule]") -> int:
         """Write schedules back under the revision they were read with; returns how many still had it.
 

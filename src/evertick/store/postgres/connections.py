@@ -8,7 +8,7 @@ import os
 import re
 import select
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -52,6 +52,9 @@ _SESSION_LOCAL: Final = "; ".join(f"set local {name} = '{value}'" for name, valu
 """Through a pooler each transaction is a session of its own."""
 
 _RELATION: Final = re.compile(r'relation "([^"]+)"')
+DOCUMENTS_TOLD: Final = 3
+"""Documents that a conflict names by their ids."""
+_DOCUMENT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9_]{0,63})_[0-9a-f]{28}\b")
 _NAME: Final = r"""((?:"[^"]+"|\w++)(?:\.(?:"[^"]+"|\w++))?+)"""
 _TABLE: Final = re.compile(rf"\b(?:(?:update|into)\s+{_NAME}|(?:from|join)\s+{_NAME}(?!\s*\())", re.IGNORECASE)
 """The first table that a statement names; a function that returns rows is none."""
@@ -257,16 +260,43 @@ class Connections:
                 stack.clear()
 
 
-def in_statement(error: psycopg.Error, statement: object) -> psycopg.Error:
-    """The error, with the statement that met it: PostgreSQL itself rarely says at which table transactions meet."""
+def in_statement(error: psycopg.Error, statement: object, documents: str = "") -> psycopg.Error:
+    """The error, with the statement that met it: PostgreSQL itself rarely says at which table transactions meet.
+
+    `documents` is `of_documents` of the statement.
+    """
     error.__dict__.setdefault("statement", statement)
+    error.__dict__.setdefault("documents", documents)
     return error
 
 
-def at_commit(error: psycopg.Error, tables: Iterable[str]) -> EvertickError:
-    """As `ours`, for the error of a COMMIT. PostgreSQL does not say where it met another: in one of `tables`."""
+def at_commit(error: psycopg.Error, tables: Iterable[str], documents: str = "") -> EvertickError:
+    """As `ours`, for the error of a COMMIT. PostgreSQL does not say where it met another: in one of `tables`.
+
+    `documents` is `of_documents` of the transaction.
+    """
     error.__dict__["tables"] = sorted(tables)
+    error.__dict__["documents"] = documents
     return ours(error)
+
+
+def of_documents(used: Iterable[Mapping[str, Any]]) -> str:
+    """The app's tables whose documents statements with these parameters read or wrote: ` (documents of orders)`.
+
+    A few documents that they name are told by their ids: ` (orders_01a2...)`.
+    """
+    table_of, scanned = dict[str, str](), set[str]()
+    for params in used:
+        named = f"{params.get('id', '')} {params.get('rows', '')}"
+        table_of |= {found[0]: found[1] for found in _DOCUMENT.finditer(named)}
+        if "index_name" in params:
+            scanned.add(str(params["index_name"]).partition(".")[0])
+        elif (low := str(params.get("low", ""))).endswith("_"):
+            scanned.add(low[:-1])
+    if table_of and not scanned and len(table_of) <= DOCUMENTS_TOLD:
+        return f" ({', '.join(sorted(table_of))})"
+    tables = scanned.union(table_of.values())
+    return f" (documents of {', '.join(sorted(tables))})" if tables else ""
 
 
 def _where(error: psycopg.Error) -> str:
@@ -274,9 +304,10 @@ def _where(error: psycopg.Error) -> str:
     told = _RELATION.search(error.diag.context or "")
     tables = error.__dict__.get("tables") or tables_in(error.__dict__.get("statement", ""))[:1]
     table = error.diag.table_name or (told and told[1])
+    documents = error.__dict__.get("documents", "")
     if table or len(tables) == 1:
-        return f" in the table {table or tables[0]}"
-    return f" at its commit, in one of the tables {', '.join(tables)}" if tables else ""
+        return f" in the table {table or tables[0]}{documents}"
+    return f" at its commit, in one of the tables {', '.join(tables)}{documents}" if tables else ""
 
 
 def tables_in(statement: object) -> list[str]:

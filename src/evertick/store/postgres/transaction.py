@@ -31,6 +31,7 @@ from evertick.store.postgres.connections import (
     in_statement,
     is_read_only,
     not_its_own,
+    of_documents,
     ours,
     tables_in,
 )
@@ -57,6 +58,10 @@ UNDO: Final = b"rollback; select pg_advisory_unlock_all()"
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")
 """Lists: which index is the right one depends on what a filter asks for, so a plan for any value would not do."""
+_OF_DOCUMENTS: Final = frozenset(
+    ("get_document", "put_documents", "delete_documents", "scan_documents_asc", "scan_documents_desc", "scan_index_asc",
+     "scan_index_desc")
+)  # fmt: skip
 USERS_SEEN_MAX: Final = 100
 NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
@@ -83,6 +88,8 @@ class PostgresTransaction(SqlTransaction):
         self._statements = load_statements("postgres", schema)
         self._is_handed_out = False
         self._executed: set[str] = set()  # names of our own statements
+        self._documents: list[Mapping[str, Any]] = []
+        """Parameters of statements that read or write documents."""
         self._users_statements: list[object] = []
         """Statements of the user's own that it has executed, the first USERS_SEEN_MAX of them."""
         self._deferred = Deferred()
@@ -183,7 +190,8 @@ class PostgresTransaction(SqlTransaction):
         named = {
             table for text in ours_of_them.values() for table in tables_in(text) if table.rpartition(".")[2] in own
         }
-        return at_commit(error, named | {table for each in self._users_statements for table in tables_in(each)})
+        users = {table for each in self._users_statements for table in tables_in(each)}
+        return at_commit(error, named | users, of_documents(self._documents))
 
     def check_open(self) -> None:
         """Raise TransactionEnded if a statement of the user's own has ended the transaction: the driver knows."""
@@ -272,23 +280,31 @@ class PostgresTransaction(SqlTransaction):
         return meant
 
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
-        self._executed.add(name)
+        self._executes(name, params)
         try:
             prepare = False if name.startswith(_PLANNED_EACH_TIME) else None
             return self._cursor.execute(self._statements[name].encode(), params, prepare=prepare).fetchall()
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except psycopg.Error as error:
-            raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
+            raise self._failed(self._ours(self._in_statement(error, name, params))) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
-        self._executed.add(name)
+        self._executes(name, params)
         try:
             return self._cursor.execute(self._statements[name].encode(), params).rowcount
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except psycopg.Error as error:
-            raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
+            raise self._failed(self._ours(self._in_statement(error, name, params))) from error
+
+    def _executes(self, name: str, params: Mapping[str, Any]) -> None:
+        self._executed.add(name)
+        if name in _OF_DOCUMENTS:
+            self._documents.append(params)
+
+    def _in_statement(self, error: psycopg.Error, name: str, params: Mapping[str, Any]) -> psycopg.Error:
+        return in_statement(error, self._statements[name], of_documents([params]) if name in _OF_DOCUMENTS else "")
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         return self._run(name, {"rows": _records(columns, rows)}) if rows else 0

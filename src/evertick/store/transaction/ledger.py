@@ -4,14 +4,13 @@ import json
 from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
-from operator import attrgetter
 from typing import Any, Final
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, QuarterEndings, RunEnding, RunReport
-from evertick.rules.schedules.fates import FATE_OF
-from evertick.rules.schedules.state import OccurrenceKey
+from evertick.rules.schedules.fates import FATE_OF, RunOutcome
+from evertick.rules.schedules.state import OccurrenceKey, cut
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.driver import Driver, Row
 
@@ -23,12 +22,19 @@ OCCURRENCE_COLUMNS: Final = (
     "run_id", "job_id", "started_at", "ended_at", "outcome",
 )  # fmt: skip
 RECORDED_COLUMNS: Final = OCCURRENCE_COLUMNS[:13]
-ENDED_COLUMNS: Final = ("ended_at", "outcome", "tenant", "schedule_id", "nominal_at", "origin", "request")
+ENDED_COLUMNS: Final = ("ended_at", "outcome", "detail", "tenant", "schedule_id", "nominal_at", "origin", "request")
 REPORT_COLUMNS: Final = (
     "job_id", "tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome", "result", "message",
 )  # fmt: skip
 
-_ended: Final = attrgetter(*ENDED_COLUMNS)
+
+def _ended(report: RunReport) -> Row:
+    """The end of a run. Why it timed out is kept, because its job may be gone, or canceled like any other."""
+    detail = cut(report.message) if report.outcome == RunOutcome.TIMED_OUT else None
+    return (
+        report.ended_at, report.outcome, detail, report.tenant, report.schedule_id, report.nominal_at, report.origin,
+        report.request,
+    )  # fmt: skip
 
 
 class SqlLedger(Driver):

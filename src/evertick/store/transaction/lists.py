@@ -197,6 +197,8 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "limit_key": where.limit_key,
         "due_from": where.due_from,
         "due_until": min(ends, default=None),
+        "occurrence_from": None if where.occurrence is None else where.occurrence.start,
+        "occurrence_until": None if where.occurrence is None else where.occurrence.stop,
         # As it stands in the JSON text of an error, in lower case: both databases change the letters of ASCII alone.
         "error": None if where.error is None else json.dumps(where.error)[1:-1].lower(),
     }
@@ -212,6 +214,7 @@ def _is_narrowed(where: JobFilter) -> bool:
         where.limit_key,
         where.due_from,
         where.due_until,
+        where.occurrence,
         where.error,
         where.blocked_at,
         prefix,

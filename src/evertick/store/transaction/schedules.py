@@ -91,6 +91,10 @@ class SqlSchedules(Driver):
         [(count,)] = self._fetch("count_unreadable", {"limit": limit})
         return int(count)
 
+    def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        self.hints.add(Notification.SCHEDULE)
+        self._run("wake_schedules", {"functions": json.dumps(list(functions)), "now": now})
+
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
         if not rows:
             return 0

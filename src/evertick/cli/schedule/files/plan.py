@@ -34,8 +34,8 @@ from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE
 
 DEFINING: Final = (
-    "overlap", "concurrency_limit", "catch_up", "catch_up_window", "pause_on_failure", "buffer_limit", "retry",
-    "workflow_id", "run_id_template", "memo",
+    "overlap", "concurrency_limit", "catch_up", "catch_up_window", "pause_on_failure", "buffer_limit", "run_timeout",
+    "retry", "workflow_id", "run_id_template", "memo",
 )  # fmt: skip
 """The options that go back to their defaults where an entry does not name them."""
 TRIES: Final = 5

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from evertick.api.reports import Explanation
 from evertick.api.schedules import OccurrencePage, OccurrenceView, ScheduleDescription
 from evertick.app.bodies import Body
-from evertick.base.errors import InvalidSpec, SchemaMismatch
+from evertick.base.errors import InvalidSpec, ScheduleNotFound, SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.times import Times
@@ -48,7 +48,10 @@ class Asked(Body):
 async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked, Query()]) -> Response:
     """All about a schedule."""
     schedules = page.access.schedules
-    schedule = await schedules.get(schedule_id)
+    try:
+        schedule = await schedules.get(schedule_id)
+    except ScheduleNotFound:
+        return await _deleted(page, schedule_id, asked)
     zone = zone_named(schedule.time_zone, abbreviations=True)
     newest = await schedules.occurrences(schedule_id, newest_first=True, limit=STRIP)
     found = await _page_of_ledger(page, schedule, asked, zone)
@@ -87,6 +90,23 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked,
         suggested=_suggested(schedule, own),
         is_declared=details.is_declared(schedule),
     )  # fmt: skip
+
+
+async def _deleted(page: Page, schedule_id: str, asked: Asked) -> Response:
+    """What is kept of a schedule that was deleted: its runs and its history. Raises ScheduleNotFound for no such id."""
+    schedules = page.access.schedules
+    history = await schedules.history(schedule_id, limit=HISTORY)
+    found = await schedules.occurrences(
+        schedule_id, fate=asked.fate or None, newest_first=True, limit=ROWS, cursor=asked.cursor
+    )
+    return page.render(
+        "schedules/deleted.html",
+        schedule_id=schedule_id,
+        end=next((each for each in history if each.action == "deleted"), None),
+        found=found,
+        asked=asked,
+        past=details.past_of(history, ()),
+    )
 
 
 @routes.page("/schedules/{schedule_id}/json", Scope.READ)

@@ -9,10 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
-from evertick.app.bodies import Body, Items
+from evertick.app.bodies import Body, Items, Time
 from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import EvertickError, Misuse
-from evertick.base.instants import to_datetime
+from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_words, words_in
 from evertick.base.records.jobs import FunctionKind
@@ -38,7 +38,8 @@ SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", tim
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
 OWN: Final = [{}, *({"tab": name} for name in TABS)]
 """The views that the list has by itself."""
-FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots", "not_retried")
+FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots", "not_retried", "schedule",
+                  "occurrence")  # fmt: skip
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
 LISTED: Final = 50
@@ -68,6 +69,8 @@ class Asked(Body):
     q: str = ""
     workflow: str = ""
     attribute: str = ""
+    schedule: str = ""
+    occurrence: Time | None = None
     since: Literal["", "1h", "1d", "7d", "30d"] = ""
     roots: Literal["", "yes"] = ""
     not_retried: Literal["", "true"] = ""
@@ -82,6 +85,11 @@ class Asked(Body):
             where["prefix"] = self.q.strip()
         if self.attribute.strip():
             where["attributes"] = from_words(words_in(self.attribute))
+        if self.schedule:
+            where["schedule"] = self.schedule
+        if self.occurrence is not None:
+            where["occurrence_from"] = self.occurrence
+            where["occurrence_until"] = self.occurrence + timedelta(seconds=1)
         if self.roots:
             where["roots"] = True
         if self.since:
@@ -91,13 +99,20 @@ class Asked(Body):
         return where
 
     @property
+    def occurrence_text(self) -> str:
+        """The nominal time whose runs are asked for; "" for none."""
+        return "" if self.occurrence is None else to_iso(from_datetime(self.occurrence))
+
+    @property
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
         given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
+                 ("schedule", self.schedule),
+                 ("for", self.occurrence_text),
                  ("started in the", SPANS.get(self.since, ("",))[0]),
                  ("without", "children" if self.roots else ""),
                  ("not run again", "yes" if self.not_retried and self.tab == "failed" else ""))  # fmt: skip
-        names = ("state", "q", "workflow", "since", "roots", "not_retried")
+        names = ("state", "q", "workflow", "schedule", "occurrence", "since", "roots", "not_retried")
         attributes = words_in(self.attribute)
         others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
@@ -134,7 +149,8 @@ class Chosen(Asked):
     @property
     def given(self) -> dict[str, str]:
         """The filters that were given, by the words of the address."""
-        return {name: value for name in FILTERS if (value := getattr(self, name))}
+        given: dict[str, str] = {name: value for name in FILTERS if (value := getattr(self, name))}
+        return given | ({"occurrence": self.occurrence_text} if self.occurrence else {})
 
 
 Action = Literal["cancel", "terminate", "restart"]
@@ -207,6 +223,9 @@ class Batch:
             "workflow": chosen.workflow or None,
             "state": None if chosen.tab == "failed" else ["failed", "canceled"] if chosen.tab == "all" else "canceled",
             "prefix": where.get("prefix"),
+            "schedule": chosen.schedule or None,
+            "occurrence_from": chosen.occurrence_text or None,
+            "occurrence_until": f"{where['occurrence_until']:%Y-%m-%dT%H:%M:%SZ}" if chosen.occurrence else None,
             "attribute": words_in(chosen.attribute),
             "roots": bool(chosen.roots),
             "since": f"{where['started_from']:%Y-%m-%dT%H:%M:%SZ}" if "started_from" in where else None,

@@ -5,10 +5,10 @@
 with e as materialized (
     select *
       from json_to_recordset(:rows::json)
-           as e (ended_at bigint, outcome text, tenant text, schedule_id text, nominal_at bigint, origin text,
+           as e (ended_at bigint, outcome text, detail text, tenant text, schedule_id text, nominal_at bigint, origin text,
                  request text)
 ), found as materialized (
-    select o.ctid as place, e.ended_at, e.outcome
+    select o.ctid as place, e.ended_at, e.outcome, e.detail
       from e
      cross join lateral (select ctid
                            from occurrences
@@ -20,7 +20,8 @@ with e as materialized (
                          offset 0) o
 )
 update occurrences
-   set ended_at = found.ended_at, outcome = found.outcome
+   set ended_at = found.ended_at, outcome = found.outcome,
+       detail = coalesce(found.detail, occurrences.detail)
   from found
  where occurrences.ctid = any (array(select place from found)) and occurrences.ctid = found.place
    and occurrences.fate = 'started' and occurrences.ended_at is null
