@@ -64,7 +64,7 @@ def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Ste
             except (VersionConflict, ScheduleNotFound, AlreadyExists):
                 raise
             except EvertickError as error:
-                wrong += [error, *_wrong_options(session, entry.schedule, before)]
+                wrong += [error, *_wrong_parts(session, entry.schedule, before)]
             if not wrong:
                 return step
         except (VersionConflict, ScheduleNotFound, AlreadyExists):
@@ -100,19 +100,19 @@ def _misspelt(session: Session, written: WrittenSchedule) -> list[EvertickError]
     return []
 
 
-def _wrong_options(
+def _wrong_parts(
     session: Session, written: WrittenSchedule, before: ScheduleDescription | None
 ) -> Iterator[EvertickError]:
-    """What is wrong with each option by itself: of several together only the first is told."""
+    """What is wrong with the times and with each option by itself: of several together only the first is reported."""
     call = FunctionCall(session.functions.resolve(written.function), "{}")
-    for name in sorted(Options.model_fields.keys() & written.model_fields_set):
+    for name in ("when", *sorted(Options.model_fields.keys() & written.model_fields_set)):
         alone = WrittenSchedule.model_construct(_fields_set={name}, **{name: getattr(written, name)})
         try:
-            option = alone.options(lifts=True)
+            part = {"when": when_of(written.when)} if name == "when" else alone.options(lifts=True)
             if before is None:
-                session.created(written.id, dry_run=True, when=UNREAD_TIMES, do=call, **option)
+                session.created(written.id, dry_run=True, do=call, **{"when": UNREAD_TIMES, **part})
             else:
-                change = Update(make=partial(_only, option), is_whole=False, if_version=before.version, dry_run=True)
+                change = Update(make=partial(_only, part), is_whole=False, if_version=before.version, dry_run=True)
                 session.updated(written.id, change)
         except InvalidArguments:
             continue  # the arguments are left out here
@@ -120,8 +120,8 @@ def _wrong_options(
             yield error
 
 
-def _only(option: dict[str, Any], _: ScheduleDescription) -> dict[str, Any]:
-    return option
+def _only(part: dict[str, Any], _: ScheduleDescription) -> dict[str, Any]:
+    return part
 
 
 def _step(session: Session, written: WrittenSchedule, before: ScheduleDescription | None, *, resets: bool) -> Step:
