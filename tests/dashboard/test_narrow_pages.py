@@ -79,7 +79,7 @@ def test_lists_fit_on_a_tablet_and_in_half_a_screen(site: Site, narrow: Window, 
     waiting_run(site)
     narrow.page.set_viewport_size({"width": width, "height": 900})
     for path in (
-        "", "schedules", "functions?state=done", "functions-by-name", "workflows?tab=all", "logs", "pools", "workers",
+        "", "schedules", "functions?state=done", "functions-by-name", "workflows?state=all", "logs", "pools", "workers",
         "audit", "settings",
     ):  # fmt: skip
         assert sideways(narrow.go(path)) == 0, path

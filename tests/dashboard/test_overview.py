@@ -53,10 +53,10 @@ def now(**given: object) -> OverviewView:
             "The database cannot be written: nothing runs, and nothing can be changed.",
         ),
         ({"alive": 0}, "No worker is alive: what is due waits."),
-        ({"missed_day": Count(number=1)}, "One run was missed today. The rest is on time."),
+        ({"missed_day": Count(number=1)}, "One run was missed in the last 24 hours. The rest is on time."),
         (
             {"missed_day": Count(number=1), "late": Count(number=3)},
-            "One run was missed today, three are late. The rest is on time.",
+            "One run was missed in the last 24 hours, three are late. The rest is on time.",
         ),
         (
             {"not_retried_hour": Count(number=10_000, more=True)},

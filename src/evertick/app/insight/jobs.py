@@ -54,7 +54,7 @@ def job_list(
         found = transaction.look_for_jobs(
             chosen, limit=limit, after=after, newest_first=newest_first, unfinished=unfinished
         )
-        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        jobs, parents = with_parents(transaction, tenant, found.jobs)
         views = job_views(transaction, jobs, now, all_blocked=chosen.blocked_at is not None)
         return JobList(JobPage(jobs=views, cursor=found.after), parents, counts)
 
@@ -72,7 +72,7 @@ def upcoming_list(
     def work(transaction: Transaction) -> JobList:
         counts = transaction.count_jobs(tenant)
         found = transaction.look_for_waiting(chosen, limit=limit, after=after)
-        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        jobs, parents = with_parents(transaction, tenant, found.jobs)
         views = job_views(transaction, jobs, now)
         return JobList(JobPage(jobs=views, cursor=cursor_of(found.after)), parents, counts)
 
@@ -83,7 +83,7 @@ def _check(limit: int) -> None:
     check_limit(limit, JOBS_MAX, "a page has 1 to {} jobs")
 
 
-def _with_parents(
+def with_parents(
     transaction: Transaction, tenant: TenantId, found: Sequence[JobSummary]
 ) -> tuple[list[Job], dict[str, JobView]]:
     """Jobs with all that they carry, in their order, and those that scheduled them, read together."""

@@ -300,7 +300,8 @@ class JobFilter:
 
     `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
     in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows;
-    `not_retried` failed jobs that were not run again and that no run has called: it would call them again.
+    `not_retried` failed jobs that were not run again and that no run has called: it would call them again;
+    `without_runs` jobs that are not runs of workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -318,6 +319,7 @@ class JobFilter:
     blocked_at: Instant | None = None
     runs: RunFilter | None = None
     not_retried: bool = False
+    without_runs: bool = False
 
 
 def is_of(pool: str, apps: Collection[str] | None) -> bool:

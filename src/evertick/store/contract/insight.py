@@ -162,6 +162,10 @@ class Insight(Protocol):
         """
         ...
 
+    def evaluated_before(self, before: Instant) -> Instant | None:
+        """When a worker last evaluated a time of a schedule, of any tenant, before a moment."""
+        ...
+
     def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
         """What will start: times of schedules, and jobs that wait for their time."""
         ...

@@ -10,6 +10,8 @@ from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from evertick.app.bodies import Body, Items
+from evertick.app.insight.failures import failed_runs
+from evertick.app.workflows.choice import runs_where
 from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_datetime
@@ -27,7 +29,7 @@ from evertick.server.routes.views import views_of
 routes = page_routes()
 
 TABS: Final = {
-    "open": ("Running", ("pending", "running", "paused")),
+    "open": ("Open", ("pending", "running", "paused")),
     "failed": ("Failed", ("failed",)),
     "done": ("Done", ("success",)),
     "canceled": ("Canceled", ("canceled",)),
@@ -36,9 +38,9 @@ TABS: Final = {
 """The tabs: their words, and the states of runs that they show."""
 SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
-OWN: Final = [{}, *({"tab": name} for name in TABS)]
+OWN: Final = [{}, *({"state": name} for name in TABS)]
 """The views that the list has by itself."""
-FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots", "not_retried")
+FILTERS: Final = ("state", "q", "workflow", "attribute", "since", "roots", "error", "not_retried")
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
 LISTED: Final = 50
@@ -63,20 +65,33 @@ FROM: Final = {
 class Asked(Body):
     """A page of the list."""
 
-    tab: Literal["open", "failed", "done", "canceled", "all"] = "open"
-    state: Literal["", "pending", "running", "paused"] = ""
+    state: Literal["", "open", "pending", "running", "paused", "failed", "done", "canceled", "all"] = "open"
+    """A tab, or one state of those that the tab of open runs shows."""
     q: str = ""
     workflow: str = ""
     attribute: str = ""
     since: Literal["", "1h", "1d", "7d", "30d"] = ""
     roots: Literal["", "yes"] = ""
     not_retried: Literal["", "true"] = ""
+    error: str = Field("", max_length=500)
+    each: Literal["", "true"] = ""
+    """Whether failures that are alike are listed one by one."""
     cursor: str | None = None
     tz: str | None = None
 
+    @property
+    def tab(self) -> str:
+        """The tab that shows these runs."""
+        return self.state if self.state in TABS else "open"
+
+    @property
+    def state_in_tab(self) -> str:
+        """The state that is chosen of those in the tab; empty for all of them."""
+        return self.state if self.state not in TABS else ""
+
     def where(self, now: datetime) -> dict[str, Any]:
         """The filters as the API takes them. Raises Misuse."""
-        states = (self.state,) if self.state and self.tab == "open" else TABS[self.tab][1]
+        states = (self.state_in_tab,) if self.state_in_tab else TABS[self.tab][1]
         where: dict[str, Any] = {"state": states} if states else {}
         if self.q.strip():
             where["prefix"] = self.q.strip()
@@ -86,6 +101,8 @@ class Asked(Body):
             where["roots"] = True
         if self.since:
             where["started_from"] = now - SPANS[self.since][1]
+        if self.error.strip():
+            where["error"] = self.error.strip()
         if self.not_retried and self.tab == "failed":
             where["not_retried"] = True
         return where
@@ -93,11 +110,12 @@ class Asked(Body):
     @property
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
-        given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
+        given = (("state", self.state_in_tab), ("key or id begins with", self.q), ("workflow", self.workflow),
                  ("started in the", SPANS.get(self.since, ("",))[0]),
                  ("without", "children" if self.roots else ""),
+                 ("the error contains", self.error),
                  ("not run again", "yes" if self.not_retried and self.tab == "failed" else ""))  # fmt: skip
-        names = ("state", "q", "workflow", "since", "roots", "not_retried")
+        names = ("state", "q", "workflow", "since", "roots", "error", "not_retried")
         attributes = words_in(self.attribute)
         others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
@@ -109,19 +127,23 @@ class Asked(Body):
 @routes.page("/workflows", Scope.READ)
 async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of runs."""
-    form, found = Form([("attribute", asked.attribute)]), None
+    form, found, failures = Form([("attribute", asked.attribute)]), None, None
     try:
         where = asked.where(to_datetime(page.now))
+        if asked.tab == "failed" and not (asked.each or asked.error or asked.cursor):
+            chosen = runs_where(page.tenant, asked.workflow or None, **where)
+            failures = await page.access.workflows.read(failed_runs(page.tenant, chosen))
         found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
     except Misuse as error:
         form.fail("attribute", str(error))
     counts = None if asked.filters else await _counts(page)
     return page.render(
-        "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
+        "workflows/list.html", status=200 if found is not None else 422, found=found,
+        failures=failures if failures is not None and failures.repeats else None, asked=asked, form=form,
         tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts, offered=OFFERED[asked.tab],
         words=ACTIONS,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
-        saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"tab": "open"}, OWN),
+        saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"state": "open"}, OWN),
     )  # fmt: skip
 
 
@@ -207,6 +229,7 @@ class Batch:
             "workflow": chosen.workflow or None,
             "state": None if chosen.tab == "failed" else ["failed", "canceled"] if chosen.tab == "all" else "canceled",
             "prefix": where.get("prefix"),
+            "error": where.get("error"),
             "attribute": words_in(chosen.attribute),
             "roots": bool(chosen.roots),
             "since": f"{where['started_from']:%Y-%m-%dT%H:%M:%SZ}" if "started_from" in where else None,
