@@ -10,14 +10,13 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
-from evertick import ActionCtx, MutationCtx, Retry, Settings, Step
+from evertick import ActionCtx, MutationCtx, Retry, Settings
 from evertick.base.ids import JobId
 from evertick.dashboard.forms.signature import signature_of
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
-from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import ON_ONE_DATABASE, Site, site_of, text_of
@@ -291,7 +290,7 @@ def test_all_are_canceled_once_their_count_was_typed(site: Site) -> None:
     jobs = later(site, 3)
     form = site.page("jobs/cancel-all?state=pending&function=shop.tally")
     assert "Cancel 3 pending jobs of shop.tally?" in text_of(form)
-    assert commands_in(form) == ["evertick job cancel-all --yes --function shop.tally"]
+    assert commands_in(form) == ["evertick job cancel-all --yes --function shop.tally --without-runs"]
     where = "jobs/cancel-all?state=pending&function=shop.tally"
     assert "Type cancel 3" in text_of(site.refused(where, typed="cancel 2", shown="3"))
     jobs += later(site)
@@ -307,7 +306,8 @@ def test_all_are_canceled_once_their_count_was_typed(site: Site) -> None:
     "query",
     [
         "cancel-all?state=pending", "cancel-all?state=running&pool=mail", "retry-all?state=failed",
-        "retry-all?state=canceled&function=shop.tally", "run-now-all?state=pending&q=k+1", "run-now-all?state=pending&due=1h",
+        "retry-all?state=canceled&function=shop.tally", "run-now-all?state=pending&q=k+1",
+        "run-now-all?state=pending&due=1h",
         "cancel-all?state=pending&blocked=true", "retry-all?state=failed&error=it's", "run-now-all?state=pending",
         "cancel-all?state=pending&row=job_1&row=job_2",
     ],
@@ -385,7 +385,7 @@ def test_failures_that_are_alike_are_one_line_with_the_newest_below(site: Site) 
 def test_more_failures_than_are_shown_have_a_link_to_all_of_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evertick.app.insight.failures.SHOWN", 2)
     for n in range(3):
-        ended(site, "shop.fail", n=n)
+        ended(site, "shop.tally", n=-1 - n)
     page = site.page("functions?state=failed")
     assert len(page.select("#rows tbody tr:not(.alike)")) == 2
     [link] = page.select("tr.alike td > a")

@@ -158,5 +158,5 @@ def test_children_are_left_to_the_runs_that_called_them(site: Site, made: list[i
 
 def test_filters_that_are_not_understood_have_a_face(site: Site) -> None:
     for path in ("workflow-batch/restart", "workflow-batch/restart/preview"):
-        page = site.send(path, state="failed", all="1", status=422)
+        page = site.send(path, state="lost", all="1", status=422)
         assert "not understood" in text_of(page.text) and "state:" in text_of(page.text)

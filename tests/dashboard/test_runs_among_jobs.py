@@ -21,7 +21,7 @@ def test_runs_that_wait_are_no_functions_that_wait(site: Site) -> None:
     assert len(site.page("functions?order=due").select("#rows tbody tr")) == 3
     none = site.page("functions?function=shop.fulfil")
     assert "shop.fulfil is a workflow" in text_of(none)
-    [link] = [each for each in none.select("#rows a.go")]
+    [link] = none.select("#rows a.go")
     assert text_of(site.page(str(link["href"]))).count("shop.fulfil") >= 2
     assert site.app.jobs.count(state="pending").number == 5
     assert site.app.jobs.count(state="pending", without_runs=True).number == 3
@@ -32,7 +32,7 @@ def test_what_is_done_to_all_pending_jobs_leaves_runs_alone(site: Site) -> None:
     *jobs, one, two = begun(site)
     form = site.page("jobs/cancel-all?state=pending")
     assert "Cancel 3 pending jobs?" in text_of(form)
-    assert "evertick job cancel-all --without-runs --yes" in text_of(form)
+    assert "evertick job cancel-all --yes --without-runs" in text_of(form)
     assert "1 of them is a run of a workflow" in text_of(
         site.page(f"jobs/cancel-all?state=pending&row={jobs[0]}&row={one}")
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from evertick.api.insight import OutageView
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.base.instants import DAY_MS, Instant, from_datetime, to_datetime
+from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime, Trouble
 from evertick.rules.schedules.catch_up import SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
@@ -62,13 +62,12 @@ def outages(
         found[-1] = found[-1].model_copy(
             update={"start": to_datetime(_begin(transaction, tenant, recent[-1], times, now))}
         )
-    return tuple(_since(transaction, each) for each in found)
-
-
-def _since(transaction: Transaction, outage: OutageView) -> OutageView:
-    """An outage with when a worker last evaluated a schedule before it."""
-    found = transaction.evaluated_before(from_datetime(outage.start))
-    return outage.model_copy(update={"last_evaluated": None if found is None else to_datetime(found)})
+        return tuple(found)  # its begin took a statement, and is older than what the ledger may still have
+    evaluated = transaction.evaluated_before([span[0] for span in recent]) if recent else {}
+    return tuple(
+        outage.model_copy(update={"last_evaluated": None if at is None else to_datetime(at)})
+        for outage, at in ((outage, evaluated[span[0]]) for outage, span in zip(found, recent, strict=True))
+    )
 
 
 def _begin(

@@ -88,5 +88,5 @@ def catch_ups(overlap: str, limit: int) -> dict[CatchUp, str]:
     return {
         CatchUp.ALL: words,
         CatchUp.LATEST: f"All but the newest are recorded as missed. {MEETS_RUN[Overlap(overlap)]}",
-        CatchUp.NONE: "None of them starts; they are recorded as missed.",
+        CatchUp.NONE: "None that is over 10 s late starts; these are recorded as missed.",
     }

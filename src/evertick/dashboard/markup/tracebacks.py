@@ -68,7 +68,7 @@ def trace_of(text: str, files: Collection[str] = ()) -> Trace:
     """
     lines = text.splitlines()
     heads = [at for at, line in enumerate(lines) if line == _HEAD]
-    blocks = [_block(lines[at + 1 : end], files) for at, end in zip(heads, [*heads[1:], len(lines)], strict=True)]
+    blocks = [_block(lines[at + 1 : end], files) for at, end in zip(heads, [*heads, len(lines)][1:], strict=False)]
     shown = [each for each in blocks if each.frames][-BLOCKS_SHOWN:]
     total = sum(len(each.frames) + each.others for each in blocks)
     return Trace(tuple(shown), total - sum(len(each.frames) for each in shown), text)

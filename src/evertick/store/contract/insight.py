@@ -162,8 +162,8 @@ class Insight(Protocol):
         """
         ...
 
-    def evaluated_before(self, before: Instant) -> Instant | None:
-        """When a worker last evaluated a time of a schedule, of any tenant, before a moment."""
+    def evaluated_before(self, moments: Sequence[Instant]) -> dict[Instant, Instant | None]:
+        """When a worker last evaluated a time of a schedule, of any tenant, before each of some moments."""
         ...
 
     def coming(self, tenant: TenantId, look: ComingLook) -> Coming:

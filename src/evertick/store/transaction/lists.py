@@ -226,7 +226,8 @@ def _is_narrowed(where: JobFilter) -> bool:
         where.due_until,
         where.error,
         where.blocked_at,
-        where.without_runs or None,
+        # The unfinished jobs of all functions are listed by name, and those of workflows are left out there.
+        (where.without_runs and (_index_for(where) or set(where.states) != {JobState.PENDING})) or None,
         prefix,
         runs.open_states or None,
         runs.attributes or None,

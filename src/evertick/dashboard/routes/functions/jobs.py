@@ -85,12 +85,12 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
 
 
 async def _failed(page: Page, asked: Asked) -> tuple[Failures[JobView] | None, Listed | None, dict[str, JobCounts]]:
-    """Failed jobs by function and error; None for both if no two are alike."""
+    """Failed jobs by function and error; None for the groups if no two are alike, for both if there are many such."""
     found, parents, counts = await page.access.insight.failed_jobs(**asked.where(page.now))
-    if not found.repeats:
+    if found.more and not found.repeats:
         return None, None, counts
     newest = tuple(each for group in found.groups for each in group.newest)
-    return found, Listed(JobPage(jobs=newest, cursor=None), parents), counts
+    return found if found.repeats else None, Listed(JobPage(jobs=newest, cursor=None), parents), counts
 
 
 async def _found(page: Page, asked: Asked) -> JobList:

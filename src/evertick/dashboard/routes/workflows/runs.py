@@ -9,6 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
+from evertick.api.run_details import DetailedRunPage
+from evertick.api.workflows import RunPage
 from evertick.app.bodies import Body, Items
 from evertick.app.insight.failures import failed_runs
 from evertick.app.workflows.choice import runs_where
@@ -127,19 +129,24 @@ class Asked(Body):
 @routes.page("/workflows", Scope.READ)
 async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of runs."""
-    form, found, failures = Form([("attribute", asked.attribute)]), None, None
+    form, failures = Form([("attribute", asked.attribute)]), None
+    found: RunPage | DetailedRunPage | None = None
     try:
         where = asked.where(to_datetime(page.now))
         if asked.tab == "failed" and not (asked.each or asked.error or asked.cursor):
             chosen = runs_where(page.tenant, asked.workflow or None, **where)
             failures = await page.access.workflows.read(failed_runs(page.tenant, chosen))
-        found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
+        if failures is not None and failures.repeats:
+            found = RunPage(runs=tuple(each for group in failures.groups for each in group.newest), cursor=None)
+        else:
+            failures = None
+            found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
     except Misuse as error:
         form.fail("attribute", str(error))
     counts = None if asked.filters else await _counts(page)
     return page.render(
         "workflows/list.html", status=200 if found is not None else 422, found=found,
-        failures=failures if failures is not None and failures.repeats else None, asked=asked, form=form,
+        failures=failures, asked=asked, form=form,
         tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts, offered=OFFERED[asked.tab],
         words=ACTIONS,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
