@@ -308,7 +308,7 @@ def test_a_function_is_not_valid_while_what_it_needs_is_empty(site: Site) -> Non
         ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "cron"}, "No times yet: "),
         ({"s.0.cron": "0 9 * * *", "start": "2026-06-02", "end": "2026-06-01"}, "end"),
         ({"s.0.cron": "0 9 * * *", "zone": "Europe/Berlim"}, "Correct what is marked"),
-        ({"s.0.cron": "0 9 30 2 *"}, "It never fires."),
+        ({"s.0.cron": "0 9 30 2 *"}, "never fires: no moment matches it"),
     ],
 )
 def test_a_preview_without_times_says_why(site: Site, typed: dict[str, str], why: str) -> None:

@@ -1,6 +1,6 @@
 """The list of jobs with what stands around it: the jobs that scheduled them, and how many each function has."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Unpack
 
 from evertick.api.jobs import JobPage, JobView
@@ -37,20 +37,24 @@ def job_list(
     limit: int = JOBS_MAX,
     cursor: str | None = None,
     newest_first: bool = True,
+    workflows: Collection[str] = (),
     **where: Unpack[JobsWhere],
 ) -> Work[JobList]:
     """A page as `app.jobs.list` returns it, with what stands around it, at one moment and in few statements.
 
-    `limit`: at most 50. Raises as `app.jobs.list`.
+    `limit`: at most 50. `workflows` are functions known to be workflows: without runs nothing of them is looked
+    through. Raises as `app.jobs.list`.
     """
     _check(limit)
     tenant, now = operations.tenant, operations.now()
     chosen = jobs_where(tenant, now=now, **where)
+    left_out = frozenset(workflows) if chosen.without_runs else frozenset()
     after = None if cursor is None else require_job_id(cursor)
 
     def work(transaction: Transaction) -> JobList:
         counts = transaction.count_jobs(tenant)
-        unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
+        open_names = {name for name, each in counts.items() if each.pending or each.in_progress}
+        unfinished = sorted(open_names - left_out)
         found = transaction.look_for_jobs(
             chosen, limit=limit, after=after, newest_first=newest_first, unfinished=unfinished
         )

@@ -148,7 +148,7 @@ class SqlLists(SqlWorkers):
     def _names(self, where: JobFilter, unfinished: Sequence[str] | None) -> tuple[Sequence[str], str | None]:
         """The functions whose unfinished jobs are listed; and queues, for blocked ones, as the statement reads them."""
         if where.blocked_at is None and where.runs is None and unfinished is not None:
-            return self._without_workflows(where, unfinished), None
+            return unfinished, None
         if where.blocked_at is None:
             which = "unfinished_names" if where.runs is None else "unfinished_workflows"
             names = [row[0] for row in self._fetch(which, {"tenant": where.tenant})]

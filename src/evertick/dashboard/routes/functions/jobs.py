@@ -14,10 +14,10 @@ from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
+from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
-from evertick.dashboard.workflow_names import names_for
 from evertick.server.routes.views import views_of
 
 routes = page_routes()
@@ -68,7 +68,7 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         listed = Listed(found, parents)
     others = asked.given()
     has_counts = not others.keys() - {"function", "not_retried"}
-    workflows = names_for(page.known)
+    workflows = _workflows(page)
     return page.render(
         "functions/list.html",
         listed=listed,
@@ -99,8 +99,13 @@ async def _found(page: Page, asked: Asked) -> JobList:
         del where["state"]
         return await page.access.insight.upcoming_list(limit=ROWS, cursor=asked.cursor, **where)
     return await page.access.insight.job_list(
-        limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", **where
+        limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", workflows=_workflows(page), **where
     )
+
+
+def _workflows(page: Page) -> list[str]:
+    """The workflows of the app, whoever may start them."""
+    return [each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW]
 
 
 def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> Count:
