@@ -44,7 +44,7 @@ def box(place: Locator) -> tuple[float, float]:
 
 
 def test_a_list_of_open_runs_says_once_how_long_they_go_on(site: Site) -> None:
-    for path, header, is_relative in (("workflows", "So far", False), ("workflows?tab=canceled", "Took", True)):
+    for path, header, is_relative in (("workflows", "So far", False), ("workflows?state=canceled", "Took", True)):
         page = site.page(path)
         assert header in text_of(page.select_one(".runs thead") or page)
         assert bool(page.select(".runs tbody .c-start i")) is is_relative, "how long ago it was started"

@@ -289,3 +289,50 @@ def test_a_function_is_not_valid_while_what_it_needs_is_empty(site: Site) -> Non
     ):
         shown = page_of(site.send("new-schedule/preview", status=200, **new | changes))
         assert words in text_of(shown.find(id="args-now"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ({"s.0.kind": "cron"}, "Write a cron line, such as 0 9 * * 1-5"),
+        ({"s.0.kind": "interval"}, "Write how often, such as 5h or 15m"),
+        ({"s.0.kind": "interval", "s.0.every": "5h", "s.0.anchor": "at"}, "Write the moment from which it is counted"),
+        ({"s.0.kind": "calendar"}, "Fill in at least one field of the calendar"),
+        ({"s.0.kind": "rrule", "s.0.freq": "WEEKLY"}, "A rule counts from a first moment"),
+        ({"s.0.kind": "rrule", "s.0.mode": "text"}, "Write the lines of a rule"),
+        ({"s.0.kind": "sentence"}, "Write a sentence"),
+        ({"s.0.kind": "moments"}, "Write one moment a line"),
+        ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "dates"}, "No times yet: "),
+        ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "range"}, "No times yet: "),
+        ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "holidays"}, "No times yet: "),
+        ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "cron"}, "No times yet: "),
+        ({"s.0.cron": "0 9 * * *", "start": "2026-06-02", "end": "2026-06-01"}, "end"),
+        ({"s.0.cron": "0 9 * * *", "zone": "Europe/Berlim"}, "Correct what is marked"),
+        ({"s.0.cron": "0 9 30 2 *"}, "never fires: no moment matches it"),
+    ],
+)
+def test_a_preview_without_times_says_why(site: Site, typed: dict[str, str], why: str) -> None:
+    """Also while a field is empty, of which the form itself says nothing yet."""
+    fields = fields_of(site.page("new-schedule")) | {name: [value] for name, value in typed.items()}
+    shown = page_of(site.send("new-schedule/preview", status=200, **fields))
+    assert why in text_of(shown.select_one("#preview") or shown)
+
+
+def test_every_complaint_of_the_editor_is_shown_with_the_button(site: Site) -> None:
+    """Whatever is missing, options are checked, and each complaint leads to its field."""
+    fields = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 * * *", concurrency_limit="0", memo="{")
+    back = page_of(site.send("new-schedule", status=422, **fields, do="save"))
+    bar = back.select_one("#savebar")
+    assert bar is not None
+    assert {str(each["href"]) for each in bar.select(".st.failed a")} >= {"#f-concurrency_limit", "#f-memo"}
+    assert "Choose what it starts" in text_of(bar)
+
+
+def test_what_catch_up_means_follows_the_overlap_policy(site: Site) -> None:
+    fields = fields_of(site.page("new-schedule"), s__0__cron="0 9 * * *", overlap="skip")
+    words = {}
+    for overlap in ("skip", "buffer_all"):
+        shown = page_of(site.send("new-schedule/preview", status=200, **fields | {"overlap": [overlap]}))
+        words[overlap] = text_of(shown.find(id="catch-up-all") or shown)
+    assert "only the oldest starts" in words["skip"]
+    assert "Every time inside the window runs" in words["buffer_all"]

@@ -10,14 +10,13 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
-from evertick import ActionCtx, MutationCtx, Retry, Settings, Step
+from evertick import ActionCtx, MutationCtx, Retry, Settings
 from evertick.base.ids import JobId
 from evertick.dashboard.forms.signature import signature_of
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
-from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import ON_ONE_DATABASE, Site, site_of, text_of
@@ -85,8 +84,8 @@ def test_jobs_are_filtered_by_what_the_address_says(site: Site) -> None:
     keyed = site.app.scheduler.using(key="k 1").run_after(LATER, "shop.tally", n=7)
     late = site.app.scheduler.run_at(datetime.now(UTC) - timedelta(minutes=1), "mail.send", to="ann")
     for query, found in (
-        ("fn=shop.tally", [keyed]), ("q=k+1", [keyed]), (f"q={late[:20]}", [late]), ("pool=mail", [late]),
-        ("due=late", [late]), ("due=7d", [late, keyed]), ("blocked=true", []), ("fn=gone", []),
+        ("function=shop.tally", [keyed]), ("q=k+1", [keyed]), (f"q={late[:20]}", [late]), ("pool=mail", [late]),
+        ("due=late", [late]), ("due=7d", [late, keyed]), ("blocked=true", []), ("function=gone", []),
     ):  # fmt: skip
         page = site.page(f"functions?{query}")
         assert {each["id"] for each in page.select("#rows tbody tr")} >= set(found), query
@@ -124,7 +123,7 @@ def test_a_list_is_paged_and_costs_few_statements(site: Site, monkeypatch: pytes
     statements: list[str] = []
     for kind in (SqliteTransaction, PostgresTransaction):
         monkeypatch.setattr(kind, "_fetch", counted(kind._fetch, statements))
-    for path in ("functions", "functions?state=failed&error=x", "functions?fn=shop.tally&due=1h"):
+    for path in ("functions", "functions?state=failed&error=x", "functions?function=shop.tally&due=1h"):
         statements.clear()
         site.page(path)
         assert len(statements) <= 8, statements
@@ -289,17 +288,17 @@ def test_a_reader_sees_buttons_that_say_why_not(site: Site) -> None:
 
 def test_all_are_canceled_once_their_count_was_typed(site: Site) -> None:
     jobs = later(site, 3)
-    form = site.page("jobs/cancel-all?state=pending&fn=shop.tally")
+    form = site.page("jobs/cancel-all?state=pending&function=shop.tally")
     assert "Cancel 3 pending jobs of shop.tally?" in text_of(form)
-    assert commands_in(form) == ["evertick job cancel-all --yes --function shop.tally"]
-    where = "jobs/cancel-all?state=pending&fn=shop.tally"
+    assert commands_in(form) == ["evertick job cancel-all --yes --function shop.tally --without-runs"]
+    where = "jobs/cancel-all?state=pending&function=shop.tally"
     assert "Type cancel 3" in text_of(site.refused(where, typed="cancel 2", shown="3"))
     jobs += later(site)
     changed = text_of(site.refused(where, typed="cancel 3", shown="3"))
     assert "There are 4 now, and were 3; nothing was done." in changed
     assert all(site.app.jobs.get(each).state == "pending" for each in jobs)
     sent = site.send(where, typed="cancel 4", shown="4")
-    assert sent.headers["location"] == "/t/default/functions?state=pending&fn=shop.tally"
+    assert sent.headers["location"] == "/t/default/functions?state=pending&function=shop.tally"
     assert all(site.app.jobs.get(each).state == "canceled" for each in jobs)
 
 
@@ -307,7 +306,8 @@ def test_all_are_canceled_once_their_count_was_typed(site: Site) -> None:
     "query",
     [
         "cancel-all?state=pending", "cancel-all?state=running&pool=mail", "retry-all?state=failed",
-        "retry-all?state=canceled&fn=shop.tally", "run-now-all?state=pending&q=k+1", "run-now-all?state=pending&due=1h",
+        "retry-all?state=canceled&function=shop.tally", "run-now-all?state=pending&q=k+1",
+        "run-now-all?state=pending&due=1h",
         "cancel-all?state=pending&blocked=true", "retry-all?state=failed&error=it's", "run-now-all?state=pending",
         "cancel-all?state=pending&row=job_1&row=job_2",
     ],
@@ -357,24 +357,40 @@ def test_what_was_run_again_is_marked_and_can_be_left_out(site: Site) -> None:
     assert not site.page("functions").select(".tabs .failed")
 
 
-def test_runs_that_have_begun_are_not_offered_another_time_and_are_counted(site: Site) -> None:
-    @site.app.workflow(name="shop.waits")
-    async def waits(step: Step) -> None:
-        await step.wait_for("paid")
+def test_failures_that_are_alike_are_one_line_with_the_newest_below(site: Site) -> None:
+    @site.app.mutation(name="shop.pay")
+    def pay(ctx: MutationCtx, n: int, why: str) -> None:
+        raise ValueError(f"order {n} is {why}")
 
-    run = site.app.workflows.start(waits)
-    with Engine(site.app):
-        until(lambda: bool(site.app.workflows.timeline(run).waits_for))
+    again = [site.app.scheduler.run_after(0, pay, n=n, why="not paid") for n in range(3)]
+    other = site.app.scheduler.run_after(0, pay, n=7, why="lost")
+    with Engine(site.app) as engine:
+        for each in (*again, other):
+            engine.wait(each)
 
-    alone = site.page("functions")
-    assert "have begun" in alone.find("a", string=re.compile("Run 1 now"))["title"]  # type: ignore[index,operator]
-    assert [text_of(each) for each in alone.select("#rows .ondemand a")] == ["Cancel…"]
+    page = site.page("functions?state=failed")
+    [group] = page.select("tr.alike")
+    assert text_of(group).startswith("3 times shop.pay ValueError: order ")
+    assert page.select_one(f"#{other}") is not None
+    assert all(page.select_one(f"#{each}") is not None for each in again)
+    assert group.find_parent("tbody").select(f"#{other}") == []  # type: ignore[union-attr]
 
-    one, two = later(site), ended(site, "shop.tally", n=-1)
-    assert two and "Run now" in text_of(site.page("functions").select_one(f"#{one[0]}"))  # type: ignore[arg-type]
-    assert site.page("functions").find("a", string=re.compile("Run 2 now")).get("title") is None  # type: ignore[union-attr]
-    sent = site.send("jobs/run-now-all?state=pending", typed="run-now 2", shown="2")
-    assert "1%20job.%201%20passed%20over%3A%20due%20already%2C%20or%20runs" in sent.headers["set-cookie"]
+    each = site.page("functions?state=failed&each=true")
+    assert len(each.select("#rows tbody tr")) == 4
+    assert not each.select("tr.alike")
+    narrowed = site.page("functions?state=failed&function=shop.pay&error=ValueError: order")
+    assert len(narrowed.select("#rows tbody tr")) == 4
+
+
+def test_more_failures_than_are_shown_have_a_link_to_all_of_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evertick.app.insight.failures.SHOWN", 2)
+    for n in range(3):
+        ended(site, "shop.tally", n=-1 - n)
+    page = site.page("functions?state=failed")
+    assert len(page.select("#rows tbody tr:not(.alike)")) == 2
+    [link] = page.select("tr.alike td > a")
+    assert text_of(link) == "All 3"
+    assert len(site.page(f"functions{link['href']}").select("#rows tbody tr")) == 3
 
 
 def test_functions_are_listed_by_name(site: Site) -> None:

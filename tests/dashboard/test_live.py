@@ -81,3 +81,14 @@ def test_a_page_that_hears_nothing_says_from_when_its_data_are(site: Site, windo
     expect(page.get_by_text("reconnecting. What you see may be out of date.")).to_be_visible()
     page.context.set_offline(False)
     expect(page.locator("#stale")).to_be_hidden()
+
+
+def test_a_zone_that_another_tab_chooses_is_taken_over_whole(site: Site, window: Window) -> None:
+    """Else the times that are read again would be of one zone, and the clock of the page of another one."""
+    schedule(site, "s")
+    page = live(window)
+    until(lambda: streams(site) == 1)
+    page.context.add_cookies([{"name": "evertick_zone", "value": "Asia/Tokyo", "url": window.address}])
+    schedule(site, "t")
+    page.wait_for_selector("html[data-zone='Asia/Tokyo']", state="attached")
+    expect(page.get_by_label("Display time zone")).to_have_value("Asia/Tokyo")

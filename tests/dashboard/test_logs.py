@@ -66,7 +66,7 @@ def test_the_newest_lines_stand_first_and_are_filtered(site: Site) -> None:
     for query, found in (
         ("level=warning", ["bill for <b>salt</b>", "bill for bread"]),
         ("function=shop.order&q=BREAD", ["order of bread"]),
-        ("span=15m&q=bill+for+bread", ["bill for bread"]),
+        ("since=15m&q=bill+for+bread", ["bill for bread"]),
         ("q=tea", []),
     ):
         page = site.page(f"logs?{query}")

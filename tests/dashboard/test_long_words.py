@@ -40,7 +40,7 @@ def long(site: Site) -> list[str]:
     app.pools.pause("p" * 100, "n" * 500)
     named = [f"functions/shop.{WORD}", f"functions/shop.{WORD}/run", f"functions/flow.{WORD}", f"pools/{'p' * 100}"]
     of_one = [f"jobs/{job}", f"workflows/{run}", f"workflows/{run}?view=events", f"workflows/{run}/restart"]
-    lists = ["", "schedules", "functions?state=failed", "functions-by-name", "workflows?tab=all", "workflow-types"]
+    lists = ["", "schedules", "functions?state=failed", "functions-by-name", "workflows?state=all", "workflow-types"]
     schedules = [f"schedules/{WORD}", f"schedules/f{WORD}", f"schedules/{WORD}/edit", f"schedules/{WORD}/trigger"]
     return [*named, *of_one, *lists, *schedules, "pools", "logs", "audit", "settings", f"search?q={WORD}"]
 

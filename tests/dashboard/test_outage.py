@@ -114,7 +114,8 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert {name for name, _ in missed} == {"minutes", "hours", "newest"} and len(missed) > 30
 
     overview = text_of(site.page("/t/default?tz=UTC"))
-    assert "Outage from 13:15, or earlier, to 15:00:07 UTC: no worker looked at schedules." in overview
+    assert "Outage to 15:00:07 UTC: no worker evaluated schedules after 13:" in overview
+    assert "; the first time that was missed is 13:15." in overview
     assert f"{len(missed)} times of 3 schedules were missed" in overview
     assert f"Missed, 24 h {len(missed)}" in overview
     [outage] = site.app.insight.overview().outages

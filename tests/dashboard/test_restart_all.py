@@ -69,7 +69,7 @@ def again(site: Site, ids: list[str]) -> list[str]:
 def test_all_failed_runs_are_restarted_after_their_count_was_typed(site: Site, made: list[int]) -> None:
     ids = failed(site, "a", "b", "c")
     site.app.workflows.restart(ids[2])
-    page = site.page("workflows?tab=failed&workflow=shop.flow&attribute=customer%3Dada")
+    page = site.page("workflows?state=failed&workflow=shop.flow&attribute=customer%3Dada")
     [link] = [str(a["href"]) for a in page.select(".acts a") if text_of(a) == "Restart all…"]
 
     form = site.page(link)
@@ -79,7 +79,7 @@ def test_all_failed_runs_are_restarted_after_their_count_was_typed(site: Site, m
     assert "All failed runs that were not run again" in words and "workflow shop.flow" in words
     chosen = "evertick workflow restart --workflow shop.flow --attribute customer=ada"
     assert commands_in(form) == [f"{chosen} --from-failed --yes"]
-    asked = {"all": "yes", "tab": "failed", "workflow": "shop.flow", "shown": "2"}
+    asked = {"all": "yes", "state": "failed", "workflow": "shop.flow", "shown": "2"}
     refused = text_of(site.refused("workflow-batch/restart", typed="restart 3", **asked, **{"from": "failed"}))
     assert "Type restart 2 to confirm." in refused and again(site, ids[:2]) == []
     assert "Choose from where" in text_of(site.refused("workflow-batch/restart", typed="restart 2", **asked))
@@ -98,17 +98,17 @@ def test_runs_that_were_run_again_say_so_and_can_be_left_out(site: Site) -> None
     one, two = failed(site, "a", "b")
     new = site.app.workflows.restart(one)
 
-    page = site.page("workflows?tab=failed")
+    page = site.page("workflows?state=failed")
     assert page.select_one(f"#r-{one} small a")["href"] == f"/t/default/workflows/{new}"  # type: ignore[index]
     assert [each["value"] for each in page.select("input[name=row]")] == [two], "the other was run again"
     assert "not run again 1" in text_of(page.select_one("form.filters"))  # type: ignore[arg-type]
-    left = site.page("workflows?tab=failed&not_retried=true")
+    left = site.page("workflows?state=failed&not_retried=true")
     assert [each["id"] for each in left.select("tbody tr")] == [f"r-{two}"]
     assert f"It was run again as {new}" in text_of(site.page(f"workflows/{one}"))
     site.app.workflows.restart(two)
-    none = text_of(site.page("workflows?tab=failed&not_retried=true"))
+    none = text_of(site.page("workflows?state=failed&not_retried=true"))
     assert "No run matches these filters" in none and "not run again yes" in none
-    assert "workflow-batch/restart" not in str(site.page("workflows?tab=done"))
+    assert "workflow-batch/restart" not in str(site.page("workflows?state=done"))
 
 
 def test_ticked_runs_are_restarted_from_the_beginning(site: Site, made: list[int]) -> None:
@@ -131,14 +131,14 @@ def test_canceled_runs_are_restarted_too(site: Site) -> None:
     ids = [str(site.app.workflows.start(site.app.functions.resolve("shop.flow"))) for _ in range(2)]  # type: ignore[arg-type]
     for each in ids:
         site.app.workflows.terminate(each)
-    link = "workflow-batch/restart?all=yes&tab=canceled"
+    link = "workflow-batch/restart?all=yes&state=canceled"
     assert commands_in(site.page(link)) == ["evertick workflow restart --state canceled --from-failed --yes"]
 
-    site.send("workflow-batch/restart", all="yes", tab="canceled", typed="restart 2", **{"from": "failed"})
+    site.send("workflow-batch/restart", all="yes", state="canceled", typed="restart 2", **{"from": "failed"})
 
     assert len(again(site, ids)) == 2
     assert "no run is chosen" in text_of(site.page(link, status=422))
-    assert "have not failed" in text_of(site.page("workflow-batch/restart?all=yes&tab=done", status=422))
+    assert "have not failed" in text_of(site.page("workflow-batch/restart?all=yes&state=done", status=422))
 
 
 def test_children_are_left_to_the_runs_that_called_them(site: Site, made: list[int]) -> None:
@@ -147,7 +147,7 @@ def test_children_are_left_to_the_runs_that_called_them(site: Site, made: list[i
     ids = {str(each.id) for each in site.app.workflows.list(state="failed").runs}
     assert len(ids) == 2
 
-    assert "Restart 1 run?" in text_of(site.page("workflow-batch/restart?tab=failed&all=yes"))
+    assert "Restart 1 run?" in text_of(site.page("workflow-batch/restart?state=failed&all=yes"))
     site.send("workflow-batch/restart", typed="restart 1", row=sorted(ids), shown="1", **{"from": "failed"})
     assert len(again(site, sorted(ids))) == 2, "the child says so, too: its run calls it again"
     made.clear()
@@ -158,5 +158,5 @@ def test_children_are_left_to_the_runs_that_called_them(site: Site, made: list[i
 
 def test_filters_that_are_not_understood_have_a_face(site: Site) -> None:
     for path in ("workflow-batch/restart", "workflow-batch/restart/preview"):
-        page = site.send(path, state="failed", all="1", status=422)
+        page = site.send(path, state="lost", all="1", status=422)
         assert "not understood" in text_of(page.text) and "state:" in text_of(page.text)

@@ -57,12 +57,12 @@ def test_a_view_is_saved_shown_renamed_and_deleted(site: Site) -> None:
 def test_the_usual_views_need_not_be_saved(site: Site) -> None:
     for path in ("schedules", "schedules?health=failing", "schedules?sort=next", "functions?state=failed", "workflows"):
         assert "+ Save view" not in tabs(site, path), path
-    for path in ("functions?state=failed&fn=shop.order", "workflows?tab=failed&since=1d"):
+    for path in ("functions?state=failed&function=shop.order", "workflows?state=failed&since=1d"):
         assert tabs(site, path)[-1] == "+ Save view", path
 
 
 def test_lists_of_jobs_and_runs_have_views_too(site: Site) -> None:
-    params = {"jobs": {"state": "failed", "fn": "shop.order"}, "workflows": {"tab": "all", "since": "7d"}}
+    params = {"jobs": {"state": "failed", "function": "shop.order"}, "workflows": {"state": "all", "since": "7d"}}
     for name, path in (("jobs", "functions"), ("workflows", "workflows")):
         made = site.send("views/new", list=name, params=json.dumps(params[name]), name="Mine")
         assert made.headers["location"].startswith(f"/t/default/{path}?")

@@ -99,8 +99,8 @@ def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
     assert row.select_one("th a")["href"] == f"/t/default/workflows/{run_id}"  # type: ignore[index]
     assert "the event “verified” until" in text_of(row)
     assert "paid=true, plan=pro, seats=3" in text_of(row)
-    assert "Running 1 Failed 1 Done 0 Canceled 0" in text_of(page.select_one(".tabs"))  # type: ignore[arg-type]
-    failed = site.page("workflows?tab=failed")
+    assert "Open 1 Failed 1 Done 0 Canceled 0" in text_of(page.select_one(".tabs"))  # type: ignore[arg-type]
+    failed = site.page("workflows?state=failed")
     assert "ValueError: <b>no</b> stock" in text_of(failed)
     assert failed.find("b", string="no") is None
 
@@ -116,10 +116,10 @@ def test_children_can_be_left_out_of_the_list(site: Site) -> None:
     [row] = page.select("tbody tr")
     assert row.select_one("th a")["href"] == f"/t/default/workflows/{run_id}"  # type: ignore[index]
     assert page.select_one("input[name=roots]").has_attr("checked")  # type: ignore[union-attr]
-    assert "Running 2" not in text_of(page.select_one(".tabs")), "the counts are of all runs"  # type: ignore[arg-type]
+    assert "Open 2" not in text_of(page.select_one(".tabs")), "the counts are of all runs"  # type: ignore[arg-type]
     form = text_of(site.page("workflow-batch/cancel?all=yes&roots=yes"))
     assert "Cancel 1 run?" in form and "All open runs: without children ." in form
-    assert "without children ( remove )" in text_of(site.page("workflows?tab=failed&roots=yes"))
+    assert "without children ( remove )" in text_of(site.page("workflows?state=failed&roots=yes"))
     [child] = workflows.children(run_id)
     assert "Parent run batch-7 shop.batch" in text_of(site.page(f"workflows/{child.id}"))
 
@@ -138,15 +138,15 @@ def test_children_can_be_left_out_of_the_list(site: Site) -> None:
         ("attribute=paid%3Dtrue+plan%3Dfree", 0),
         ("since=1h", 1),
         ("state=paused", 0),
-        ("tab=canceled", 0),
-        ("tab=all", 1),
+        ("state=canceled", 0),
+        ("state=all", 1),
     ],
 )
 def test_the_list_is_filtered_by_its_address(site: Site, query: str, found: int) -> None:
     start(site, "shop.onboard", "onboarding/ada", user="ada")
     page = site.page(f"workflows?{query}")
     assert len(page.select("tbody tr[id]")) == found
-    if not found and query != "tab=canceled":
+    if not found and query != "state=canceled":
         assert "No run matches these filters" in text_of(page)
         assert page.find("a", string="Clear filters") is not None
 
@@ -407,8 +407,8 @@ def test_all_runs_that_match_are_ended_after_their_count_was_typed(site: Site) -
     site.send("workflow-batch/terminate", typed="terminate 4", **asked)
     assert {site.app.workflows.get(each).state for each in ids} == {"canceled"}
     assert site.app.workflows.get(other).state == "pending"
-    site.page("workflow-batch/cancel?all=yes&tab=done", status=422)
-    assert "Terminate all" not in text_of(site.page("workflows?tab=failed"))
+    site.page("workflow-batch/cancel?all=yes&state=done", status=422)
+    assert "Terminate all" not in text_of(site.page("workflows?state=failed"))
 
 
 def test_a_form_about_many_runs_names_them_as_people_do(site: Site) -> None:

@@ -63,7 +63,7 @@ UNSTUCK: Final = """() => {
 }"""
 """A picture of a whole page shows at its end what sticks to the window's edge, as paper would."""
 SHOWN: Final = {
-    "show_job": ("functions?state=failed&fn=shop.render_report", "a[href*='/jobs/job_']"),
+    "show_job": ("functions?state=failed&function=shop.render_report", "a[href*='/jobs/job_']"),
     "show_run": ("workflows?workflow=shop.fulfil", ".c-run-id a"),
 }
 """Of these the first that is found says little: the list and the link of a better one."""

@@ -81,6 +81,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "decided": at(-60_000), "limit": 10},
         {"occurrences_by_reason"},
     ),
+    "evaluated_before": ({"moments": json.dumps([at(-600_000), at(-60_000)])}, {"occurrences_decided"}),
     "samples": ({"tenant": "default", "names": NAMES, "beside": 9}, {"history_by_name"}),
     "coming": ({"tenant": "default", **COMES}, {"schedules_by_next", "jobs_waiting"}),
     "found_jobs": (

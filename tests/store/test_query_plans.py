@@ -72,6 +72,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"ids": json.dumps([job_id(1)]), "tenant": "default"},
         {"jobs_pkey", "history_pkey", "bodies_pkey"},
     ),
+    "errors_of": ({"ids": json.dumps([job_id(1)]), "tenant": "default"}, {"history_pkey"}),
     "expired_jobs": ({"before": at(-50_000), "limit": 100}, {"history_completed"}),
     "drop_empty_counts": ({}, {"job_counts_empty"}),
     "list_lines desc": (LINES, {"logs_stored"}),
@@ -178,8 +179,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 }
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "unretried": 0, "name": None, "schedule_id": None,
-    "parent_id": None, "key": None, "kind": None, "prefix": None, "roots": 0, "in_pool": None, "open_states": None,
-    "due_from": None, "due_until": None, "occurrence_from": None, "occurrence_until": None,
+    "parent_id": None, "key": None, "kind": None, "without_runs": 0, "prefix": None, "roots": 0, "in_pool": None,
+    "open_states": None, "due_from": None, "due_until": None, "occurrence_from": None, "occurrence_until": None,
     "limit_key": None, "error": None, "queues": None, "limit": 10, "skip": 20, "every": 1,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip

@@ -100,13 +100,15 @@ class AttentionView(Schema):
 class OutageView(Schema):
     """A span in which no worker looked at schedules, longer than some of them catch up.
 
-    No worker looked from `start` (or earlier: it is the first missed time that is known) to `end`. `missed` times of
+    No worker evaluated schedules from `start`, the first missed time that is known, to `end`. The workers went in the
+    span between `last_evaluated`, when one last evaluated a time of any schedule, and `start`. `missed` times of
     `schedules` schedules were missed in it, and `made_up` of them were started or queued since, by backfills or
     triggers; `more` if there are more than these.
     """
 
     start: Moment
     end: Moment
+    last_evaluated: Moment | None = None
     missed: int
     made_up: int
     schedules: int

@@ -35,7 +35,7 @@ class Filters(Body):
     """Which jobs are meant, as the address of a page says it."""
 
     state: str = Field("pending", pattern=f"^({'|'.join(TABS)})$")
-    fn: str | None = Field(None, max_length=500)
+    function: str | None = Field(None, max_length=500)
     q: str | None = Field(None, max_length=500)
     pool: str | None = Field(None, max_length=200)
     schedule: str | None = Field(None, max_length=500)
@@ -55,7 +55,7 @@ class Filters(Body):
     def where(self, at: Instant) -> JobsWhere:
         """The filters as the HTTP API takes them, for a page made `at` a moment."""
         found: JobsWhere = {"state": [TABS[self.state][1]]}
-        pairs = {"function": self.fn, "pool": self.pool, "schedule": self.schedule, "error": self.error}
+        pairs = {"function": self.function, "pool": self.pool, "schedule": self.schedule, "error": self.error}
         found.update({name: value for name, value in pairs.items() if value})  # type: ignore[typeddict-item]
         text = (self.q or "").strip()
         if text:
@@ -66,6 +66,8 @@ class Filters(Body):
         if self.occurrence is not None:
             found["occurrence_from"] = self.occurrence
             found["occurrence_until"] = self.occurrence + timedelta(seconds=1)
+        if self.state == "pending":
+            found["without_runs"] = True  # the page of workflows has those, and what they wait for
         if self.blocked and self.state == "pending":
             found["blocked"] = True
         if self.not_retried and self.state == "failed":

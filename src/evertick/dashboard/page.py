@@ -168,6 +168,12 @@ class Page:
         """The page's zone with its offset now, `Europe/Berlin (UTC+1)`; `UTC` alone."""
         return self.zone.name if self.offset == self.zone.name else f"{self.zone.name} ({self.offset})"
 
+    @property
+    def code_files(self) -> set[str]:
+        """The files that declare functions of the app: the code of these may be shown."""
+        codes = (getattr(each.handler, "__code__", None) for each in self.known.app.functions)
+        return {code.co_filename for code in codes if code is not None}
+
     def may(self, scope: Scope | str) -> bool:
         """Whether the visitor may do what a scope allows."""
         return self.caller is not None and self.caller.may(Scope(scope))

@@ -6,8 +6,9 @@ time it is simulated.
 
 import asyncio
 import random
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, Retry, Step, calendar, cron, every, monthly, rrule
 
@@ -79,7 +80,15 @@ def close_order(ctx: MutationCtx, order_id: str, outcome: str) -> None:
     ctx.db.patch(order_id, {"outcome": outcome})
 
 
-@app.workflow(name="shop.fulfil")
+@dataclass(frozen=True)
+class Delivery:
+    """How a parcel has arrived: the value of an event."""
+
+    by: Literal["bicycle", "van"]
+    left_with: str | None = None
+
+
+@app.workflow(name="shop.fulfil", events={"delivered": Delivery, "returned": None})
 async def fulfil(step: Step, order_id: str, customer: str) -> str:
     """An order, from the shelf to the review."""
     shelf = await step.run(reserve, order_id)

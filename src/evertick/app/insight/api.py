@@ -9,6 +9,7 @@ Each question costs a bounded look, however many jobs and schedules there are.
 
 from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
+from evertick.app.insight.failures import failed_jobs
 from evertick.app.insight.functions import function_stats, functions_and_day
 from evertick.app.insight.jobs import job_list, upcoming_list
 from evertick.app.insight.overview import (
@@ -39,6 +40,7 @@ class _InsightSurface(Surface[InsightOperations]):
     functions = reads(function_stats)
     functions_and_day = reads(functions_and_day)
     job_list = reads(job_list)
+    failed_jobs = reads(failed_jobs)
     upcoming_list = reads(upcoming_list)
     pools = reads(pool_stats)
     pools_and_day = reads(pools_and_day)

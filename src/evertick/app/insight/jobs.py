@@ -1,6 +1,6 @@
 """The list of jobs with what stands around it: the jobs that scheduled them, and how many each function has."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Unpack
 
 from evertick.api.jobs import JobPage, JobView
@@ -37,24 +37,28 @@ def job_list(
     limit: int = JOBS_MAX,
     cursor: str | None = None,
     newest_first: bool = True,
+    workflows: Collection[str] = (),
     **where: Unpack[JobsWhere],
 ) -> Work[JobList]:
     """A page as `app.jobs.list` returns it, with what stands around it, at one moment and in few statements.
 
-    `limit`: at most 50. Raises as `app.jobs.list`.
+    `limit`: at most 50. `workflows` are functions known to be workflows: without runs nothing of them is looked
+    through. Raises as `app.jobs.list`.
     """
     _check(limit)
     tenant, now = operations.tenant, operations.now()
     chosen = jobs_where(tenant, now=now, **where)
+    left_out = frozenset(workflows) if chosen.without_runs else frozenset()
     after = None if cursor is None else require_job_id(cursor)
 
     def work(transaction: Transaction) -> JobList:
         counts = transaction.count_jobs(tenant)
-        unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
+        open_names = {name for name, each in counts.items() if each.pending or each.in_progress}
+        unfinished = sorted(open_names - left_out)
         found = transaction.look_for_jobs(
             chosen, limit=limit, after=after, newest_first=newest_first, unfinished=unfinished
         )
-        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        jobs, parents = with_parents(transaction, tenant, found.jobs)
         views = job_views(transaction, jobs, now, all_blocked=chosen.blocked_at is not None)
         return JobList(JobPage(jobs=views, cursor=found.after), parents, counts)
 
@@ -72,7 +76,7 @@ def upcoming_list(
     def work(transaction: Transaction) -> JobList:
         counts = transaction.count_jobs(tenant)
         found = transaction.look_for_waiting(chosen, limit=limit, after=after)
-        jobs, parents = _with_parents(transaction, tenant, found.jobs)
+        jobs, parents = with_parents(transaction, tenant, found.jobs)
         views = job_views(transaction, jobs, now)
         return JobList(JobPage(jobs=views, cursor=cursor_of(found.after)), parents, counts)
 
@@ -83,7 +87,7 @@ def _check(limit: int) -> None:
     check_limit(limit, JOBS_MAX, "a page has 1 to {} jobs")
 
 
-def _with_parents(
+def with_parents(
     transaction: Transaction, tenant: TenantId, found: Sequence[JobSummary]
 ) -> tuple[list[Job], dict[str, JobView]]:
     """Jobs with all that they carry, in their order, and those that scheduled them, read together."""

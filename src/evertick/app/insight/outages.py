@@ -62,7 +62,12 @@ def outages(
         found[-1] = found[-1].model_copy(
             update={"start": to_datetime(_begin(transaction, tenant, recent[-1], times, now))}
         )
-    return tuple(found)
+        return tuple(found)  # its begin took a statement, and is older than what the ledger may still have
+    evaluated = transaction.evaluated_before([span[0] for span in recent]) if recent else {}
+    return tuple(
+        outage.model_copy(update={"last_evaluated": None if at is None else to_datetime(at)})
+        for outage, at in ((outage, evaluated[span[0]]) for outage, span in zip(found, recent, strict=True))
+    )
 
 
 def _begin(

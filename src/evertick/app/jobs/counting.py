@@ -1,16 +1,10 @@
 """Counts of jobs. Apart from their pages, which documents read: the schema of a count loads pydantic."""
 
-from dataclasses import replace
-from typing import Final, Unpack
+from typing import Final
 
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.scheduling.choice import JobsWhere, jobs_where
-from evertick.app.transacting import Work
-from evertick.base.ids import TenantId
-from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobFilter, JobState
-from evertick.base.records.run_states import RunFilter
 from evertick.store.contract.store import Transaction
 
 COUNT_LOOKS_MAX: Final = 20
@@ -30,9 +24,3 @@ def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
         if after is None or counted > COUNT_MAX:
             return Count.of(counted)
     return Count(number=counted, more=True)
-
-
-def runs_among(tenant: TenantId, now: Instant, **where: Unpack[JobsWhere]) -> Work[Count]:
-    """How many of the jobs that filters choose are runs of workflows, which are jobs while they wait, too."""
-    chosen = replace(jobs_where(tenant, now=now, **where), runs=RunFilter())
-    return lambda transaction: count_of_jobs(transaction, chosen)

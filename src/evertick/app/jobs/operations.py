@@ -97,8 +97,9 @@ class JobOperations:
         schedule for a nominal time then or later, and before. `error`: a part of the error's type and message,
         such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
         the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them.
-        `not_retried=True`: failed, not run again since, and not called by a run, which would call it again. `limit`: at
-        most 1,000. `cursor` continues after the page that returned it.
+        `not_retried=True`: failed, not run again since, and not called by a run, which would call it again.
+        `without_runs=True`: no runs of workflows, which are jobs while they wait, too. `limit`: at most 1,000. `cursor`
+        continues after the page that returned it.
 
         A page looks through a few thousand jobs for moments, `error`, `pool`, `limit_key` and a second
         of the other filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.

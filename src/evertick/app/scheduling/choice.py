@@ -33,6 +33,7 @@ class JobsWhere(TypedDict, total=False):
     limit_key: str | None
     blocked: bool
     not_retried: bool
+    without_runs: bool
 
 
 def jobs_where(
@@ -78,6 +79,7 @@ def jobs_where(
         limit_key=_text("limit_key", where.get("limit_key")),
         blocked_at=now if where.get("blocked") else None,
         not_retried=bool(where.get("not_retried")),
+        without_runs=bool(where.get("without_runs")),
     )
 
 

@@ -301,7 +301,7 @@ class JobFilter:
     `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
     in any case; `occurrence` chooses runs of schedules by their nominal times, in milliseconds; `blocked_at` pending
     jobs that are due then while no live worker runs them; `runs` workflows; `not_retried` failed jobs that were not run
-    again and that no run has called: it would call them again.
+    again and that no run has called: it would call them again; `without_runs` jobs that are not runs of workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -320,6 +320,7 @@ class JobFilter:
     blocked_at: Instant | None = None
     runs: RunFilter | None = None
     not_retried: bool = False
+    without_runs: bool = False
 
 
 def is_of(pool: str, apps: Collection[str] | None) -> bool:

@@ -28,6 +28,7 @@ class JobFilters:
     error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
     not_retried: bool = flag("--not-retried", default=False, help="Failed jobs, not run again; no calls of runs.")
+    without_runs: bool = flag("--without-runs", default=False, help="Jobs that are not runs of workflows.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time; a date: up to its end.")
     occurrence_from: str | None = flag(
@@ -46,7 +47,7 @@ class JobFilters:
             self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until,
             self.occurrence_from, self.occurrence_until,
         )  # fmt: skip
-        return self.blocked or self.not_retried or any(each is not None for each in texts)
+        return self.blocked or self.not_retried or self.without_runs or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
         """These jobs, in a few words."""
@@ -74,7 +75,7 @@ class JobFilters:
             "occurrence_from": moment_at(now, self.occurrence_from, "--occurrence-from"),
             "occurrence_until": moment_at(now, self.occurrence_until, "--occurrence-until", "after"),
             "pool": self.pool, "limit_key": self.limit_key, "blocked": self.blocked or None,
-            "not_retried": self.not_retried or None,
+            "not_retried": self.not_retried or None, "without_runs": self.without_runs or None,
             "state": (JobState.PENDING,) if self.blocked else states or None,
         }  # fmt: skip
         return cast("JobsWhere", {name: value for name, value in given.items() if value is not None})

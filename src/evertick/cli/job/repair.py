@@ -59,7 +59,7 @@ class JobChoice(JobFilters):
         if bool(self.job_ids) == self.is_filtered:
             raise click.UsageError(
                 f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --key, "
-                "--pool, --error, --blocked, --since, --until or --all"
+                "--pool, --error, --blocked, --without-runs, --since, --until or --all"
             )
         if not self.is_filtered:
             return list(self.job_ids)

@@ -28,7 +28,7 @@ from evertick.dashboard.markup.times import Times
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
-from evertick.rules.schedules.policies import DEFAULT_POLICIES, Policies
+from evertick.rules.schedules.policies import DEFAULT_POLICIES, Overlap, Policies
 from evertick.server.callers import Caller
 
 NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
@@ -69,6 +69,8 @@ class Session:
     """The fields for the arguments of what it starts; None where its signature is not known."""
     policies: Policies | None = field(default=None, init=False)
     """As they were checked; None while something is wrong."""
+    missing: list[str] = field(default_factory=list, init=False)
+    """What is said of fields for times that are still empty, and without which there is no preview."""
     needed: int = field(default=0, init=False)
     """Fields for arguments that are still empty and must not stay so."""
 
@@ -153,8 +155,7 @@ class Session:
             form.fail("workflow_id", "A run's name is printable text")
         if not reading.draft.function:
             form.fail("function", "Choose what it starts")
-            return
-        if self.fits and (self.base is None or {"function", "args"} & set(self.changed())):
+        elif self.fits and (self.base is None or {"function", "args"} & set(self.changed())):
             try:
                 known.call(reading.draft.function, dict(reading.draft.args))
             except EvertickError as error:
@@ -178,7 +179,16 @@ class Session:
         errors = self.form.errors
         self.needed = sum(_is_argument(name) and not self.form[name] for name in errors)
         kept = {name: why for name, why in errors.items() if name == "sources" or self.form[name]}
+        if not everything:
+            self.missing = [why for name, why in errors.items() if name not in kept and name.startswith(OF_TIMES)]
         self.form.errors = {} if everything else kept
+
+    @property
+    def overlap(self) -> tuple[str, int]:
+        """The overlap policy and the number of open runs that are chosen, as far as there are such."""
+        draft = self.reading.draft
+        known = draft.overlap if draft.overlap in tuple(Overlap) else DEFAULT_POLICIES.overlap
+        return known, 1 if known == Overlap.ALLOW_ALL else max(draft.concurrency_limit, 1)
 
     # -- saving
 

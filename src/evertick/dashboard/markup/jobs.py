@@ -1,5 +1,6 @@
 """Jobs on a page: the state of one in a few words, what is to be said of it, and its error."""
 
+import re
 from typing import Any, Final
 
 from evertick.api.jobs import JobView
@@ -58,6 +59,11 @@ def error_line(error: dict[str, Any]) -> str:
     """`ValueError: no such user`."""
     message = one_line(str(error["message"]))[:300]
     return f"{error['type']}: {message}" if message else str(error["type"])
+
+
+def beginning(error: dict[str, Any]) -> str:
+    """What errors that are alike begin with, as a filter takes it: all before the first number."""
+    return re.split(r"[0-9a-f]*[0-9]|\n", f"{error['type']}: {error['message']}", maxsplit=1)[0].rstrip()[:200]
 
 
 def _ended(job: JobView) -> str:

@@ -35,11 +35,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
 }
 """The class of a state's colour and glyph in `dash.css`, and its word for people."""
 REASONS: Final[dict[Reason, str]] = {
-    Reason.ON_TIME: "on time",
-    Reason.CAUGHT_UP: "caught up after a delay",
-    Reason.AFTER_WAIT: "after an earlier run had ended",
-    Reason.TRIGGERED: "triggered",
-    Reason.BACKFILLED: "backfilled",
+    Reason.ON_TIME: "started on time",
+    Reason.CAUGHT_UP: "started late, caught up after a delay",
+    Reason.AFTER_WAIT: "started after an earlier run had ended",
+    Reason.TRIGGERED: "started by a trigger",
+    Reason.BACKFILLED: "started by a backfill",
     Reason.BEHIND_RUN: "waits for an earlier run",
     Reason.STOPPING_RUN: "waits until earlier runs have stopped",
     Reason.OVERLAP: "an earlier run was still going on",

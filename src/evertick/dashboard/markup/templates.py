@@ -21,11 +21,13 @@ from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.documents import first_fields, linked
 from evertick.dashboard.markup.functions import kind_words
-from evertick.dashboard.markup.jobs import has_begun, job_note, job_state, unread
+from evertick.dashboard.markup.jobs import beginning, has_begun, job_note, job_state, unread
 from evertick.dashboard.markup.reasons import last_why, why_of
 from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
 from evertick.dashboard.markup.times import lasted, seconds
+from evertick.dashboard.markup.tracebacks import trace_of
+from evertick.rules.schedules.fates import FATE_OF
 
 SHOWN_CHARS_MAX: Final = 20_000
 """Of one text; a longer one is cut, and says so."""
@@ -49,10 +51,10 @@ def environment() -> jinja2.Environment:
     )
     made.globals.update(
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
-        reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
+        reasons=REASONS, fates=FATE_OF, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
         last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, has_begun=has_begun,
-        unread=unread, word_of=word_of, words_of=words_of, spark=spark,
-        linked=linked, first_fields=first_fields, visible=visible,
+        unread=unread, beginning=beginning, word_of=word_of, words_of=words_of, spark=spark,
+        linked=linked, trace_of=trace_of, first_fields=first_fields, visible=visible,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,

@@ -78,6 +78,14 @@ class Times:
         """How far a moment is from now: `in 5 s`, `3 min ago`."""
         return distance(Instant(at if isinstance(at, int) else from_datetime(at)), self.now)
 
+    def ago(self, at: datetime | Instant) -> Markup:
+        """How far a moment is from now, in the middle of a sentence. It follows the clock of the page."""
+        instant = Instant(at if isinstance(at, int) else from_datetime(at))
+        words = self.relative(instant)
+        return filled(
+            '<time class="ago" datetime="{}" title="{}"><i>{}</i></time>', to_iso(instant), self._title(instant), words
+        )
+
     def when(
         self, at: datetime | Instant | None, other: str | None = None, *, relative: bool = True, dated: bool = False
     ) -> Markup:
@@ -87,11 +95,15 @@ class Times:
         instant = Instant(at if isinstance(at, int) else from_datetime(at))
         if instant >= NEVER:
             return Markup("<i>at an event</i>")
-        title = f"{self.local(instant).isoformat(timespec='milliseconds')} · {to_iso(instant)}"
         words = self.dated(instant) if dated else self.clock(instant)
         tail = filled(" <i>{}</i>", self.relative(instant)) if relative else ""
-        line = filled('<time datetime="{}" title="{}"><b>{}</b>{}</time>', to_iso(instant), title, words, tail)
+        line = filled(
+            '<time datetime="{}" title="{}"><b>{}</b>{}</time>', to_iso(instant), self._title(instant), words, tail
+        )
         return line + self._second(instant, other)
+
+    def _title(self, instant: Instant) -> str:
+        return f"{self.local(instant).isoformat(timespec='milliseconds')} · {to_iso(instant)}"
 
     def _second(self, instant: Instant, other: str | None) -> Markup:
         zone = None if other is None or other == self.zone.name else zone_named(other, abbreviations=True)

@@ -1,26 +1,37 @@
-"""Tracebacks as people read them: where the user's own code failed first, the frames of libraries folded away."""
+"""Tracebacks as people read them: the way through the user's code to the error, without the frames of libraries."""
 
+import linecache
 import re
+from collections.abc import Collection
 from pathlib import PurePath
+from textwrap import dedent
 from typing import Final, NamedTuple
 
 _FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS: Final = re.compile(r"[ ~^]*\^[ ~^]*")
+_HEAD: Final = "Traceback (most recent call last):"
 LIBRARIES: Final = ("site-packages/", "dist-packages/", "lib/python", "/evertick/", "<frozen ")
 """Parts of the paths of code that is not the user's."""
 FRAMES_MAX: Final = 200
+FRAMES_SHOWN: Final = 6
+"""Frames of one exception that are shown: the last ones of the user's code, and where it was raised."""
+BLOCKS_SHOWN: Final = 3
+"""Exceptions of a chain that are shown: the last one, and those from which it was raised."""
+CONTEXT: Final = 3
+"""Lines of the code that are shown above and below the one that failed."""
 PARTS_SHOWN: Final = 3
 """Parts of a path above a frame; the whole path is its title."""
 
 
 class Frame(NamedTuple):
-    """A frame: a line of a file, its source as far as it was known, and marks below the part that failed."""
+    """A frame: a line of a file, and its source as far as it was known: lines, and whether each marks what failed."""
 
     file: str
     line: str
     function: str
-    source: str
-    carets: str
+    source: tuple[tuple[str, bool], ...]
+    around: tuple[tuple[int, str], ...] = ()
+    """The lines of the file around the failed one with their numbers, if the file is at hand and says the same."""
 
     @property
     def is_own(self) -> bool:
@@ -34,28 +45,70 @@ class Frame(NamedTuple):
         return f"{'…/' * (len(parts) > PARTS_SHOWN)}{'/'.join(parts[-PARTS_SHOWN:])}:{self.line}"
 
 
-class Trace(NamedTuple):
-    """A traceback: the last frame of the user's code, and all of it as text where there is more."""
+class Block(NamedTuple):
+    """One exception: the frames that are shown, how many are not, its last line, and how it led to the next one."""
 
-    frame: Frame | None
+    frames: tuple[Frame, ...]
+    others: int
+    error: str
+    then: str
+
+
+class Trace(NamedTuple):
+    """A traceback: the exceptions of its chain, how many frames are not shown, and all of it as text."""
+
+    blocks: tuple[Block, ...]
     others: int
     text: str
 
 
-def trace_of(text: str) -> Trace:
-    """A traceback as Python prints it; any other text has no frame."""
+def trace_of(text: str, files: Collection[str] = ()) -> Trace:
+    """A traceback as Python prints it; any other text has no blocks. Where it was raised in one of `files`, which this
+    process has loaded, the lines around that are shown.
+    """
     lines = text.splitlines()
-    frames = [_frame(lines, at) for at, line in enumerate(lines) if _FRAME.match(line)][-FRAMES_MAX:]
-    own = [each for each in frames if each.is_own] or frames[-1:]
-    return Trace(own[-1] if own else None, len(frames) - 1 if own else 0, text)
+    heads = [at for at, line in enumerate(lines) if line == _HEAD]
+    blocks = [_block(lines[at + 1 : end], files) for at, end in zip(heads, [*heads, len(lines)][1:], strict=False)]
+    shown = [each for each in blocks if each.frames][-BLOCKS_SHOWN:]
+    total = sum(len(each.frames) + each.others for each in blocks)
+    return Trace(tuple(shown), total - sum(len(each.frames) for each in shown), text)
+
+
+def _block(lines: list[str], files: Collection[str]) -> Block:
+    starts = [at for at, line in enumerate(lines) if _FRAME.match(line)][-FRAMES_MAX:]
+    frames = [_frame(lines, at) for at in starts]
+    shown = [each for each in frames[:-1] if each.is_own][-FRAMES_SHOWN + 1 :] + frames[-1:]
+    own = [at for at, each in enumerate(shown) if each.file in files][-1:]
+    for at in own:
+        shown[at] = _with_context(shown[at])
+    said = [line for line in lines[starts[-1] + 1 :] if line and line[0] != " "] if starts else []
+    return Block(tuple(shown), len(frames) - len(shown), *_ending(said))
+
+
+def _ending(said: list[str]) -> tuple[str, str]:
+    """The last line of an exception, and the sentence after it, if another one follows."""
+    if len(said) > 1 and said[-1].endswith("exception:"):
+        return said[0], said[-1].rstrip(":")
+    return (said[0] if said else ""), ""
 
 
 def _frame(lines: list[str], at: int) -> Frame:
     found = _FRAME.match(lines[at])
     assert found is not None  # noqa: S101
-    source, carets = "", ""
-    if at + 1 < len(lines) and lines[at + 1].startswith("    "):
-        source = lines[at + 1][4:]
-        if at + 2 < len(lines) and _CARETS.fullmatch(lines[at + 2]):
-            carets = lines[at + 2][4:]
-    return Frame(found["file"], found["line"], found["function"], source, carets)
+    source = []
+    for line in lines[at + 1 :]:
+        if not line.startswith("    "):
+            break
+        source.append((line[4:], _CARETS.fullmatch(line[4:]) is not None))
+    return Frame(found["file"], found["line"], found["function"], tuple(source))
+
+
+def _with_context(frame: Frame) -> Frame:
+    """The frame with the lines around it. The file may have been changed since: it must still have the failed line."""
+    lines, number = linecache.getlines(frame.file), int(frame.line)
+    code = frame.source[0][0].strip() if frame.source else ""
+    if not code or number > len(lines) or lines[number - 1].strip() != code:
+        return frame
+    first = max(number - CONTEXT, 1)
+    found = dedent("".join(lines[first - 1 : number + CONTEXT])).splitlines()
+    return frame._replace(around=tuple(enumerate(found, first)))

@@ -34,7 +34,7 @@ class Filters(Body):
     level: str | None = Field(None, pattern=f"^({'|'.join(LEVELS)})?$")
     function: str | None = Field(None, max_length=500)
     request: str | None = Field(None, max_length=100)
-    span: str | None = Field(None, pattern=f"^({'|'.join(SPANS)})?$")
+    since: str | None = Field(None, pattern=f"^({'|'.join(SPANS)})?$")
 
     def given(self) -> dict[str, Any]:
         """What was asked for, by the words of the address."""
@@ -47,7 +47,7 @@ class Filters(Body):
             level=self.level or None,
             function=self.function or None,
             request=self.request or None,
-            since=to_datetime(page.now) - SPANS[self.span] if self.span else None,
+            since=to_datetime(page.now) - SPANS[self.since] if self.since else None,
         )
 
 
@@ -99,7 +99,7 @@ async def download_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
 
 def _command(page: Page, asked: Asked) -> str:
     """The same lines on the command line."""
-    since = f"now-{asked.span}" if asked.span else None
+    since = f"now-{asked.since}" if asked.since else None
     options = {"function": asked.function, "level": asked.level, "search": asked.q, "request": asked.request}
     return page.command("logs", **{name: value or None for name, value in options.items()}, since=since)
 

@@ -104,7 +104,7 @@ def heading(now: OverviewView) -> str:
     if not now.alive:
         return "No worker is alive: what is due waits."
     counted = (
-        (now.missed_day, "missed today"),
+        (now.missed_day, "missed in the last 24 hours"),
         (late_now(now), "late"),
         (now.not_retried_hour, "failed in the last hour"),
     )
@@ -120,7 +120,7 @@ def heading(now: OverviewView) -> str:
 
 
 def _verb(count: int, word: str) -> str:
-    one, more = {"late": ("is", "are"), "missed today": ("was", "were")}.get(word, ("has", "have"))
+    one, more = {"late": ("is", "are"), "missed in the last 24 hours": ("was", "were")}.get(word, ("has", "have"))
     return one if count == 1 else more
 
 

@@ -8,6 +8,8 @@
   const zone = document.documentElement.dataset.zone;
   const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit" });
   const lengthOf = s => s === null ? "" : s < 1 ? `${Math.round(s * 1000)} ms` : s < 60 ? `${s.toFixed(s < 10 ? 1 : 0)} s` : s < 3600 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`;
+  // Of a logarithmic axis: each of its labels is about as far from the next one, and few enough of them are shown.
+  const LATENESS = [0.01, 0.1, 1, 10, 60, 600, 3600, 21600, 86400];
   const kinds = {
     activity: data => ({ rows: [data.at, data.ended, data.failed.map(v => v || null)], series: [{ stroke: colour("line"), width: 1.5 }, { stroke: colour("failed"), fill: colour("failed"), width: 1, paths: uPlot.paths.bars({ size: [0.8, 4] }) }], value: v => String(+(v ?? 0).toFixed(2)), log: false }),
     lateness: data => ({ rows: [data.at, data.p50, data.p99].map((row, n) => n ? row.map(v => v === null ? null : Math.max(v, 0.006)) : row), series: [{ stroke: colour("line"), width: 1.5 }, { stroke: colour("line"), width: 1.2, dash: [3, 3] }], value: lengthOf, log: true }),
@@ -20,9 +22,9 @@
     drawn.set(node, new uPlot({
       width: node.clientWidth, height: 132, legend: { show: false }, cursor: { y: false, points: { show: false }, drag: { x: false } },
       tzDate: s => uPlot.tzDate(new Date(s * 1000), zone),
-      scales: { x: { time: true }, y: log ? { distr: 3, range: (u, min, max) => [0.005, Math.max(max ?? 10, 10)] } : { range: (u, min, max) => [0, max || 1] } },
-      series: [{}, ...series.map(each => ({ ...each, points: { show: log, size: 3 }, spanGaps: false }))],
-      axes: [{ ...axis, space: 90, size: 28, values: (u, at) => at.map(clock), grid: { show: false } }, { ...axis, size: 48, ...(log ? { splits: (u, n, min, max) => [0.01, 1, 60, 3600, 86400].filter(v => v <= max), filter: (u, splits) => splits } : {}), values: (u, at) => at.map(v => v === null ? "" : value(v)) }],
+      scales: { x: { time: true }, y: log ? { distr: 3, range: (u, min, max) => [0.005, Math.max((max ?? 1) * 1.5, 1.5)] } : { range: (u, min, max) => [0, max || 1] } },
+      series: [{}, ...series.map(each => ({ ...each, points: { show: log && each.width > 1.2, size: 3 }, spanGaps: log }))],
+      axes: [{ ...axis, space: 90, size: 28, values: (u, at) => at.map(clock), grid: { show: false } }, { ...axis, size: 48, ...(log ? { splits: (u, n, min, max) => LATENESS.filter(v => v >= min && v <= max), filter: (u, splits) => splits } : {}), values: (u, at) => at.map(v => v === null ? "" : value(v)) }],
       hooks: { setCursor: [u => { const n = u.cursor.idx; node.title = n == null ? "" : `${clock(u.data[0][n])}: ${u.data.slice(1).map(row => value(row[n])).join(", ")}` }] },
     }, rows, node));
   }

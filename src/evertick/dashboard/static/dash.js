@@ -136,10 +136,11 @@ document.addEventListener("input", event => {
   const input = event.target;
   if (input.dataset.arm) armOne(input);
   chooseWhere(input);
-  if ("all" in input.dataset) for (const row of $$("input[name=row]")) row.checked = input.checked;
+  if ("all" in input.dataset) for (const row of $$("input[name=row]")) if (row.offsetParent) row.checked = input.checked;
   if (input.name === "row" || "all" in input.dataset) countRows();
 });
 document.addEventListener("change", event => {
+  if (event.target.closest(".fold")) return;
   if (event.target.matches("[data-refill]")) return event.target.form.requestSubmit(event.target.form.elements.choose);
   const form = event.target.closest("[data-submit-on-change]");
   if (form) form.requestSubmit();
@@ -180,7 +181,7 @@ labelKeys();
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || kept.get("keys") === "off") return;
   if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]")) return;
-  const key = event.key, rows = $$("tbody tr:not(.note):has(th a)");
+  const key = event.key, rows = $$("tbody tr:not(.note):has(th a)").filter(each => each.offsetParent);
   const go = prefix && $(`[data-go="${CSS.escape(key)}"]`);
   prefix = key === "g";
   if (go) { event.preventDefault(); return go.click() }
@@ -214,12 +215,14 @@ function hold(on) {
   showLive();
   if (!on) { follow(); refresh(true) } else source?.close(), source = null;
 }
+// While hints come, what is shown is up to date now; else as of the last time that it was read.
 function showLive() {
   if (!liveButton) return;
   liveButton.hidden = !regions().length;
   liveButton.classList.toggle("off", held);
   liveButton.firstChild.data = held ? "held " : "live ";
-  $("i", liveButton).textContent = `as of ${clock(lastRead)}`;
+  const isNow = !held && stale.hidden && source?.readyState === EventSource.OPEN && !wanted.size;
+  $("i", liveButton).textContent = `as of ${clock(isNow ? now() : lastRead)}`;
 }
 const clock = ms => new Date(ms).toLocaleTimeString("en-GB", { timeZone: root.dataset.zone });
 
@@ -276,6 +279,7 @@ async function refresh(forced) {
     text = await reply.text();
   } catch { return }
   const fresh = new DOMParser().parseFromString(text, "text/html");
+  if (fresh.documentElement.dataset.zone !== root.dataset.zone) return void location.reload(); // another tab has chosen another zone
   lastRead = Date.parse(fresh.documentElement.dataset.now); // the clock of the times on the page, which may be a simulated one
   const known = new Set(regions().map(region => region.id));
   if ($$("[data-follow]", fresh).some(region => !known.has(region.id)) && !document.activeElement?.matches("input, textarea, select")) {
@@ -295,6 +299,7 @@ async function refresh(forced) {
 function morph(region, found) {
   reveal(found);
   const ticked = new Set($$("input[name=row]:checked", region).map(input => input.value));
+  for (const each of $$("details[open][id]", region)) found.querySelector("#" + CSS.escape(each.id))?.setAttribute("open", "");
   return htmx.swap({ text: found.outerHTML, target: region, sourceElement: region, swap: "outerMorph", select: "#" + CSS.escape(region.id) }).then(() => {
     for (const input of $$("input[name=row]", document.getElementById(region.id))) input.checked = ticked.has(input.value);
   });
@@ -310,18 +315,22 @@ function tellNews(region, found) {
 }
 document.addEventListener("pointerout", event => { if (event.target.closest("[data-follow] table") && !event.relatedTarget?.closest?.("[data-follow] table")) { const place = $("[data-news]"); if (place?.childNodes.length) { place.replaceChildren(); refresh(true) } } });
 
-// -- relative times tick here, from datetime=; the server never sends a clock. A simulated clock has its own pace
+// -- the clock of the page, from which all that shows the present is drawn: that of the server, which may be simulated.
+//    Relative times tick by it, from datetime=
 let t0, p0, speed;
 function resetClock(data) { t0 = Date.parse(data.now); p0 = performance.now(); speed = Number(data.speed ?? 1) }
+const now = () => t0 + (performance.now() - p0) * speed;
 resetClock(root.dataset);
-const lengthOf = s => s < 60 ? `${Math.round(s)} s` : s < 3600 ? `${Math.round(s / 60)} min` : null;
+const lengthOf = s => s < 60 ? `${Math.round(s)} s` : s < 3600 ? `${Math.round(s / 60)} min` : s < 86400 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} d`;
 function tick() {
   if (document.hidden) return;
-  const now = t0 + (performance.now() - p0) * speed;
+  const present = now(), simulated = $("[data-now-shown]");
+  showLive();
+  if (simulated) simulated.textContent = `${new Date(present).toLocaleDateString("en-GB", { timeZone: root.dataset.zone, weekday: "short", day: "numeric", month: "short" }).replaceAll(",", "")} ${clock(present)}`;
   for (const time of $$("time[datetime] > i")) {
-    const away = (Date.parse(time.parentNode.dateTime) - now) / 1000, words = Math.abs(away) < 1 ? "now" : lengthOf(Math.abs(away));
-    const text = words === null || words === "now" ? words : away > 0 ? `in ${words}` : `${words} ago`;
-    if (text && time.textContent !== text) time.textContent = text;
+    const away = (Date.parse(time.parentNode.dateTime) - present) / 1000, words = lengthOf(Math.abs(away));
+    const text = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${words}` : `${words} ago`;
+    if (time.textContent !== text) time.textContent = text;
   }
 }
 setInterval(tick, 1_000);
@@ -333,8 +342,7 @@ async function followClock() {
     const data = await (await fetch(root.dataset.clock)).json();
     const wasMoving = speed > 0;
     resetClock(data);
-    const shown = $("[data-now-shown]");
-    shown.textContent = new Date(data.now).toLocaleString("en-GB", { timeZone: root.dataset.zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).replaceAll(",", "");
+    tick();
     $("[data-speed-shown]").textContent = data.speed ? `${data.speed} times as fast` : "stands still";
     if (wasMoving !== data.speed > 0 && !$(":focus", $(".clock"))) location.reload();
   } catch { /* the server is away: the banner of the page says so */ }

@@ -21,7 +21,7 @@ document.addEventListener("input", event => {
 });
 document.addEventListener("change", event => {
   const form = event.target.form;
-  if (event.target.matches(".filters select, .filters [type=checkbox]")) form.requestSubmit();
+  if (event.target.matches(".filters select, .filters [name][type=checkbox]")) form.requestSubmit();
 });
 document.addEventListener("submit", async event => {
   const form = event.target, button = event.submitter;

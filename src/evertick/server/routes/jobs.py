@@ -83,6 +83,7 @@ class Chosen(Body):
     limit_key: str | None = None
     blocked: bool | None = None
     not_retried: bool | None = Field(None, description="Failed jobs that were not run again; no calls of runs.")
+    without_runs: bool | None = Field(None, description="Jobs that are not runs of workflows.")
 
     def where(self) -> JobsWhere:
         """The filters that were given."""

@@ -72,6 +72,10 @@ class History(Protocol):
         """
         ...
 
+    def errors_of(self, ids: Sequence[JobId], *, tenant: TenantId) -> dict[JobId, str]:
+        """How the errors of finished jobs begin, by their ids: type and message, as JSON has them in a text."""
+        ...
+
     def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:
         """Jobs that wait for their time, the soonest first; it looks through two thousand of all tenants at most.
 

@@ -175,6 +175,10 @@ class Insight(Protocol):
         """
         ...
 
+    def evaluated_before(self, moments: Sequence[Instant]) -> dict[Instant, Instant | None]:
+        """When a worker last evaluated a time of a schedule, of any tenant, before each of some moments."""
+        ...
+
     def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
         """What will start: times of schedules, and jobs that wait for their time."""
         ...

@@ -187,6 +187,9 @@ class SqlInsight(Driver):
         [row] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
         return None if row[0] is None else Instant(row[0])
 
+    def evaluated_before(self, moments: Sequence[Instant]) -> dict[Instant, Instant | None]:
+        return dict(self._fetch("evaluated_before", {"moments": json.dumps(list(moments))}))
+
     def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
         return _coming(self._fetch("coming", look._asdict() | {"tenant": tenant}), look)
 

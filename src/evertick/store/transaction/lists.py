@@ -99,6 +99,9 @@ class SqlLists(SqlWorkers):
         jobs = [summary_of(row) for row in rows[:limit]]
         return WaitingFound(jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
 
+    def errors_of(self, ids: Sequence[JobId], *, tenant: TenantId) -> dict[JobId, str]:
+        return dict(self._fetch("errors_of", {"ids": json.dumps(list(ids)), "tenant": tenant}))
+
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:
         params = {"tenants": json.dumps(list(tenants)), "now": now, "limit": limit}
         return [JobGroup(r[0], r[1], r[2] or DEFAULT_POOL, *r[3:]) for r in self._fetch("job_groups", params)]
@@ -148,7 +151,8 @@ class SqlLists(SqlWorkers):
             return unfinished, None
         if where.blocked_at is None:
             which = "unfinished_names" if where.runs is None else "unfinished_workflows"
-            return [row[0] for row in self._fetch(which, {"tenant": where.tenant})], None
+            names = [row[0] for row in self._fetch(which, {"tenant": where.tenant})]
+            return self._without_workflows(where, names), None
         serves = served(self.workers_alive(where.blocked_at))
         params = {"tenant": where.tenant, "now": where.blocked_at, "look": DUE_LOOK}
         rows = self._fetch("due_queues", params) if serves else []
@@ -158,6 +162,13 @@ class SqlLists(SqlWorkers):
             if where.name in (None, name) and not any(each.runs(name, pool or DEFAULT_POOL) for each in serves)
         ]
         return sorted({name for name, _ in found}), "".join(f" {queue} " for _, queue in found)
+
+    def _without_workflows(self, where: JobFilter, names: Sequence[str]) -> Sequence[str]:
+        """The names without those of workflows where no runs are wanted: thousands of these may wait."""
+        if not where.without_runs:
+            return names
+        workflows = {row[0] for row in self._fetch("unfinished_workflows", {"tenant": where.tenant})}
+        return [name for name in names if name not in workflows]
 
 
 def _edge_of(source: _Source) -> str:
@@ -189,6 +200,7 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "open_states": " ".join(runs.open_states) or None,
         "tenant": where.tenant,
         "unretried": int(where.not_retried),
+        "without_runs": int(where.without_runs),
         "name": where.name,
         "schedule_id": where.schedule_id,
         "parent_id": where.parent_id,
@@ -217,6 +229,8 @@ def _is_narrowed(where: JobFilter) -> bool:
         where.occurrence,
         where.error,
         where.blocked_at,
+        # The unfinished jobs of all functions are listed by name, and those of workflows are left out there.
+        (where.without_runs and (_index_for(where) or set(where.states) != {JobState.PENDING})) or None,
         prefix,
         runs.open_states or None,
         runs.attributes or None,

@@ -40,14 +40,20 @@ _DIRECTIONS: Final = {"asc": (">", "<="), "desc": ("<", ">=")}
 _HEAD: Final = ('"type": "', '", "message": "', '", "traceback": "')
 """What stands before an error's type, its message and its traceback. Quotes inside of these are escaped, so the text
 can be cut here, which works also where PostgreSQL cannot decode it."""
+_ERRORS: Final = {
+    "sqlite": "replace(substr(error, instr(error, '{0}') + {3}, "
+    "instr(error || '{2}', '{2}') - instr(error, '{0}') - {3}), '{1}', ': ')".format(*_HEAD, len(_HEAD[0])),
+    "postgres": "replace(split_part(split_part(error, '{2}', 1), '{0}', 2), '{1}', ': ')".format(*_HEAD),
+}
+"""An error's type and message, as they are shown, with JSON's escapes."""
 _OWN: Final = {
     "sqlite": {
         "{id}": "id",
         "{schedule_id}": "schedule_id",
         "{running}": "jobs indexed by jobs_running",
         "{kept counts}": "job_counts",
-        "{says}": "instr(lower(replace(substr(error, instr(error, '{0}') + {3}, instr(error || '{2}', '{2}') - "
-        "instr(error, '{0}') - {3}), '{1}', ': ')), :error) > 0".format(*_HEAD, len(_HEAD[0])),
+        "{error}": _ERRORS["sqlite"],
+        "{says}": f"instr(lower({_ERRORS['sqlite']}), :error) > 0",
     },
     "postgres": {
         "{id}": "(id || '')",
@@ -55,8 +61,8 @@ _OWN: Final = {
         "{running}": "jobs",
         "{kept counts}": "(select tenant, name, unfinished, success, failed, canceled, retried from job_counts "
         "union all select tenant, name, unfinished, success, failed, canceled, retried from job_count_changes) as kept",
-        "{says}": "position(:error in lower(replace(split_part(split_part(error, '{2}', 1), '{0}', 2), '{1}', ': ') "
-        'collate "C")) > 0'.format(*_HEAD),
+        "{error}": _ERRORS["postgres"],
+        "{says}": f"""position(:error in lower({_ERRORS["postgres"]} collate "C")) > 0""",
     },
 }
 """Parts of lists that each database has in its own words."""

@@ -1,21 +1,21 @@
 """The jobs that call functions, by state, as people choose them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.jobs import JobPage
+from evertick.api.jobs import JobPage, JobView
 from evertick.api.schema import Count
-from evertick.app.functions.function import Workflow
+from evertick.app.insight.failures import Failures
 from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
-from evertick.dashboard.markup.jobs import has_begun
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
 from evertick.server.routes.views import views_of
@@ -38,7 +38,15 @@ class Asked(Filters):
     cursor: str | None = Field(None, max_length=1_000)
     order: str = Field("newest", pattern="^(newest|oldest|due)$")
     """`due`: those that wait for their time, the soonest first."""
+    each: bool = False
+    """Whether failures that are alike are listed one by one."""
     tz: str | None = None
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether failures that are alike are shown together."""
+        is_narrowed = bool(self.error or self.q or self.cursor)
+        return self.state == "failed" and not (self.each or is_narrowed) and self.order == "newest"
 
     @property
     def shown_order(self) -> str:
@@ -54,22 +62,35 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     is_typing = LIVE_HEADER in page.request.headers
     if text.startswith(f"{JOB_PREFIX}_") and len(text) == ID_CHARS and not is_typing:
         return page.done(page.url("jobs", text))
-    found, parents, counts = await _found(page, asked)
+    failures, listed, counts = await _failed(page, asked) if asked.is_grouped else (None, None, {})
+    if listed is None:
+        found, parents, counts = await _found(page, asked)
+        listed = Listed(found, parents)
     others = asked.given()
-    has_counts = not others.keys() - {"fn", "not_retried"}
+    has_counts = not others.keys() - {"function", "not_retried"}
+    workflows = _workflows(page)
     return page.render(
         "functions/list.html",
-        listed=Listed(found, parents),
+        listed=listed,
+        failures=failures,
         asked=asked,
-        all_begun=found.cursor is None and all(has_begun(each) for each in found.jobs),
-        tabs={name: _counted(counts, asked.fn, state.value) for name, (_, state) in TABS.items()} if has_counts else {},
-        not_retried=_counted(counts, asked.fn, "not_retried") if has_counts else None,
-        functions=_names(page, counts),
+        tabs=_tabs(counts, asked.function, workflows) if has_counts else {},
+        not_retried=_counted(counts, asked.function, "not_retried") if has_counts else None,
+        functions=_names(page, counts, workflows if asked.state == "pending" else ()),
+        is_workflow=asked.function in workflows,
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
-        runs=_runs(page, asked, found, counts if has_counts else {}) if asked.state == "pending" else 0,
         saved=saved_tabs(page, "jobs", await views_of(page.known).list("jobs"), USUAL, OWN),
     )
+
+
+async def _failed(page: Page, asked: Asked) -> tuple[Failures[JobView] | None, Listed | None, dict[str, JobCounts]]:
+    """Failed jobs by function and error; None for the groups if no two are alike, for both if there are many such."""
+    found, parents, counts = await page.access.insight.failed_jobs(**asked.where(page.now))
+    if found.more and not found.repeats:
+        return None, None, counts
+    newest = tuple(each for group in found.groups for each in group.newest)
+    return found if found.repeats else None, Listed(JobPage(jobs=newest, cursor=None), parents), counts
 
 
 async def _found(page: Page, asked: Asked) -> JobList:
@@ -78,8 +99,13 @@ async def _found(page: Page, asked: Asked) -> JobList:
         del where["state"]
         return await page.access.insight.upcoming_list(limit=ROWS, cursor=asked.cursor, **where)
     return await page.access.insight.job_list(
-        limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", **where
+        limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", workflows=_workflows(page), **where
     )
+
+
+def _workflows(page: Page) -> list[str]:
+    """The workflows of the app, whoever may start them."""
+    return [each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW]
 
 
 def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> Count:
@@ -87,15 +113,15 @@ def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> 
     return Count.of(sum(getattr(each, which) for each in chosen))
 
 
-def _runs(page: Page, asked: Asked, found: JobPage, counts: dict[str, JobCounts]) -> int:
-    """How many of the pending jobs are open runs of workflows, as far as is known which functions are workflows."""
-    shown = [each.function for each in found.jobs if each.kind is FunctionKind.WORKFLOW]
-    names = {*shown, *(each.name for each in page.known.app.functions if isinstance(each, Workflow))}
-    if not counts:
-        return len(shown)
-    return sum(each.pending for name, each in counts.items() if name in names and asked.fn in (None, "", name))
+def _tabs(counts: dict[str, JobCounts], function: str | None, workflows: Sequence[str]) -> dict[str, Count]:
+    """How many jobs each tab has. Runs of workflows that wait are in their own list."""
+    waiting = {name: each for name, each in counts.items() if name not in workflows}
+    return {
+        name: _counted(waiting if name == "pending" else counts, function, state.value)
+        for name, (_, state) in TABS.items()
+    }
 
 
-def _names(page: Page, counts: dict[str, JobCounts]) -> list[str]:
+def _names(page: Page, counts: dict[str, JobCounts], without: Sequence[str]) -> list[str]:
     """The functions to choose from: those of the app, and those that have jobs."""
-    return sorted({*counts, *(each.name for each in page.known.app.functions)})
+    return sorted({*counts, *(each.name for each in page.known.app.functions)} - {*without})

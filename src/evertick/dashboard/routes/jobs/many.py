@@ -11,8 +11,6 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schema import Count
-from evertick.app.jobs.counting import runs_among
-from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
@@ -61,7 +59,7 @@ ACTIONS: Final = {
             "Runs now:",
             api.run_jobs_now,
             ("pending",),
-            "due already, or runs of workflows that have begun and go on when what their code waits for has come",
+            "due already",
         ),
     )
 }
@@ -97,13 +95,13 @@ class Bulk:
             return page.command("job", name, *asked.row)
         where = asked.where(page.now)
         flags: dict[str, str | bool | None] = {
-            "function": asked.fn or None, "schedule": asked.schedule or None, "key": where.get("key"),
+            "function": asked.function or None, "schedule": asked.schedule or None, "key": where.get("key"),
             "pool": asked.pool or None, "error": asked.error or None,
         }  # fmt: skip
         for flag, name_of in (("since", "due_from"), ("until", "due_until")):
             moment: Any = where.get(name_of)
             flags[flag] = None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-        flags["blocked"] = bool(where.get("blocked"))
+        flags |= {"blocked": bool(where.get("blocked")), "without_runs": bool(where.get("without_runs"))}
         if asked.state in ("canceled", "running"):
             flags["state"] = TABS[asked.state][1].value
         if name != "cancel" and not any(flags.values()):
@@ -172,17 +170,17 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
     if action == "retry" and asked.state == "failed":
         where["not_retried"] = True  # the others are left out
     count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**where)
-    runs = await _runs_in(page, asked, where) if action == "cancel" else Count.of(0)
+    runs = await _runs_in(page, asked) if action == "cancel" else Count.of(0)
     return Bulk(found, asked, form, count, runs)
 
 
-async def _runs_in(page: Page, asked: Asked, where: JobsWhere) -> Count:
-    """How many of the chosen jobs are runs of workflows. Ids that name nothing are told when each is changed."""
-    jobs = page.access.jobs
-    if not asked.row:
-        return await jobs.read(runs_among(page.tenant, page.now, **where))
+async def _runs_in(page: Page, asked: Asked) -> Count:
+    """How many of the jobs that were ticked are runs of workflows; those that filters choose are none.
+
+    Ids that name nothing are reported when each is changed.
+    """
     with suppress(InvalidArguments):
-        ticked = await jobs.get_many(asked.row)
+        ticked = await page.access.jobs.get_many(asked.row)
         return Count.of(sum(each is not None and each.kind is FunctionKind.WORKFLOW for each in ticked))
     return Count.of(0)
 

@@ -11,7 +11,6 @@ from evertick.base.errors import FunctionNotFound
 from evertick.base.instants import from_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind, JobState
-from evertick.dashboard.markup.tracebacks import Trace, trace_of
 from evertick.dashboard.page import Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
 from evertick.server.problems import Problem
@@ -44,12 +43,6 @@ class Job:
     parent: JobView | None
     children: tuple[JobView, ...]
     has_more_children: bool
-
-    @property
-    def trace(self) -> Trace | None:
-        """Where its code failed."""
-        text = (self.view.error or {}).get("traceback")
-        return trace_of(str(text)) if text else None
 
     def bars(self, now: int) -> list[Bar]:
         """The attempts on a line from the first start to the last end."""

@@ -14,7 +14,7 @@ from evertick.dashboard.editor.forms import pairs_of, zone_of
 from evertick.dashboard.editor.reading import rows_of
 from evertick.dashboard.editor.rows import EXCEPT_KINDS, SOURCE_KINDS
 from evertick.dashboard.editor.session import COMPLAINTS, Session
-from evertick.dashboard.editor.words import CHOICES, MEMBERS
+from evertick.dashboard.editor.words import CHOICES, MEMBERS, catch_ups
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.markup.commands import SameCommand
 from evertick.dashboard.page import Page, Shown, page_routes
@@ -166,5 +166,6 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
         source_kinds=SOURCE_KINDS,
         except_kinds=EXCEPT_KINDS,
         rules=rules,
+        catch_ups=catch_ups(*session.overlap),
         **CHOICES,
     )

@@ -9,7 +9,11 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
+from evertick.api.run_details import DetailedRunPage
+from evertick.api.workflows import RunPage
 from evertick.app.bodies import Body, Items, Time
+from evertick.app.insight.failures import failed_runs
+from evertick.app.workflows.choice import runs_where
 from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import from_datetime, to_datetime, to_iso
@@ -27,7 +31,7 @@ from evertick.server.routes.views import views_of
 routes = page_routes()
 
 TABS: Final = {
-    "open": ("Running", ("pending", "running", "paused")),
+    "open": ("Open", ("pending", "running", "paused")),
     "failed": ("Failed", ("failed",)),
     "done": ("Done", ("success",)),
     "canceled": ("Canceled", ("canceled",)),
@@ -36,9 +40,9 @@ TABS: Final = {
 """The tabs: their words, and the states of runs that they show."""
 SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
-OWN: Final = [{}, *({"tab": name} for name in TABS)]
+OWN: Final = [{}, *({"state": name} for name in TABS)]
 """The views that the list has by itself."""
-FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since", "roots", "not_retried", "schedule",
+FILTERS: Final = ("state", "q", "workflow", "attribute", "since", "roots", "error", "not_retried", "schedule",
                   "occurrence")  # fmt: skip
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
@@ -64,8 +68,8 @@ FROM: Final = {
 class Asked(Body):
     """A page of the list."""
 
-    tab: Literal["open", "failed", "done", "canceled", "all"] = "open"
-    state: Literal["", "pending", "running", "paused"] = ""
+    state: Literal["", "open", "pending", "running", "paused", "failed", "done", "canceled", "all"] = "open"
+    """A tab, or one state of those that the tab of open runs shows."""
     q: str = ""
     workflow: str = ""
     attribute: str = ""
@@ -74,12 +78,25 @@ class Asked(Body):
     since: Literal["", "1h", "1d", "7d", "30d"] = ""
     roots: Literal["", "yes"] = ""
     not_retried: Literal["", "true"] = ""
+    error: str = Field("", max_length=500)
+    each: Literal["", "true"] = ""
+    """Whether failures that are alike are listed one by one."""
     cursor: str | None = None
     tz: str | None = None
 
+    @property
+    def tab(self) -> str:
+        """The tab that shows these runs."""
+        return self.state if self.state in TABS else "open"
+
+    @property
+    def state_in_tab(self) -> str:
+        """The state that is chosen of those in the tab; empty for all of them."""
+        return self.state if self.state not in TABS else ""
+
     def where(self, now: datetime) -> dict[str, Any]:
         """The filters as the API takes them. Raises Misuse."""
-        states = (self.state,) if self.state and self.tab == "open" else TABS[self.tab][1]
+        states = (self.state_in_tab,) if self.state_in_tab else TABS[self.tab][1]
         where: dict[str, Any] = {"state": states} if states else {}
         if self.q.strip():
             where["prefix"] = self.q.strip()
@@ -94,6 +111,8 @@ class Asked(Body):
             where["roots"] = True
         if self.since:
             where["started_from"] = now - SPANS[self.since][1]
+        if self.error.strip():
+            where["error"] = self.error.strip()
         if self.not_retried and self.tab == "failed":
             where["not_retried"] = True
         return where
@@ -106,13 +125,14 @@ class Asked(Body):
     @property
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
         """What narrows the list: the word, the value, and what takes it away."""
-        given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
+        given = (("state", self.state_in_tab), ("key or id begins with", self.q), ("workflow", self.workflow),
                  ("schedule", self.schedule),
                  ("for", self.occurrence_text),
                  ("started in the", SPANS.get(self.since, ("",))[0]),
                  ("without", "children" if self.roots else ""),
+                 ("the error contains", self.error),
                  ("not run again", "yes" if self.not_retried and self.tab == "failed" else ""))  # fmt: skip
-        names = ("state", "q", "workflow", "schedule", "occurrence", "since", "roots", "not_retried")
+        names = ("state", "q", "workflow", "schedule", "occurrence", "since", "roots", "error", "not_retried")
         attributes = words_in(self.attribute)
         others = [" ".join(attributes[:n] + attributes[n + 1 :]) for n in range(len(attributes))]
         return [
@@ -124,19 +144,28 @@ class Asked(Body):
 @routes.page("/workflows", Scope.READ)
 async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of runs."""
-    form, found = Form([("attribute", asked.attribute)]), None
+    form, failures = Form([("attribute", asked.attribute)]), None
+    found: RunPage | DetailedRunPage | None = None
     try:
         where = asked.where(to_datetime(page.now))
-        found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
+        if asked.tab == "failed" and not (asked.each or asked.error or asked.cursor):
+            chosen = runs_where(page.tenant, asked.workflow or None, **where)
+            failures = await page.access.workflows.read(failed_runs(page.tenant, chosen))
+        if failures is not None and failures.repeats:
+            found = RunPage(runs=tuple(each for group in failures.groups for each in group.newest), cursor=None)
+        else:
+            failures = None
+            found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
     except Misuse as error:
         form.fail("attribute", str(error))
     counts = None if asked.filters else await _counts(page)
     return page.render(
-        "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
+        "workflows/list.html", status=200 if found is not None else 422, found=found,
+        failures=failures, asked=asked, form=form,
         tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts, offered=OFFERED[asked.tab],
         words=ACTIONS,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
-        saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"tab": "open"}, OWN),
+        saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"state": "open"}, OWN),
     )  # fmt: skip
 
 
@@ -226,6 +255,7 @@ class Batch:
             "schedule": chosen.schedule or None,
             "occurrence_from": chosen.occurrence_text or None,
             "occurrence_until": f"{where['occurrence_until']:%Y-%m-%dT%H:%M:%SZ}" if chosen.occurrence else None,
+            "error": where.get("error"),
             "attribute": words_in(chosen.attribute),
             "roots": bool(chosen.roots),
             "since": f"{where['started_from']:%Y-%m-%dT%H:%M:%SZ}" if "started_from" in where else None,

@@ -16,6 +16,6 @@
                            2 + length(coalesce(pool, 'default')) - length(cast(:in_pool as text))) = :in_pool
             then cast(:due_until as bigint) is null or due_at < :due_until
             else false end
-   and (cast(:kind as text) is null or kind = :kind and (
+   and (cast(:kind as text) is null and (:without_runs = 0 or kind <> 'workflow') or kind = :kind and (
         cast(:prefix as text) is null or substr(key, 1, length(cast(:prefix as text))) = :prefix))
    and case when :roots = 0 or {is root} then cast(:error as text) is null or {says} else false end
