@@ -40,6 +40,8 @@ class FunctionOptions(TypedDict, total=False):
     """Whether it is not meant to be called from outside the app."""
     timeout: float | timedelta | None
     """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
+    cpu_limit: float | timedelta | None
+    """Processor time one run may use, not for actions; all of `timeout` if only that is given."""
     pool: str
     """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
     aliases: Sequence[str]
@@ -111,7 +113,9 @@ class Decorators:
 
         Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given). For mutations and
+        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given);
+        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit_ms` unless given, and all of `timeout`
+        if only that is given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
         `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
         and runs of workflows that called it under one go on.
@@ -155,7 +159,8 @@ class Decorators:
         An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
         in a thread. An action that was started is not started again unless a retry policy says so.
 
-        Takes the options of `query` (`Settings.action_timeout_ms` is the usual timeout), and raises what that raises.
+        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout_ms` is the usual timeout), and raises
+        what that raises.
         """
         return self._decorate(Action, handler, options)
 
@@ -177,7 +182,8 @@ class Decorators:
                 await step.sleep(timedelta(days=3))
                 await step.run(send_reminder, user)
 
-        Takes the options of `query` (`timeout` is for the code between two steps), and raises what that raises. And
+        Takes the options of `query` (`timeout` and `cpu_limit` are for the code between two steps), and raises what
+        that raises. And
         `events={"decision": Decision}`: the events that it waits for, with the types of their values, which are checked
         when they are sent and taken; it takes no others then.
         """
@@ -188,9 +194,9 @@ class Decorators:
         if unknown := options.keys() - known.__annotations__.keys():
             raise TypeError(f"@app.{kind.kind.value} takes no option {', '.join(sorted(unknown))}")
         timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
-        timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
-        if timeout_ms == 0:
-            raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
+        timeout_ms, cpu_limit_ms = _limit_ms("timeout", timeout), _limit_ms("cpu_limit", options.get("cpu_limit"))
+        if cpu_limit_ms is not None and kind is Action:
+            raise RegistrationError("an action has no limit of processor time: leave out cpu_limit=, give it timeout=")
         check_pool(pool)
         aliases = _aliases(options.get("aliases", ()))
         if pool != DEFAULT_POOL and kind is Query:
@@ -203,7 +209,14 @@ class Decorators:
             if not callable(handler):
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)
-            function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
+            function = kind(
+                handler,
+                name=name,
+                internal=internal,
+                timeout_ms=timeout_ms,
+                cpu_limit_ms=cpu_limit_ms,
+                app_name=self.name,
+            )
             function.pool, function.aliases = full_pool(self.name, pool), aliases
             if isinstance(function, Action):
                 function.retry = self.declared_pools.retry_of(pool)
@@ -223,6 +236,14 @@ class Decorators:
             return function
 
         return register if handler is None else register(handler)
+
+
+def _limit_ms(name: str, given: float | timedelta | None) -> int | None:
+    """Raises InvalidDelay for what is no positive duration."""
+    limit_ms = None if given is None else duration_ms(given, name=name)
+    if limit_ms == 0:
+        raise InvalidDelay(f"{name} must be at least a millisecond, not {given}; leave it out for the usual one")
+    return limit_ms
 
 
 def _check_context(function: Function[..., Any]) -> None:

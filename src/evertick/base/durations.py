@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, NEVER, SECOND_MS, Instant, to_datetime
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, NEVER, SECOND_MS, Instant, to_datetime, to_zone
 
 _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
 
@@ -56,7 +56,7 @@ def wait(until: Instant, now: Instant) -> str:
 
 def clock_time(at: Instant, now: Instant) -> str:
     """The wall clock of this machine at `at`, with the date where it is another day than `now`'s."""
-    local, today = to_datetime(at).astimezone(), to_datetime(now).astimezone()
+    local, today = to_zone(to_datetime(at)), to_zone(to_datetime(now))
     if local.date() == today.date():
         return f"{local:%H:%M:%S}"
     return f"{local:%Y-%m-%d %H:%M:%S}"

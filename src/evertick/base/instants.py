@@ -4,7 +4,7 @@
 """
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NewType
 
 from evertick.base.errors import InvalidDelay
@@ -35,8 +35,19 @@ def span_begin(at: int, span_ms: int) -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """The instant as an aware `datetime` in UTC."""
-    return _EPOCH + timedelta(milliseconds=instant)
+    """The instant as an aware `datetime` in UTC; the first or last moment of the calendar if it is beyond that."""
+    try:
+        return _EPOCH + timedelta(milliseconds=instant)
+    except OverflowError:  # 31 December 9999 in the evening in New York, or a damaged row
+        return datetime.max.replace(tzinfo=UTC) if instant > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def to_zone(moment: datetime, zone: tzinfo | None = None) -> datetime:
+    """An aware datetime in another zone, that of this machine unless given; as it is where its year would not exist."""
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError):  # also for a local zone that the C library cannot tell for that year
+        return moment
 
 
 def to_datetime_or_none(instant: Instant | None) -> datetime | None:

@@ -16,7 +16,7 @@ import click
 
 from evertick.base.durations import distance
 from evertick.base.escaping import json_text, printable, printable_lines
-from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.base.instants import Instant, from_datetime, to_iso, to_zone
 from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class OutputOptions:
             if moment is None:
                 return ""
             if style == "local":
-                return f"{moment.astimezone():%Y-%m-%d %H:%M:%S %z}"
+                return f"{to_zone(moment):%Y-%m-%d %H:%M:%S %z}"
             at = from_datetime(moment)
             return to_iso(at) if style == "iso" else distance(at, now)
 

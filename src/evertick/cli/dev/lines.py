@@ -29,7 +29,7 @@ from evertick.base.durations import clock_time, distance, length, wait, wall_clo
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import one_line, printable
 from evertick.base.ids import JOB_PREFIX
-from evertick.base.instants import NEVER, Instant, to_datetime
+from evertick.base.instants import NEVER, Instant, to_datetime, to_zone
 from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.loading import is_users, shown_path
@@ -78,7 +78,7 @@ def show_times_of(clock: Clock) -> None:
     global _time_shown  # noqa: PLW0603
 
     def shown() -> str:
-        return f"{to_datetime(clock.now()).astimezone():%Y-%m-%d %H:%M:%S}"
+        return f"{to_zone(to_datetime(clock.now())):%Y-%m-%d %H:%M:%S}"
 
     _time_shown = shown
 
