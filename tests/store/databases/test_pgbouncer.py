@@ -240,21 +240,24 @@ def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_ur
     app.close()
 
 
-def test_the_encoding_of_the_database_does_not_count(postgres_url: str, lenient: Pgbouncer) -> None:
-    database = postgres_url.rpartition("/")[2]
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(f"alter database {database} set client_encoding = 'LATIN1'".encode())
-    with closing(app_at(lenient.url(), poll_ms=100)) as app:
+def test_the_encoding_of_the_database_does_not_count(postgres_url: str) -> None:
+    _set(postgres_url, "client_encoding", "LATIN1")
+    with Pgbouncer(postgres_url) as pooler, closing(app_at(pooler.url(), poll_ms=100)) as app:
         app.migrate()
         with app.running():
             done = app.scheduler.using(key="\N{SNOWMAN}").run_after(0, "mark", 1)
             wait_until(lambda: app.jobs.get(done).state == "success")
 
 
-def test_a_setting_that_cannot_be_changed_is_named(postgres_url: str, lenient: Pgbouncer) -> None:
-    database = postgres_url.rpartition("/")[2]
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(f"alter database {database} set default_transaction_isolation = 'serializable'".encode())
+def test_a_setting_that_cannot_be_changed_is_named(postgres_url: str) -> None:
+    _set(postgres_url, "default_transaction_isolation", "serializable")
     cure = r"alter role .* set default_transaction_isolation = 'read committed'"
-    with closing(PostgresStore(lenient.url())) as store, pytest.raises(DatabaseUnavailable, match=cure):
+    refused = pytest.raises(DatabaseUnavailable, match=cure)
+    with Pgbouncer(postgres_url) as pooler, closing(PostgresStore(pooler.url())) as store, refused:
         store.database_now()
+
+
+def _set(url: str, name: str, value: str) -> None:
+    database = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"alter database {database} set {name} = '{value}'".encode())

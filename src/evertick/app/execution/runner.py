@@ -21,7 +21,6 @@ from evertick.base.errors import (
     FunctionNotFound,
     Misuse,
     OutcomeUnknown,
-    SchemaMismatch,
     WriteConflict,
 )
 from evertick.base.ids import DEFAULT_TENANT, TenantId
@@ -69,7 +68,7 @@ class Execution(WorkflowRuns):
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
-        except SchemaMismatch as error:  # of this row, so of this job alone
+        except Exception as error:  # of this row, so of this job alone
             return Ran(raised_by(error))
         run = TransactionRun(
             clock=self._e.clock,
@@ -112,7 +111,7 @@ class Execution(WorkflowRuns):
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
-        except SchemaMismatch as error:
+        except Exception as error:
             return Ran(raised_by(error))
         run = Run(
             clock=self._e.clock,
