@@ -15,6 +15,7 @@ POSTGRES = {
     "local role": "create role harmless2; set local role harmless2",
     "search path": "set search_path = pg_catalog",
     "search path by a function": "select set_config('search_path', 'pg_catalog', false)",
+    "encoding": "set client_encoding = 'LATIN1'",
     "timeouts": "set statement_timeout = 1; select 1",
     "temporary table": "create temp table notes_of_mine (n int)",
     "lock": "select pg_advisory_lock(7)",
@@ -47,7 +48,7 @@ def app(open_app: OpenApp) -> App:
 
     @app.mutation(name="innocent")
     def innocent(ctx: MutationCtx) -> str:
-        ctx.db.insert("things", {})
+        ctx.db.insert("things", {"name": "\N{SNOWMAN}"})
         ctx.connection.execute("select 1")
         return "fine"
 

@@ -106,7 +106,7 @@ def test_a_mutation_that_waits_for_a_thread_that_writes_is_told(tmp_path: object
 def test_options_in_an_address_are_added_to_evertick_s_own() -> None:
     address = PostgresAddress("postgresql://h/d?options=-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s")
     conninfo = address.conninfo(pooled=False)
-    assert "enable_seqscan%3Doff%20-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s" in conninfo
+    assert "client_min_messages%3Dnotice%20-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s%20-c%20default_" in conninfo
     through = PostgresAddress("postgresql://h/d?options=-c%20work_mem%3D8MB").conninfo(pooled=True)
     assert "seqscan" not in through
     assert "work_mem" in through

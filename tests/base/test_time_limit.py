@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evertick.base import time_limit
-from evertick.base.time_limit import FunctionTimeout, Guard, current_guard
+from evertick.base.time_limit import FunctionTimeout, Guard, Limit, TimeOver, current_guard
 
 SOON_S = 0.02
 
@@ -37,15 +37,15 @@ def spin(seconds: float = 10.0) -> None:
 def test_a_loop_ends_soon_after_its_limit() -> None:
     began = time.monotonic()
     with pytest.raises(FunctionTimeout):
-        current_guard().call(SOON_S, spin)
+        current_guard().call(Limit(SOON_S), spin)
     assert time.monotonic() - began < 5
 
 
 def test_a_function_that_ends_in_time_returns_or_raises_what_it_does() -> None:
     guard = current_guard()
-    assert guard.call(10, lambda a, *, b: a + b, 1, b=2) == 3
+    assert guard.call(Limit(10), lambda a, *, b: a + b, 1, b=2) == 3
     with pytest.raises(ZeroDivisionError):
-        guard.call(10, lambda: 1 / 0)
+        guard.call(Limit(10), lambda: 1 / 0)
     assert guard.inside
     assert not guard.is_limiting
 
@@ -59,7 +59,7 @@ def test_what_catches_the_timeout_has_timed_out_all_the_same() -> None:
         return "never reached"
 
     with pytest.raises(FunctionTimeout):
-        current_guard().call(SOON_S, stubborn)
+        current_guard().call(Limit(SOON_S), stubborn)
 
 
 def test_what_catches_the_timeout_and_goes_on_is_struck_again() -> None:
@@ -74,7 +74,7 @@ def test_what_catches_the_timeout_and_goes_on_is_struck_again() -> None:
         spin()
 
     with pytest.raises(FunctionTimeout):
-        current_guard().call(SOON_S, more_stubborn)
+        current_guard().call(Limit(SOON_S), more_stubborn)
     assert caught == [0, 1, 2]
 
 
@@ -91,7 +91,7 @@ def test_inside_nothing_strikes_and_at_its_end_the_function_times_out() -> None:
         done.append("went on")
 
     with pytest.raises(FunctionTimeout):
-        guard.call(SOON_S, calls_the_engine)
+        guard.call(Limit(SOON_S), calls_the_engine)
     assert done == ["whole"]
 
 
@@ -101,10 +101,10 @@ def test_the_outer_limit_counts_for_a_function_that_is_called_inside() -> None:
 
     def outer() -> None:
         with pytest.raises(FunctionTimeout):
-            guard.call(60, spin)
+            guard.call(Limit(60), spin)
 
     with pytest.raises(FunctionTimeout):
-        guard.call(SOON_S, outer)
+        guard.call(Limit(SOON_S), outer)
     assert time.monotonic() - began < 5
 
 
@@ -112,19 +112,53 @@ def test_a_limit_strikes_no_later_function() -> None:
     guard = current_guard()
     for _ in range(200):
         with pytest.raises(FunctionTimeout):
-            guard.call(0.0, spin)
-        assert guard.call(10, lambda: "fine") == "fine"
+            guard.call(Limit(0.0), spin)
+        assert guard.call(Limit(10), lambda: "fine") == "fine"
 
 
 def test_the_watching_thread_ends_while_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limit, "IDLE_ROUNDS", 1)
-    current_guard().call(10, lambda: None)
+    current_guard().call(Limit(10), lambda: None)
     deadline = time.monotonic() + 10
     while time_limit._watcher is not None:
         assert time.monotonic() < deadline
         threading.Event().wait(0.005)
     with pytest.raises(FunctionTimeout):
-        current_guard().call(SOON_S, spin)
+        current_guard().call(Limit(SOON_S), spin)
+
+
+def wait() -> None:
+    """Wait without computing, until struck."""
+    while True:
+        threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("has_clock", [True, False], ids=["its own clock", "the clock of the process"])
+def test_what_computes_is_over_by_its_processor_time_and_what_waits_by_its_wall_time(
+    has_clock: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is busy otherwise uses up the wall time of a function, not its processor time."""
+    if not has_clock:  # as on macOS and Windows
+        monkeypatch.setattr(time_limit, "_cpu_clock", lambda: None)
+    guard = Guard()
+    monkeypatch.setattr(time_limit._mine, "guard", guard)
+    time_limit._guards.append(guard)
+
+    for limit, function, by in (
+        (Limit(3_600, SOON_S), spin, TimeOver.CPU),
+        (Limit(SOON_S, 3_600), wait, TimeOver.WAITED),
+        (Limit(SOON_S), spin, TimeOver.WALL),
+    ):
+        with pytest.raises(FunctionTimeout) as caught:
+            guard.call(limit, function)
+        assert caught.value.over is not None
+        assert caught.value.over.by is by
+
+
+def test_processor_time_of_earlier_calls_does_not_count() -> None:
+    guard = current_guard()
+    for _ in range(10):
+        guard.call(Limit(3_600, 0.5), spin, SOON_S * 4)
 
 
 class _Engine:
@@ -195,7 +229,7 @@ def test_whatever_instant_a_limit_strikes_at_the_engine_stays_whole(
         for number in range(1_500):
             engine = _Engine(guard)
             try:
-                guard.call(chance.choice((0.0004, 0.001, 0.003)), random_function, chance, engine)
+                guard.call(Limit(chance.choice((0.0004, 0.001, 0.003))), random_function, chance, engine)
             except FunctionTimeout:
                 timed_out.append(number)
             except ValueError:
@@ -219,7 +253,7 @@ def test_whatever_instant_a_limit_strikes_at_the_engine_stays_whole(
 
 PROFILED = """
 import sys
-from evertick.base.time_limit import FunctionTimeout, current_guard
+from evertick.base.time_limit import FunctionTimeout, Limit, current_guard
 
 def spin():
     while True:
@@ -229,7 +263,7 @@ def called():
     return "called"
 
 try:
-    current_guard().call(0.01, spin)
+    current_guard().call(Limit(0.01), spin)
 except FunctionTimeout:
     pass
 sys.setprofile(lambda frame, event, argument: None)

@@ -75,11 +75,11 @@ def test_loading_the_package_does_not_count_against_the_limit_of_a_function(monk
     monkeypatch.setattr(time_limit, "function_time", lambda: real() + passed_s)
     monkeypatch.setattr(holidays, "_load", load)
 
-    found = time_limit.TimeLimits().call(3_600_000, holidays.resolve, "US")
+    found = time_limit.TimeLimits().call(time_limit.Limit(3_600), holidays.resolve, "US")
 
     assert found.resolved
     with pytest.raises(time_limit.FunctionTimeout):  # what the function itself takes counts
-        time_limit.TimeLimits().call(3_600_000, lambda: _until_struck(lambda: load("US")))
+        time_limit.TimeLimits().call(time_limit.Limit(3_600), lambda: _until_struck(lambda: load("US")))
 
 
 def _until_struck(begin: Callable[[], None]) -> None:

@@ -52,6 +52,8 @@ class FunctionOptions(TypedDict, total=False):
     """Whether it is not meant to be called from outside the app."""
     timeout: float | timedelta | None
     """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
+    cpu_limit: float | timedelta | None
+    """Processor time one run may use, not for actions; all of `timeout` if only that is given."""
     pool: str
     """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
     aliases: Sequence[str]
@@ -123,7 +125,9 @@ class Decorators:
 
         Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given). For mutations and
+        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given);
+        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit_ms` unless given, and all of `timeout`
+        if only that is given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
         `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
         and runs of workflows that called it under one go on.
@@ -167,7 +171,8 @@ class Decorators:
         An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
         in a thread. An action that was started is not started again unless a retry policy says so.
 
-        Takes the options of `query` (`Settings.action_timeout_ms` is the usual timeout), and raises what that raises.
+        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout_ms` is the usual timeout), and raises
+        what that raises.
         """
         return self._decorate(Action, handler, options)
 
@@ -189,7 +194,8 @@ class Decorators:
                 await step.sleep(timedelta(days=3))
                 await step.run(send_reminder, user)
 
-        Takes the options of `query` (`timeout` is for the code between two steps), and raises what that raises. And
+        Takes the options of `query` (`timeout` and `cpu_limit` are for the code between two steps), and raises what
+        that raises. And
         `events={"decision": Decision}`: the events that it waits for, with the types of their values, which are checked
         when they are sent and taken; it takes no others then.
         """
@@ -200,7 +206,12 @@ class Decorators:
         check_names(known.__annotations__, options, f"@app.{kind.kind.value}")
         check_options(RULES, some(options), f"@app.{kind.kind.value}: ")
         timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
-        timeout_ms = None if timeout is None else duration_within(timeout, "timeout", 1, HORIZON_MS)
+        timeout_ms, cpu_limit_ms = (
+            None if limit is None else duration_within(limit, name, 1, HORIZON_MS)
+            for name, limit in (("timeout", timeout), ("cpu_limit", options.get("cpu_limit")))
+        )
+        if cpu_limit_ms is not None and kind is Action:
+            raise RegistrationError("an action has no limit of processor time: leave out cpu_limit=, give it timeout=")
         check_pool(pool)
         aliases = tuple(dict.fromkeys(options.get("aliases") or ()))
         if pool != DEFAULT_POOL and kind is Query:
@@ -213,7 +224,14 @@ class Decorators:
             if not callable(handler):
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)
-            function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
+            function = kind(
+                handler,
+                name=name,
+                internal=internal,
+                timeout_ms=timeout_ms,
+                cpu_limit_ms=cpu_limit_ms,
+                app_name=self.name,
+            )
             function.pool, function.aliases = full_pool(self.name, pool), aliases
             if isinstance(function, Action):
                 function.retry = self.declared_pools.retry_of(pool)

@@ -33,7 +33,7 @@ from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, i
 from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
-from evertick.base.time_limit import FunctionTimeout, TimeLimits
+from evertick.base.time_limit import FunctionTimeout, Limit, TimeLimits
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
@@ -50,7 +50,7 @@ REPLAYS_S: Final = 5.0
 """How long that may take for a tenant: half of what a read may."""
 ALL_REPLAYS_S: Final = 60.0
 """How long it may take for all tenants."""
-CODE_LIMIT_MS: Final = 5_000
+CODE_LIMIT: Final = Limit(wall_s=60.0, cpu_s=5.0)
 """How long the code of a workflow may take between two events."""
 IDS_SHOWN: Final = 10
 
@@ -198,7 +198,7 @@ def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Itera
             continue
         try:
             history = RunHistory.of(job, records[job.id], journals.get(job.id, []))
-            replayed_end(workflow, history, partial(TimeLimits().call, CODE_LIMIT_MS))
+            replayed_end(workflow, history, partial(TimeLimits().call, CODE_LIMIT))
         except ReplayMismatch as error:
             # Without the run and the row, so that runs with the same difference are one finding.
             difference = str(error).partition(": ")[2].partition("; deploy code")[0]

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from evertick.app.documents.database import Tables
+from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Functions, JobBuilder
-from evertick.base.time_limit import TimeLimits
+from evertick.base.records.jobs import FunctionKind
+from evertick.base.time_limit import Limit, TimeLimits
 from evertick.engine.runtime.deps import EngineDeps, Surroundings
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.runner import Runner
@@ -32,12 +34,28 @@ class Environment(Surroundings):
     failures: "FailureHooks | None" = None
     """None if the app has no failure hooks."""
     time_limits: TimeLimits = field(default_factory=TimeLimits)
+    limits: dict[Function[..., Any], Limit] = field(default_factory=dict)
+    """Made once for each function: they are asked for at each call."""
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict, and for the end of a run."""
     waiting_passes_time: bool = True
     """Whether time passes while a caller waits. In a test's world it does not."""
     await_action: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _as_it_is
     """How an action is awaited that a program has called: on the program's event loop, or on that of a test's world."""
+
+    def limit_of(self, function: Function[..., Any]) -> Limit:
+        """How long a function may take. With a `timeout=` of its own it may compute all that time."""
+        limit = self.limits.get(function)
+        if limit is None:
+            settings, own_ms, cpu_ms = self.settings, function.timeout_ms, function.cpu_limit_ms
+            if function.kind is FunctionKind.ACTION:
+                limit = Limit((settings.action_timeout_ms if own_ms is None else own_ms) / 1000)
+            else:
+                if cpu_ms is None:
+                    cpu_ms = settings.mutation_cpu_limit_ms if own_ms is None else own_ms
+                limit = Limit((settings.mutation_timeout_ms if own_ms is None else own_ms) / 1000, cpu_ms / 1000)
+            self.limits[function] = limit
+        return limit
 
     def engine_deps(self, runner: Runner, counters: Counters, *, pools: tuple[str, ...] | None = None) -> EngineDeps:
         """What a worker of this app needs that serves `pools`; None are all."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from evertick.base.time_limit import current_guard
+from evertick.base.time_limit import Limit, current_guard
 
-TEXT_TIME_S: Final = 1.0
+TEXT_TIME: Final = Limit(wall_s=10.0, cpu_s=1.0)
 """How long an error may take to say what it is."""
 TEXT_CHARS_MAX: Final = 1_000_000
 
@@ -23,7 +23,7 @@ _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 def message_of(error: BaseException) -> str:
     """What the error says, at most TEXT_CHARS_MAX characters; a remark where it cannot be had."""
     try:
-        return current_guard().call(TEXT_TIME_S, str, error)[:TEXT_CHARS_MAX]
+        return current_guard().call(TEXT_TIME, str, error)[:TEXT_CHARS_MAX]
     except BaseException as failure:
         return f"<its text cannot be read: {type(failure).__name__}>"
 

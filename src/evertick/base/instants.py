@@ -7,7 +7,7 @@ import logging
 import math
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NewType
 
@@ -44,8 +44,19 @@ def span_begin(at: int, span_ms: int) -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """The instant as an aware `datetime` in UTC."""
-    return _EPOCH + timedelta(milliseconds=instant)
+    """The instant as an aware `datetime` in UTC; the first or last moment of the calendar if it is beyond that."""
+    try:
+        return _EPOCH + timedelta(milliseconds=instant)
+    except OverflowError:  # 31 December 9999 in the evening in New York, or a damaged row
+        return datetime.max.replace(tzinfo=UTC) if instant > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def to_zone(moment: datetime, zone: tzinfo | None = None) -> datetime:
+    """An aware datetime in another zone, that of this machine unless given; as it is where its year would not exist."""
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError):  # also for a local zone that the C library cannot tell for that year
+        return moment
 
 
 def to_datetime_or_none(instant: Instant | None) -> datetime | None:
@@ -92,7 +103,7 @@ def to_local(instant: Instant) -> datetime:
     name = os.environ.get("TZ")
     if name is None:
         name = os.path.realpath("/etc/localtime").rpartition("zoneinfo/")[2]
-    return to_datetime(instant).astimezone(_packaged_zone(name.removeprefix(":")) if name else None)
+    return to_zone(to_datetime(instant), _packaged_zone(name.removeprefix(":")) if name else None)
 
 
 def warn_of_gaps(moments: Iterable[datetime]) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from evertick.base.time_limit import FunctionTimeout, current_guard, function_time, start_watching
+from evertick.base.time_limit import FunctionTimeout, Limit, current_guard, function_time, start_watching
 
 T = TypeVar("T")
 
@@ -28,6 +28,9 @@ SAY_AFTER_S: Final = 2.0
 """A step that takes this long is told of."""
 STUCK_AFTER_S: Final = 1.0
 """One that goes on for so long although it is to be struck is told of again: no exception reaches it."""
+WAITS: Final = 2
+"""How many times its limit a step may take if it does not compute: its limit is for processor time, so that steps on a
+busy machine do not fail, and who blocks the loop by waiting has this time."""
 LEAST_S: Final = 1.0
 """A step has this time also when that of the whole function is over: it may have waited for others, and cleans up."""
 OURS: Final = "evertick"
@@ -49,7 +52,7 @@ class Held(NamedTuple):
 class StepLimit:
     """The limit of the steps of one coroutine, and of the tasks that it makes."""
 
-    __slots__ = ("_began_at", "_ends_at", "_fired_at", "_guard", "_limit_s", "_on_held", "_on_over", "_told", "name")
+    __slots__ = ("_began_at", "_ends_at", "_fired_at", "_guard", "_limit", "_on_held", "_on_over", "_told", "name")
 
     def __init__(
         self,
@@ -60,7 +63,8 @@ class StepLimit:
         on_over: Callable[[bool, BaseException | None], object],
         on_held: Callable[[Held], object],
     ) -> None:
-        """A step may take `limit_s`, and all of them together `within_s` from now on. Make it in the loop's thread.
+        """A step may take `limit_s` of processor time, and `WAITS` times that in all; all steps together `within_s`
+        from now on. Make it in the loop's thread.
 
         `on_over` is called there when a step took too long: with True before it ends the coroutine by FunctionTimeout,
         and with False if that goes on: it has caught the exception, or it was a task that it has made. Its second
@@ -68,7 +72,7 @@ class StepLimit:
         """
         self.name = name
         self._guard = current_guard()
-        self._limit_s = limit_s
+        self._limit = Limit(WAITS * limit_s, limit_s)
         self._ends_at = function_time() + within_s
         self._on_over = on_over
         self._on_held = on_held
@@ -89,7 +93,8 @@ class StepLimit:
         guard.step = self
         self._told = 0
         self._began_at = now = function_time()
-        deadline = now + self._limit_s
+        deadline = now + self._limit.wall_s
+        guard.limit = self._limit
         guard.deadline = deadline if deadline < self._ends_at else max(self._ends_at, now + LEAST_S)
         try:
             start_watching()

@@ -19,6 +19,12 @@ place, which may be inside.
 A function that waits inside C code (a sleep, a lock, a socket) is ended when it comes back to Python. A statement of
 the function's own SQL is interrupted, because its driver can be told to (`run_interruptible`). Time in which the
 process is suspended does not count.
+
+A limit has two parts: processor time of the function's thread, which does not depend on what else runs on the machine,
+and wall time, which also bounds what waits. The watcher reads the thread's clock, so a call pays nothing for it; it
+counts from the watcher's first look at the call, up to `LOOK_EVERY_S` after its beginning. Where threads have no such
+clock (macOS, Windows) it counts the processor time of the whole process instead, at most the wall time: other threads
+that compute at the same time count for the function, other processes do not.
 """
 
 import math
@@ -27,7 +33,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from enum import Enum
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 from evertick.base.async_exceptions import exceptions_in_threads, lower_flag
 from evertick.base.forks import end_if_forked
@@ -50,8 +57,41 @@ IDLE_ROUNDS: Final = 100
 """Looks without a running limit after which the watching thread ends: an idle process must not wake up for nothing."""
 
 
+class Limit(NamedTuple):
+    """How long a function may take."""
+
+    wall_s: float
+    cpu_s: float = math.inf
+    """Processor time of its thread."""
+
+
+UNLIMITED: Final = Limit(math.inf)
+
+
+class TimeOver(Enum):
+    """Which part of its time a function has used up."""
+
+    CPU = "cpu"
+    """Its processor time."""
+    WALL = "wall"
+    """Its wall time, for at least half of which it computed, or its processor time is not limited."""
+    WAITED = "waited"
+    """Its wall time, most of which it waited, or other programs ran."""
+
+
+class Over(NamedTuple):
+    """How a function has used up its time."""
+
+    by: TimeOver
+    cpu_s: float
+    """The processor time it used, where that is limited."""
+
+
 class FunctionTimeout(BaseException):
     """Raised inside a function whose time is over. No `except Exception` of the user's catches it by accident."""
+
+    over: Over | None = None
+    """Set by `Guard.call`, unless the function was stopped."""
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -96,11 +136,16 @@ class Guard:
 
     __slots__ = (
         "busy",
+        "cpu_at_first",
+        "cpu_clock",
         "deadline",
         "fired",
         "inside",
         "interrupt",
         "interrupting",
+        "limit",
+        "over",
+        "seen",
         "step",
         "stop",
         "strike_at",
@@ -111,7 +156,15 @@ class Guard:
         self.thread = threading.get_ident()
         self.inside = True
         self.deadline = 0.0
+        self.limit = UNLIMITED
+        """That of the call. Written before `deadline`."""
+        self.cpu_clock = _cpu_clock()
+        self.cpu_at_first = 0.0
+        self.seen = (0.0, 0.0)
+        """The deadline of the call that the watcher saw last, and when it saw it first."""
         self.fired = False
+        self.over: Over | None = None
+        """How the time of the call ran out that has fired; None if it was stopped. Only the watcher writes it."""
         self.busy = False
         self.strike_at = 0.0
         self.interrupt: Callable[[], object] | None = None
@@ -150,18 +203,19 @@ class Guard:
         except FunctionTimeout:  # this was the one under way
             self.land()
 
-    def call(self, limit_s: float, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call the user's function outside, and come back inside; nothing strikes afterwards.
 
-        Raises FunctionTimeout if it took longer than `limit_s` seconds, whatever it returned or raised. Inside a
-        function that is limited already the outer limit counts.
+        Raises FunctionTimeout if it took longer than `limit`, whatever it returned or raised. Inside a function that
+        is limited already the outer limit counts.
         """
         if self.deadline:
             return self.pass_out(function, *args, **kwargs)
         error: BaseException | None = None
         process = os.getpid()
         self.fired = False
-        self.deadline = function_time() + limit_s
+        self.limit = limit
+        self.deadline = function_time() + limit.wall_s
         try:
             start_watching()
             self.inside = False
@@ -183,7 +237,9 @@ class Guard:
                 pass
         if self.fired:
             self.fired = False
-            raise FunctionTimeout from error
+            timeout = FunctionTimeout()
+            timeout.over = self.over
+            raise timeout from error
         if error is not None:
             raise error
         return result
@@ -276,8 +332,16 @@ class Guard:
         self.busy = True
         deadline, stop, step = self.deadline, self.stop, self.step
         telling = step.look(now) if deadline > 0 and step is not None else None
-        is_over = deadline > 0 and (deadline <= now or (stop is not None and stop.is_set))
+        limit = self.limit
+        cpu_s = self._cpu_used(deadline, now) if 0 < deadline < math.inf and limit.cpu_s < math.inf else 0.0
+        by_cpu = cpu_s > 0 and cpu_s >= limit.cpu_s
+        is_stopped = stop is not None and stop.is_set
+        is_over = deadline > 0 and (by_cpu or deadline <= now or is_stopped)
         if is_over and (not self.fired or now >= self.strike_at):
+            if not self.fired:
+                has_waited = limit.cpu_s < math.inf and cpu_s < limit.wall_s / 2
+                by = TimeOver.CPU if by_cpu else TimeOver.WAITED if has_waited else TimeOver.WALL
+                self.over = None if is_stopped else Over(by, cpu_s)
             self.fired = True
             may_strike = step is None or step.may_be_struck(now)
             self.strike_at = now + STRIKE_AGAIN_S if may_strike else now
@@ -293,6 +357,25 @@ class Guard:
         if telling is not None:
             threading.Thread(target=telling, name="evertick-telling", daemon=True).start()
         return deadline > 0
+
+    def _cpu_used(self, deadline: float, now: float) -> float:
+        """The watcher's part: the processor time of the call with this deadline, since its first look at it."""
+        try:
+            cpu_s = time.process_time() if self.cpu_clock is None else time.clock_gettime(self.cpu_clock)
+        except OSError:  # the thread has ended meanwhile
+            return 0.0
+        if self.seen[0] != deadline:
+            self.seen, self.cpu_at_first = (deadline, now), cpu_s
+        used_s = cpu_s - self.cpu_at_first
+        return used_s if self.cpu_clock is not None else min(used_s, now - self.seen[1])
+
+
+def _cpu_clock() -> int | None:
+    """The clock of this thread's processor time, for other threads; None where the system has none.
+
+    Asked for by the thread itself: for a thread that has ended the C library may crash.
+    """
+    return time.pthread_getcpuclockid(threading.get_ident()) if hasattr(time, "pthread_getcpuclockid") else None
 
 
 class _Mine(threading.local):
@@ -332,9 +415,9 @@ class TimeLimits:
         """Whether this thread is inside a function that is limited."""
         return current_guard().is_limiting
 
-    def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Call `function`. Raises FunctionTimeout if it takes longer than `limit_ms` milliseconds."""
-        return current_guard().call(limit_ms / 1000, function, *args, **kwargs)
+    def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call `function`. Raises FunctionTimeout if it takes longer than `limit`."""
+        return current_guard().call(limit, function, *args, **kwargs)
 
 
 def start_watching() -> None:

@@ -7,7 +7,7 @@ using Django's ORM, and in the thread of the test they find the test's own conne
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from evertick.base.time_limit import TimeLimits
+from evertick.base.time_limit import Limit, TimeLimits
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.testing.loop import as_in_a_thread
 
@@ -29,6 +29,6 @@ class NoTimeLimits(TimeLimits):
 
     limits_steps = False
 
-    def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call `function`."""
         return as_in_a_thread(function, *args, **kwargs)

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from evertick import App, MutationCtx, Settings
-from evertick.base.errors import InvalidDatabaseUrl, Unavailable
+from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Unavailable
 from evertick.store.contract.store import Isolation, Store
 from evertick.store.open import open_store
 from evertick.store.postgres.address import SESSION
@@ -116,6 +116,7 @@ def test_transactions_have_the_settings_that_sessions_lack(lenient: Pgbouncer) -
     with closing(open_store(lenient.url())) as store:
         # A function plans as usual: that is what `connection` is for.
         expected = {"lock_timeout": "10s", "idle_in_transaction_session_timeout": "1min", "enable_seqscan": "on"}
+        expected |= {"jit": "off", "statement_timeout": "0", "client_min_messages": "notice"}
         assert settings(store, Isolation.SERIALIZABLE) == expected
         assert settings(store, Isolation.READ_COMMITTED) == expected
         assert store.read(lambda tx: tx.connection.execute(b"show lock_timeout").fetchone()) == ("10s",)
@@ -237,3 +238,26 @@ def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_ur
         lenient.start()
         wait_until(lambda: ended(postgres_url, 2_000))
     app.close()
+
+
+def test_the_encoding_of_the_database_does_not_count(postgres_url: str) -> None:
+    _set(postgres_url, "client_encoding", "LATIN1")
+    with Pgbouncer(postgres_url) as pooler, closing(app_at(pooler.url(), poll_ms=100)) as app:
+        app.migrate()
+        with app.running():
+            done = app.scheduler.using(key="\N{SNOWMAN}").run_after(0, "mark", 1)
+            wait_until(lambda: app.jobs.get(done).state == "success")
+
+
+def test_a_setting_that_cannot_be_changed_is_named(postgres_url: str) -> None:
+    _set(postgres_url, "default_transaction_isolation", "serializable")
+    cure = r"alter role .* set default_transaction_isolation = 'read committed'"
+    refused = pytest.raises(DatabaseUnavailable, match=cure)
+    with Pgbouncer(postgres_url) as pooler, closing(PostgresStore(pooler.url())) as store, refused:
+        store.database_now()
+
+
+def _set(url: str, name: str, value: str) -> None:
+    database = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"alter database {database} set {name} = '{value}'".encode())

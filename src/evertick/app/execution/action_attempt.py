@@ -16,7 +16,7 @@ from evertick.base.forks import end_if_forked
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
 from evertick.base.step_limit import StepLimit
-from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard, is_interrupt
+from evertick.base.time_limit import FunctionTimeout, Limit, StopFlag, current_guard, is_interrupt
 from evertick.engine.runtime.runner import RunningAction
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class ActionAttempt:
     claim: Claim
     run: Run
     running: RunningAction
-    limit_ms: int
+    limit: Limit
     encoded: Callable[[Any], str]
     raised: Callable[[BaseException], Raised]
 
@@ -52,7 +52,7 @@ class ActionAttempt:
         """Run an `async def` in the current task."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101
-        supervision = supervise_task(self.running, task, self.limit_ms / 1000)
+        supervision = supervise_task(self.running, task, self.limit.wall_s)
         try:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
@@ -88,7 +88,7 @@ class ActionAttempt:
         limit = StepLimit(
             task.get_name(),
             environment.settings.await_within_ms / 1000,
-            self.limit_ms / 1000,
+            self.limit.wall_s,
             on_over=supervision.step_took_too_long,
             on_held=self.running.report_held,
         )
@@ -99,7 +99,7 @@ class ActionAttempt:
         if not supervision.did_not_await:
             error = FunctionTimeout()
         elif supervision.own_time_is_over:
-            error = FunctionTimeout(f"took longer than {self.limit_ms / 1000:g} s, {DID_NOT_AWAIT}")
+            error = FunctionTimeout(f"took longer than {self.limit.wall_s:g} s, {DID_NOT_AWAIT}")
         else:
             limit_s = self.environment.settings.await_within_ms / 1000
             error = FunctionTimeout(f"ran for {limit_s:g} s without an await, {DID_NOT_AWAIT}")
@@ -109,7 +109,7 @@ class ActionAttempt:
     async def _in_thread(self) -> Outcome:
         """Run a plain `def` in a thread of its own."""
         flag = StopFlag()
-        supervision = supervise_thread(self.running, self.limit_ms / 1000, flag.set)
+        supervision = supervise_thread(self.running, self.limit.wall_s, flag.set)
 
         def work() -> Outcome:
             guard = current_guard()
@@ -119,7 +119,7 @@ class ActionAttempt:
                 ctx = SyncActionCtx(self.environment, self.run, self.caller)
                 call = self.environment.time_limits.call
                 with as_current(self.run):
-                    result = call(self.limit_ms, self.function.handler, ctx, *args, **kwargs)
+                    result = call(self.limit, self.function.handler, ctx, *args, **kwargs)
                 return Returned(self.encoded(result))
             except BaseException as error:  # a KeyboardInterrupt too: no Ctrl-C reaches this thread
                 if type(error) is FunctionTimeout and self.running.asked is Stop.FORCE and not supervision.is_over:

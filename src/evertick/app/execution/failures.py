@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
-from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME_S, message_of
+from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME, message_of
 from evertick.base.errors import InvalidArguments
 from evertick.base.outcomes import TIMED_OUT, Raised
 from evertick.base.records.stored import storable
@@ -54,7 +54,7 @@ def held_the_loop(error: FunctionTimeout, name: str) -> Raised:
 def _traceback_of(error: BaseException) -> str:
     """Where the error comes from; its class and those of its causes are the user's, as in `message_of`."""
     try:
-        lines = current_guard().call(TEXT_TIME_S, traceback.format_exception, type(error), error, _users_part(error))
+        lines = current_guard().call(TEXT_TIME, traceback.format_exception, type(error), error, _users_part(error))
         return "".join(lines)[-TEXT_CHARS_MAX:]
     except BaseException as failure:
         return f"<its traceback cannot be read: {type(failure).__name__}>"

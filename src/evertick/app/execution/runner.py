@@ -21,18 +21,17 @@ from evertick.base.errors import (
     FunctionNotFound,
     Misuse,
     OutcomeUnknown,
-    SchemaMismatch,
     WriteConflict,
 )
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Outcome, Raised, Returned
+from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
 from evertick.base.scheduled_run import ScheduledRun, scheduled_run, typed_or_plain
-from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
+from evertick.base.time_limit import FunctionTimeout, TimeOver, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import in_context, retry_conflicts, retry_conflicts_async
-from evertick.engine.runtime.runner import Ran, RunningAction
+from evertick.engine.runtime.runner import WAITING_RUNS_MAX, Ran, RunningAction
 from evertick.rules.workflows.calls import Call
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
@@ -69,7 +68,7 @@ class Execution(WorkflowRuns):
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
-        except SchemaMismatch as error:  # of this row, so of this job alone
+        except Exception as error:  # of this row, so of this job alone
             return Ran(raised_by(error))
         run = TransactionRun(
             clock=self._e.clock,
@@ -87,9 +86,9 @@ class Execution(WorkflowRuns):
         unit.begin()
         try:
             args, kwargs = function.decode_args(claim.args)
-            limit_ms = self._limit_ms(function) if step is None else self._step_limit_ms(function, step)
+            limit = self._e.limit_of(function) if step is None else self._step_limit(function, step)
             with as_current(run):
-                result = self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
+                result = self._e.time_limits.call(limit, function.handler, ctx, *args, **kwargs)
             ctx.end_session(keep=True)
             run.unit.close()
             outcome: Outcome = Returned(function.encode_result(result))
@@ -103,7 +102,8 @@ class Execution(WorkflowRuns):
                 raise internal from error
             ctx.end_session(keep=False)
             unit.undo_to(depth)
-            return Ran(self._failed(error, claim, function), run.close())
+            over = error.over if type(error) is FunctionTimeout else None
+            return Ran(self._failed(error, claim, function), run.close(), None if over is None else over.by)
         unit.keep()
         return Ran(outcome, run.close())
 
@@ -111,7 +111,7 @@ class Execution(WorkflowRuns):
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
-        except SchemaMismatch as error:
+        except Exception as error:
             return Ran(raised_by(error))
         run = Run(
             clock=self._e.clock,
@@ -131,7 +131,7 @@ class Execution(WorkflowRuns):
             claim=claim,
             run=run,
             running=running,
-            limit_ms=self._limit_ms(function),
+            limit=self._e.limit_of(function),
             encoded=function.encode_result,
             raised=partial(self._failed, claim=claim, function=function),
         )
@@ -299,7 +299,7 @@ class Execution(WorkflowRuns):
                         return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
             except TimeoutError:
                 if timeout.expired():
-                    raise TimeoutError(self._over_time(function)) from None
+                    raise TimeoutError(self._over_time(function, FunctionTimeout())) from None
                 raise
 
         return await self._e.await_action(in_time())
@@ -318,11 +318,11 @@ class Execution(WorkflowRuns):
         """
         within = self._e.time_limits.is_limiting
         try:
-            return self._e.time_limits.call(self._limit_ms(function), call)
-        except FunctionTimeout:
+            return self._e.time_limits.call(self._e.limit_of(function), call)
+        except FunctionTimeout as error:
             if within:
                 raise
-            raise TimeoutError(self._over_time(function)) from None
+            raise TimeoutError(self._over_time(function, error)) from None
 
     def _action_run(self, function: Function[..., Any], origin: Run | None) -> Run:
         """The run of an action that is called: the caller's, if that is an action too."""
@@ -348,16 +348,21 @@ class Execution(WorkflowRuns):
             _log=origin.log,  # the action's own, so that what a called function logs is kept with the job
         )
 
-    def _limit_ms(self, function: Function[..., Any]) -> int:
-        if function.timeout_ms is not None:
-            return function.timeout_ms
-        settings = self._e.settings
-        return settings.action_timeout_ms if function.kind is FunctionKind.ACTION else settings.mutation_timeout_ms
-
-    def _over_time(self, function: Function[..., Any]) -> str:
-        limit_s = self._limit_ms(function) / 1000
+    def _over_time(self, function: Function[..., Any], error: FunctionTimeout, times: int = 1) -> str:
+        """The message for a function that took longer than it may, in each of so many runs if it has waited."""
+        limit, over, decorator = self._e.limit_of(function), error.over, f"@app.{function.kind.value}"
+        if over is not None and over.by is TimeOver.CPU:
+            return (
+                f"{function.name} used more than {limit.cpu_s:g} s of processor time; give it more with "
+                f"{decorator}(cpu_limit=...)"
+            )
+        text = f"{function.name} took longer than {limit.wall_s:g} s; give it more with {decorator}(timeout=...)"
+        if over is None or over.by is not TimeOver.WAITED:
+            return text
+        again = "" if times == 1 else f" in each of {times} runs"
         return (
-            f"{function.name} took longer than {limit_s:g} s; give it more with @app.{function.kind.value}(timeout=...)"
+            f"{text}, or move what waits into an action: it used {over.cpu_s:.2f} s of processor time and "
+            f"waited otherwise, for a lock, a network, a sleep or a busy machine{again}"
         )
 
     def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:
@@ -368,7 +373,9 @@ class Execution(WorkflowRuns):
 
     def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
         if type(error) is FunctionTimeout:
-            return held_the_loop(error, function.name) if error.args else self._timed_out(function)
+            if error.args:
+                return held_the_loop(error, function.name)
+            return Raised(TIMED_OUT, self._over_time(function, error, WAITING_RUNS_MAX))
         return raised_by(error)
 
 

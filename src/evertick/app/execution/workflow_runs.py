@@ -12,9 +12,9 @@ from evertick.app.run.run import as_current
 from evertick.app.workflows.code import run_code
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.base.outcomes import TIMED_OUT, Outcome, Raised
+from evertick.base.outcomes import Outcome, Raised
 from evertick.base.records.jobs import Claim, NewJob
-from evertick.base.time_limit import is_interrupt
+from evertick.base.time_limit import Limit, TimeOver, is_interrupt
 from evertick.engine.runtime.runner import Ran
 from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.run import Body, Run
@@ -51,17 +51,15 @@ class WorkflowRuns:
         if call.options.timeout_ms is None:
             return ran
         function = self._e.functions.resolve(call.function)
-        if self._step_limit_ms(function, call) < self._limit_ms(function) and ran.outcome == self._timed_out(function):
-            return ran._replace(outcome=timed_out(call))
+        is_shorter = self._step_limit(function, call).wall_s < self._e.limit_of(function).wall_s
+        if is_shorter and ran.over in (TimeOver.WALL, TimeOver.WAITED):
+            return ran._replace(outcome=timed_out(call), over=TimeOver.WALL)
         return ran
 
-    def _timed_out(self, function: Function[..., Any]) -> Raised:
-        return Raised(TIMED_OUT, self._over_time(function))
-
-    def _step_limit_ms(self, function: Function[..., Any], step: Call) -> int:
+    def _step_limit(self, function: Function[..., Any], step: Call) -> Limit:
         """How long a function may take as this step."""
-        own_ms = self._limit_ms(function)
-        return own_ms if step.options.timeout_ms is None else min(own_ms, step.options.timeout_ms)
+        own, timeout_ms = self._e.limit_of(function), step.options.timeout_ms
+        return own if timeout_ms is None else own._replace(wall_s=min(own.wall_s, timeout_ms / 1000))
 
     def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
         quotas = self._e.job_builder.quotas
@@ -69,7 +67,7 @@ class WorkflowRuns:
             quotas.check(unit.flush_to_db(), jobs, now=now)
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:
-        self._e.time_limits.call(self._limit_ms(self._e.functions.resolve(claim.name)), deliver)
+        self._e.time_limits.call(self._e.limit_of(self._e.functions.resolve(claim.name)), deliver)
 
     def raised(self, unit: UnitOfWork, claim: Claim, error: BaseException, /) -> Outcome:
         if is_interrupt(error):
@@ -99,14 +97,6 @@ class WorkflowRuns:
     @abstractmethod
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
         """Run the function of a claim in a transaction; `step` is the call if a run makes it."""
-
-    @abstractmethod
-    def _limit_ms(self, function: Function[..., Any]) -> int:
-        """How long a function may take."""
-
-    @abstractmethod
-    def _over_time(self, function: Function[..., Any]) -> str:
-        """The message for a function that took longer than it may."""
 
     @abstractmethod
     def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:

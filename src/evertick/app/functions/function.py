@@ -64,6 +64,7 @@ class Function(Generic[P, R_co]):
         name: str | None,
         internal: bool,
         timeout_ms: int | None,
+        cpu_limit_ms: int | None = None,
         app_name: str | None,
     ) -> None:
         update_wrapper(cast("Callable[..., Any]", self), handler)
@@ -71,6 +72,7 @@ class Function(Generic[P, R_co]):
         self.name = name or default_name(handler)
         self.internal = internal
         self.timeout_ms = timeout_ms
+        self.cpu_limit_ms = cpu_limit_ms
         self.app_name = app_name
         """The app that it is registered with; None where only its name is known."""
         self.pool = DEFAULT_POOL

@@ -11,7 +11,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.run_states import RunFilter
-from evertick.base.records.stored import VERSION, Codec, Stored, read_object
+from evertick.base.records.stored import VERSION, Codec, Stored, read_object, require_types
 
 PRIORITY_MS: Final = 60_000
 """A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
@@ -47,7 +47,9 @@ class Completion(NamedTuple):
         values = read_object(text, "the completion of a job")
         name, kind, context = (values[each] for each in ("name", "kind", "context"))
         pool, ends = values.get("pool", DEFAULT_POOL), tuple(values.get("ends", ()))
-        return cls(name, kind, tuple(values["parameters"]), context, pool, ends)
+        parameters = tuple(values["parameters"])
+        require_types((name, kind, pool, *parameters, *ends), str)
+        return cls(name, kind, parameters, context, pool, ends)
 
 
 COMPLETION: Final = Codec(Completion.to_text, Completion.from_text)
@@ -141,7 +143,11 @@ class OccurrenceRef(NamedTuple):
     def from_text(cls, text: str) -> Self:
         """The reference that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "the occurrence of a job")
-        return cls(*(values[name] for name in cls._fields))
+        ref = cls(*(values[name] for name in cls._fields))
+        require_types((ref.id, ref.origin, ref.request, ref.run_id), str)
+        require_types((ref.nominal_at,), int)
+        require_types((ref.last_result, ref.last_failure), str | None)
+        return ref
 
 
 OCCURRENCE: Final = Codec(OccurrenceRef.to_text, OccurrenceRef.from_text)

@@ -10,8 +10,9 @@ Beside them: `Same`, a key by which caches know an object itself, and `storable`
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, Final, Generic, TypeVar
 
 from evertick.base.errors import InvalidArguments, SchemaMismatch
@@ -117,6 +118,13 @@ def read_object(text: str, what: str) -> dict[str, Any]:
     if version > VERSION:
         raise SchemaMismatch(f"{what} was written in version {version}; this code reads up to {VERSION}: update it")
     return values
+
+
+def require_types(values: Iterable[object], types: type | UnionType) -> None:
+    """Raise TypeError unless all are of these types: what is damaged must not go on into statements."""
+    for value in values:
+        if not isinstance(value, types):
+            raise TypeError(f"{value!r} is of another type")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

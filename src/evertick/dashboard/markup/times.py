@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from evertick.base.durations import distance, length
-from evertick.base.instants import NEVER, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.instants import NEVER, Instant, from_datetime, to_datetime, to_iso, to_zone
 from evertick.dashboard.markup.filling import filled
 from evertick.recurrence.zones.names import is_utc, zone_named
 from evertick.recurrence.zones.zones import Zone
@@ -32,7 +32,7 @@ class Times:
         """A moment on the wall clock of a zone, of the page's unless another is given."""
         instant = at if isinstance(at, int) else from_datetime(at)
         offset_s = (zone or self.zone).offset_at(instant // 1000)
-        return to_datetime(Instant(instant)).astimezone(timezone(timedelta(seconds=offset_s)))
+        return to_zone(to_datetime(Instant(instant)), timezone(timedelta(seconds=offset_s)))
 
     def clock(self, at: datetime | Instant, zone: Zone | None = None, *, seconds: bool | None = None) -> str:
         """`14:30`, with the date where it is another day than today, and with the year where it is another year.

@@ -24,7 +24,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
@@ -367,7 +366,7 @@ class Claims:
         """Around a claim: if it fails, the next `lost` looks at once."""
         try:
             yield
-        except (Unavailable, Conflict):
+        except Exception:
             self._compared_at = LONG_AGO
             self._left = []
             raise

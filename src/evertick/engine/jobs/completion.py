@@ -7,9 +7,9 @@ together with the end. So the notice is neither lost nor given twice.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Raised, Returned
@@ -71,26 +71,20 @@ def finish(
     logged = [logged_by(claims[end.id], end.attempt, end.logs) for end in ends if end.logs]
     if logged:
         transaction.add_logs(logged, now=now)
-    followers, reports, messages = [], [], []
+    told: list[NewJob | NewMessage | None] = []
+    reports: list[RunReport | None] = []
     for end in written.values():
         claim = claims[end.id]
         if end.state is JobState.PENDING or (claim.on_complete is None and claim.schedule is None):
             continue
-        if (on_complete := _read(claim.on_complete, end.id)) is not None:
-            if on_complete.kind == STEP:
-                messages.append(_told_run(on_complete, _outcome_of(end)))
-            elif on_complete.follows(end.state):
-                told = _completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id)
-                followers.append(told._replace(trace=claim.trace))
-        if (occurrence := _read(claim.schedule, end.id)) is not None:
+        if (stored := claim.on_complete) is not None:
+            build = partial(_told, stored, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
+            told.append(_unless_damaged(build, end.id))
+        if (occurrence := claim.schedule) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
-            reports.append(_report(occurrence, end.id, claim.tenant, end, now, outcome=outcome))
-    if followers:
-        transaction.insert_jobs(followers)
-    if reports:
-        transaction.report_runs(reports)
-    if messages:
-        transaction.send_messages(messages, now=now)
+            build_report = partial(_report, occurrence, end.id, claim.tenant, end, now, outcome=outcome)
+            reports.append(_unless_damaged(build_report, end.id))
+    _write_told(transaction, told, reports, now)
     return written
 
 
@@ -157,25 +151,36 @@ class _Canceling:
 
 def _follow(transaction: Transaction, canceled: Mapping[JobId, CanceledJob], how: _Canceling) -> None:
     """Write what follows from the ends of canceled jobs; from those that still run it follows when they end."""
-    followers, reports, messages = [], [], []
+    told: list[NewJob | NewMessage | None] = []
+    reports: list[RunReport | None] = []
     for job_id, ended in canceled.items():
         if ended.still_runs:
             continue
-        if (on_complete := _read(ended.on_complete, job_id)) is not None:
-            if on_complete.kind == STEP:
-                messages.append(_told_run(on_complete, STEP_CANCELED))
-            elif on_complete.follows(JobState.CANCELED):
-                result = {"kind": "canceled"}
-                told = _completion(on_complete, job_id, how.tenant, result, how.now, how.make_id)
-                followers.append(told._replace(trace=ended.trace))
-        if (occurrence := _read(ended.schedule, job_id)) is not None:
-            reports.append(_report(occurrence, job_id, how.tenant, None, how.now, outcome=how.outcome))
+        if (stored := ended.on_complete) is not None:
+            build = partial(
+                _told, stored, job_id, how.tenant, JobState.CANCELED, None, ended.trace, how.now, how.make_id
+            )
+            told.append(_unless_damaged(build, job_id))
+        if (occurrence := ended.schedule) is not None:
+            build_report = partial(_report, occurrence, job_id, how.tenant, None, how.now, outcome=how.outcome)
+            reports.append(_unless_damaged(build_report, job_id))
+    _write_told(transaction, told, reports, how.now)
+
+
+def _write_told(
+    transaction: Transaction,
+    told: Sequence[NewJob | NewMessage | None],
+    reports: Sequence[RunReport | None],
+    now: Instant,
+) -> None:
+    followers = [each for each in told if isinstance(each, NewJob)]
+    messages = [each for each in told if isinstance(each, NewMessage)]
     if followers:
         transaction.insert_jobs(followers)
-    if reports:
-        transaction.report_runs(reports)
+    if found := [each for each in reports if each is not None]:
+        transaction.report_runs(found)
     if messages:
-        transaction.send_messages(messages, now=how.now)
+        transaction.send_messages(messages, now=now)
 
 
 def cancel_page(
@@ -187,16 +192,14 @@ def cancel_page(
     return cancel_many(transaction, ids, tenant=where.tenant, now=now, make_id=make_id), following
 
 
-def _read(stored: Stored[T] | None, job_id: JobId) -> T | None:
+def _unless_damaged(build: Callable[[], T], job_id: JobId) -> T | None:
     """What follows from the end of a job, or None if that cannot be read: then the job ends, and nothing follows.
 
     Otherwise such a row would end every worker that claims it.
     """
-    if stored is None:
-        return None
     try:
-        return stored.value
-    except SchemaMismatch as error:
+        return build()
+    except Exception as error:
         import logging  # not needed by a program that only schedules functions
 
         logger = logging.getLogger("evertick.engine")
@@ -204,10 +207,31 @@ def _read(stored: Stored[T] | None, job_id: JobId) -> T | None:
         return None
 
 
+def _told(
+    stored: Stored[Completion],
+    job_id: JobId,
+    tenant: TenantId,
+    state: JobState,
+    end: JobEnd | None,
+    trace: str | None,
+    now: Instant,
+    make_id: MakeId,
+) -> NewJob | NewMessage | None:
+    """What the caller of a job is told of its end; `end` is None if it was canceled before it ended."""
+    completion = stored.value
+    if completion.kind == STEP:
+        return _told_run(completion, STEP_CANCELED if end is None else _outcome_of(end))
+    if not completion.follows(state):
+        return None
+    result = {"kind": "canceled"} if end is None else _result_of(end)
+    return _completion(completion, job_id, tenant, result, now, make_id)._replace(trace=trace)
+
+
 def _report(
-    run: OccurrenceRef, job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str
+    stored: Stored[OccurrenceRef], job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str
 ) -> RunReport:
     """What a schedule is told about the end of one of its runs."""
+    run = stored.value
     result, message = None, ""
     if end is not None:
         result = end.result if end.state is JobState.SUCCESS else None

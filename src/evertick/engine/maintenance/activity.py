@@ -5,13 +5,13 @@ it is killed: these are numbers for charts.
 """
 
 import asyncio
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import DAY_MS, MINUTE_MS, Instant, span_begin
 from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
@@ -22,6 +22,8 @@ from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.spread import bucket_of, spread_to_text
 from evertick.store.contract.store import Isolation
+
+_logger: Final = logging.getLogger("evertick.engine")
 
 KEYS_MAX: Final = 5_000
 """Functions of tenants that are told apart in a minute. What further ones do is not counted."""
@@ -59,8 +61,8 @@ class ActivityWriter(Loop):
         self._deps.counters.batch_observers.remove(self._activity)
         try:
             await self._write(END_OF_TIME)
-        except (Unavailable, Conflict):
-            pass  # numbers for charts are not worth a wait
+        except Exception as error:  # numbers for charts are not worth a wait, nor a worker that ends with an error
+            _logger.warning("the activity of the last minute is not counted: %s", error)
 
     async def _write(self, before: Instant) -> None:
         self._source = self._worker_id() or self._source

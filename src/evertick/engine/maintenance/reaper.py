@@ -14,13 +14,14 @@ from typing import Final
 
 from evertick.base.ids import WorkerId
 from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
-from evertick.base.records.jobs import Worker
+from evertick.base.outcomes import LOST_WORKER, Raised
+from evertick.base.records.jobs import Claim, JobEnd, Worker
 from evertick.engine.jobs.completion import finish
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.rules.jobs.lifecycle import lost
+from evertick.rules.jobs.lifecycle import ended, lost
 from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -122,6 +123,16 @@ def recover_all(transaction: Transaction, deps: EngineDeps) -> list[JobEnded]:
     return ended
 
 
+def _lost(claim: Claim, deps: EngineDeps, now: Instant) -> JobEnd:
+    """As `lost`; a job whose row is damaged has failed, so that the others are given back."""
+    try:
+        return lost(claim, now=now, entropy=deps.entropy)
+    except Exception as error:
+        plain = claim._replace(failures=0, crashes=0, retry=None)
+        damaged = Raised(LOST_WORKER, f"lost worker, and its row is damaged: {error}")
+        return ended(plain, damaged, now=now, entropy=deps.entropy)
+
+
 def _recover(
     transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, now: Instant, ended: list[JobEnded]
 ) -> bool:
@@ -131,7 +142,7 @@ def _recover(
         given_back = "1 job that it ran is" if len(held) == 1 else f"{len(held)} jobs that it ran are"
         _logger.warning("worker %s died; %s given back", worker_id, given_back)
         deps.counters.add("jobs_reaped", len(held))
-        ends = [lost(claim, now=now, entropy=deps.entropy) for claim in held]
+        ends = [_lost(claim, deps, now) for claim in held]
         claims = {claim.id: claim for claim in held}
         written = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=deps.ids.make)
         ended += [JobEnded(claims[end.id], end, now, now, lost=True) for end in ends if end.id in written]

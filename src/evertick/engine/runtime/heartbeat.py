@@ -13,6 +13,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.repeated_log import RepeatedLog
 from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -59,6 +60,7 @@ class HeartbeatThread:
         self._deps = deps
         self._worker_id = worker_id
         self._on_lost = on_lost
+        self._unexpected = RepeatedLog(_logger, deps.clock)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="evertick-heartbeat", daemon=True)
 
@@ -89,3 +91,6 @@ class HeartbeatThread:
                 # long as a renewal takes (`Reaper`): the next one must come sooner than that.
                 wait_s = renew_every_s / RETRIES
                 _logger.debug("the lease could not be renewed: %s", error)
+            except Exception as error:  # without this thread others would take what the worker runs, and run it again
+                wait_s = renew_every_s / RETRIES
+                self._unexpected.error(error, "the lease could not be renewed")

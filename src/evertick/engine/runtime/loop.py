@@ -14,6 +14,7 @@ from evertick.base.clock import wait_seconds
 from evertick.base.errors import Conflict, EvertickError, TransactionRefused, Unavailable
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.repeated_log import RepeatedLog
 from evertick.store.contract.notifications import EVERYTHING, Notifications
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -38,6 +39,7 @@ class Loop(ABC):
         self._stopping = False
         self._away_since: Instant | None = None
         self._backoff_s = BACKOFF_FIRST_S
+        self._unexpected = RepeatedLog(_logger, deps.clock)
 
     @abstractmethod
     async def round(self) -> Instant | None:
@@ -66,9 +68,11 @@ class Loop(ABC):
         return self._stopping
 
     async def run(self) -> None:
-        """Round after round until stopped. An unexpected error ends it: then the whole worker must stop loudly.
+        """Round after round until stopped.
 
-        That the database refuses a statement of the loop's own (a trigger on one of our tables, say) is waited out.
+        That the database refuses a statement of the loop's own (a trigger on one of our tables, say) is waited out. So
+        is an error that is not expected, with a traceback in the log: a damaged row, say, must not end the worker for
+        all others.
         """
         while not self._stopping:
             self._poked.clear()
@@ -79,6 +83,10 @@ class Loop(ABC):
             except Conflict as error:
                 _logger.debug("%s: %s; retrying", self.name, error, extra={"loop": self.name})
                 await self._wait(CONFLICT_PAUSE_S)
+            except Exception as error:
+                self._deps.counters.add("loop_failures")
+                self._unexpected.error(error, "%s failed unexpectedly, and tries again", self.name)
+                await self._wait(BACKOFF_MAX_S)
             else:
                 self._report_back()
                 await self._wait(self._seconds_until(wake_at))

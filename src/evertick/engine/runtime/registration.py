@@ -160,7 +160,9 @@ class Registration:
                 self.refusal = error
                 self.refused.set()
                 return
-            except (Unavailable, Conflict):
+            except Exception as error:
+                if not isinstance(error, Unavailable | Conflict):
+                    _logger.exception("the worker could not register anew, and tries again")
                 await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
             else:
                 self._start_heartbeat()

@@ -4,13 +4,14 @@ The app's own runner calls the registered function in this process; others may u
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
 from evertick.base.records.jobs import Claim, NewJob, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.step_limit import Held
+from evertick.base.time_limit import TimeOver
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -21,6 +22,16 @@ class Ran(NamedTuple):
 
     outcome: Outcome
     logs: Sequence[LogLine] = ()
+    over: TimeOver | None = None
+    """How its time was over, if that has ended a mutation. One that has waited may be run again."""
+
+
+WAITING_RUNS_MAX: Final = 3
+"""How often a job is run in all whose function in a transaction uses up its time by waiting."""
+
+
+class WaitedTooLong(Exception):
+    """A function in a transaction has used up its time by waiting. Nothing of it is written, and it is run again."""
 
 
 class RunningAction:

@@ -24,7 +24,10 @@ class Settings:
     - `batch` (256): mutations that share one commit. Lower it if a conflict between some of them repeats too much work.
     - `batch_ms` (200): a batch is committed early once its functions have taken this long. Lower it if short mutations
       wait for slow ones.
-    - `mutation_timeout_ms` (1,000): time one query or mutation may take, unless its decorator has `timeout=`.
+    - `mutation_cpu_limit_ms` (1,000): processor time one query or mutation may use, unless its decorator has
+      `cpu_limit=` or `timeout=`. What else runs on the machine does not count.
+    - `mutation_timeout_ms` (10,000): time one query or mutation may take in all, unless its decorator has `timeout=`.
+      A job that has used it up mostly by waiting (a lock, a sleep, a busy machine) is run again, three times in all.
 
     Running workflows:
 
@@ -38,9 +41,10 @@ class Settings:
     - `action_threads` (16): threads for queries, mutations and plain `def` actions that `async` code awaits. Raise it
       if such calls wait for a free thread. Plain `def` actions that are jobs need none of them: each has its own.
     - `action_timeout_ms` (600,000): time one action may take, unless its decorator has `timeout=`.
-    - `await_within_ms` (10,000): time that an `async def` action may run until its next `await`. Until then it holds
-      the event loop, and its worker starts and ends no other action. One that takes longer is interrupted and ends
-      timed out. Raise it only if no health check restarts a worker whose event loop stands still for so long.
+    - `await_within_ms` (10,000): processor time that an `async def` action may use until its next `await`; it may take
+      twice that long in all until then. Meanwhile it holds the event loop, and its worker starts and ends no other
+      action. One that takes longer is interrupted and ends timed out. Raise it only if no health check restarts a
+      worker whose event loop stands still for so long.
     - `drain_ms` (30,000): time that running actions have to end when the worker is told to stop. Keep it below the time
       after which your service manager kills the process.
 
@@ -81,7 +85,8 @@ class Settings:
     action_threads: int = 16
     poll_ms: int = 5 * SECOND_MS
     lease_ms: int = 10 * SECOND_MS
-    mutation_timeout_ms: int = 1 * SECOND_MS
+    mutation_cpu_limit_ms: int = 1 * SECOND_MS
+    mutation_timeout_ms: int = 10 * SECOND_MS
     action_timeout_ms: int = 10 * MINUTE_MS
     await_within_ms: int = 10 * SECOND_MS
     drain_ms: int = 30 * SECOND_MS

@@ -124,12 +124,11 @@ def _failed_once_more(claim: Claim, outcome: Raised, *, now: Instant, entropy: E
     failures = claim.failures + 1
     if claim.retry is not None and outcome.retryable:
         try:
-            policy = claim.retry.value
-        except SchemaMismatch as error:
+            again_at = next_attempt_at(failures, claim.retry.value, now, entropy)
+        except (SchemaMismatch, ArithmeticError) as error:  # a wait beyond all numbers, too
             message = f"{outcome.message} (not tried again, because its retry policy cannot be read: {error})"
             outcome = replace(outcome, message=message)
             return _failed(claim, outcome, now=now, failures=failures, crashes=crashes)
-        again_at = next_attempt_at(failures, policy, now, entropy)
         if again_at is not None:
             return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes)
     return _failed(claim, outcome, now=now, failures=failures, crashes=crashes)

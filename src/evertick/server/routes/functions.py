@@ -79,8 +79,7 @@ def _limit_s(caller: Caller, function: Function[..., Any]) -> float | None:
     """How long a function that is called may run; an action without `timeout=` as long as it likes."""
     if function.timeout_ms is None and isinstance(function, Action):
         return None
-    usual = caller.app.environment.settings.mutation_timeout_ms
-    return (usual if function.timeout_ms is None else function.timeout_ms) / 1000
+    return caller.app.environment.limit_of(function).wall_s
 
 
 def _comes_from(error: BaseException, function: Action[..., Any]) -> bool:

@@ -23,10 +23,34 @@ SESSION: Final[Mapping[str, str]] = {
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
     "enable_seqscan": "off",
+    "jit": "off",
+    "statement_timeout": "0",
+    "client_min_messages": "notice",
 }
-"""Settings of every session. A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every
-writer of that table: eight threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 transactions
-with it, and 3 without."""
+"""Settings of every session, unless the address says otherwise; those of the role and of the database do not count.
+
+* A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
+  threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 transactions with it, and 3 without.
+  What is scanned all the same looks so expensive that it would be compiled first (`jit`).
+* A function's own time limit ends its statements; migrations and reads of large tables take as long as they take.
+* A notice reports a commit that did not wait for its standby."""
+REQUIRED: Final[Mapping[str, str]] = {
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "standard_conforming_strings": "on",
+}
+"""Settings that the code relies on, whatever the address, the environment, the role or the database says. Through a
+pooler, which knows no options of sessions, they are compared with those of the role (`Connections.connect`).
+
+* Statements that commit by themselves (claims, leases) lock the rows that they change, and are not serializable.
+* A deferrable read would wait for other transactions before it begins.
+* Texts in statements contain backslashes.
+
+Not set: `TimeZone`, `DateStyle`, `IntervalStyle`, `bytea_output`, `extra_float_digits` (no statement of ours depends on
+them, and those of functions may), `search_path` and `role` (they say where the tables are, and whose rights count),
+`default_transaction_read_only` (a server that is to be read only must not be written to), `synchronous_commit`."""
+ENCODING: Final = {"client_encoding": "UTF8"}
+"""A parameter of the connection, which poolers know, too. Other encodings can neither write nor read every text."""
 _NO_WAIT: Final = {"synchronous_commit": "off"}
 _OWN: Final = ("pgbouncer", "listen", "schema")
 _WORDS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -53,9 +77,8 @@ class PostgresAddress:
         """
         query = dict(self._query)
         if not pooled:
-            settings = {**SESSION, **(_NO_WAIT if relaxed else {})}
-            own = " ".join(f"-c {name}={value}" for name, value in settings.items())
-            query["options"] = f"{own} {query.get('options', '')}".strip()  # those of the address win over ours
+            usual = _options({**SESSION, **(_NO_WAIT if relaxed else {})})
+            query["options"] = f"{usual} {query.get('options', '')} {_options(REQUIRED)}"  # the last one counts
         return self._merged(query, self._parts.netloc)
 
     def conninfo_to_listen(self) -> str:
@@ -76,7 +99,7 @@ class PostgresAddress:
             "keepalives_interval": "5",
             "keepalives_count": "3",
         }
-        merged = urlencode({**defaults, **query}, quote_via=quote)
+        merged = urlencode({**defaults, **query, **ENCODING}, quote_via=quote)
         # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
         return f"{self._parts.scheme}://{netloc}{self._parts.path}?{merged}"
 
@@ -94,6 +117,11 @@ class PostgresAddress:
         return [
             {name: values[place if len(values) > 1 else 0] for name, values in lists.items()} for place in range(count)
         ]
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    """Settings as the command line of a session."""
+    return " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items())
 
 
 def _is_pooled(word: str | None, url: str) -> bool | None:

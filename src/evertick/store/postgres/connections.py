@@ -31,7 +31,7 @@ from evertick.base.errors import (
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.contract.store import LostInFunction
-from evertick.store.postgres.address import SESSION, PostgresAddress
+from evertick.store.postgres.address import REQUIRED, SESSION, PostgresAddress
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.lock_waits import has_waited
 from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
@@ -50,6 +50,8 @@ _UNKNOWN_PARAMETER: Final = "unsupported startup parameter"
 
 _SESSION_LOCAL: Final = "; ".join(f"set local {name} = '{value}'" for name, value in SESSION.items()).encode()
 """Through a pooler each transaction is a session of its own."""
+
+_SETTINGS: Final = "select name, setting, current_user from pg_settings where name = any(%s) order by name"
 
 _RELATION: Final = re.compile(r'relation "([^"]+)"')
 DOCUMENTS_TOLD: Final = 3
@@ -111,6 +113,8 @@ class Connections:
             if self.address.is_pooled is None and not self.is_pooled and _is_through_pooler(connection):
                 self.is_pooled = True
                 connection.prepare_threshold = None
+            if self.is_pooled:
+                self._require_settings(connection)
             self._accept(connection)
             connection.autocommit = kind.autocommit
         except psycopg.OperationalError as error:
@@ -148,6 +152,17 @@ class Connections:
         connection.add_notice_handler(connection.note)
         self._watch.add(connection)
         return connection
+
+    def _require_settings(self, connection: GuardedConnection) -> None:
+        """Behind a pooler. Raises DatabaseUnavailable if the sessions there lack what the code relies on."""
+        found = connection.execute(_SETTINGS, (list(REQUIRED),)).fetchall()
+        for name, value, role in found:
+            if value != REQUIRED[name]:
+                connection.close()
+                raise DatabaseUnavailable(
+                    f"{shown(self.url)}: sessions have {name} = {value}, which Evertick cannot work with and cannot "
+                    f"change through a pooler; run: alter role \"{role}\" set {name} = '{REQUIRED[name]}'"
+                )
 
     def _accept(self, connection: GuardedConnection) -> None:
         """Raises DatabaseUnavailable if the server is an old primary. Behind a pooler it is not known."""

@@ -1,8 +1,8 @@
 """How long functions wait for locks of other transactions, before their own transaction is run again.
 
-PostgreSQL looks for a deadlock after a second, and a mutation has a second by default: a function in a deadlock would
-be out of time before either could go on, and would fail for good, although nothing is wrong with it. So a wait ends
-earlier, as a conflict: after a quarter to half of what is left of the function's time. Two that wait for each other
+PostgreSQL looks for a deadlock after a second. Until then both functions wait, and what they have locked keeps others
+waiting; one that has less time would fail for good, although nothing is wrong with it. So a wait ends earlier, as a
+conflict: after a quarter to half of a second, or of what is left of the function's time. Two that wait for each other
 mostly give up one after the other, so that one goes on.
 
 The functions of a batch share a transaction, which holds the locks of all of them. Where others lock the same rows in
@@ -22,6 +22,8 @@ from evertick.store.transaction.endings import limits_lock_waits
 
 SHARED_MAX_MS: Final = 50
 """For a transaction that several functions share."""
+SINGLE_MAX_MS: Final = 1_000
+"""Of which a function alone waits for a quarter to half."""
 UNLIMITED_MS: Final = 10_000
 """For code without a time limit, as every session is set (`address.SESSION`)."""
 MIN_MS: Final = 5
@@ -33,7 +35,7 @@ def lock_limit(*, is_shared: bool) -> str:
     limit_ms: float = SHARED_MAX_MS if is_shared else UNLIMITED_MS
     if deadline and deadline < math.inf:
         left_ms = (deadline - function_time()) * 1000
-        limit_ms = min(limit_ms, left_ms * random.uniform(0.25, 0.5))
+        limit_ms = min(limit_ms, min(SINGLE_MAX_MS, left_ms) * random.uniform(0.25, 0.5))
     return f"set local lock_timeout = {max(MIN_MS, round(limit_ms))}"
 
 

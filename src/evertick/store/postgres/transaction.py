@@ -50,10 +50,11 @@ RETRY_COLUMNS: Final = (
 )  # fmt: skip
 TOLD_LOCK: Final = 0x65766573
 RESET: Final = (
-    "reset session authorization; reset role; reset all; discard temp; close all; unlisten *; "
-    "select pg_advisory_unlock_all(); set local enable_seqscan = on"
+    "reset session authorization; reset role; reset all; set client_encoding = 'UTF8'; discard temp; close all; "
+    "unlisten *; select pg_advisory_unlock_all(); set local enable_seqscan = on"
 )
-"""In one round trip: an unprepared text without parameters may hold many statements."""
+"""In one round trip: an unprepared text without parameters may hold many statements. Behind a pooler the encoding is
+then that of the role."""
 UNDO: Final = b"rollback; select pg_advisory_unlock_all()"
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")

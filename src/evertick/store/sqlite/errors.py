@@ -5,6 +5,7 @@ import sqlite3
 from evertick.base.errors import (
     DatabaseUnavailable,
     EvertickError,
+    Misuse,
     OutcomeUnknown,
     SchemaMismatch,
     StorageFailed,
@@ -70,6 +71,8 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
             "transaction of your own, do this in it: app.bind(connection)"
         )
         return unwritable(DatabaseUnavailable(words), "another process holds its write lock")
+    if str(error).startswith("Error binding parameter"):
+        return Misuse(f"SQLite cannot keep such a value: {error}")
     if str(error).startswith("no such savepoint"):
         return TransactionRefused(
             f"{place}: a savepoint of Evertick's is gone ({error}): a statement of the function's own has released it, "

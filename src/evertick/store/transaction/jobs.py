@@ -34,6 +34,7 @@ from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.transaction.driver import Driver, Row
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
+_STOPS: Final[Mapping[int, Stop]] = {stop.value: stop for stop in Stop}
 _STATES: Final = {state.value: state for state in JobState}
 
 HINT_WINDOW_MS: Final = 5_000
@@ -151,7 +152,7 @@ class SqlJobs(Driver):
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
         rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
         if rows and due_at < now + HINT_WINDOW_MS:
-            self.hints.add(DUE[FunctionKind(rows[0][0])])
+            self.hints.add(DUE[_kind(rows[0][0])])
         return bool(rows)
 
     def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
@@ -175,7 +176,7 @@ class SqlJobs(Driver):
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         rows = self._fetch("stops_asked", {"ids": json.dumps(list(ids))}) if ids else []
-        return {row[0]: Stop(row[1]) for row in rows}
+        return {row[0]: _stop(row[1]) for row in rows}
 
 
 class SqlClaims(Driver):
@@ -279,12 +280,28 @@ def summary_of(r: Row) -> JobSummary:
     return JobSummary(**_summary(r))
 
 
+# A row can hold a word that this code does not know: a newer release wrote it, or it is damaged. It is shown as what
+# promises least, and never stops those who read others beside it.
+
+
+def _kind(text: str) -> FunctionKind:
+    return _KINDS.get(text, FunctionKind.ACTION)
+
+
+def _state(text: str) -> JobState:
+    return _STATES.get(text, JobState.PENDING)
+
+
+def _stop(number: int) -> Stop:
+    return _STOPS.get(number, Stop.CANCEL)
+
+
 def _summary(r: Row) -> dict[str, Any]:
     return {
-        "id": r[0], "tenant": r[1], "kind": _KINDS[r[2]], "name": r[3], "state": _STATES[r[4]], "requested_at": r[5],
+        "id": r[0], "tenant": r[1], "kind": _kind(r[2]), "name": r[3], "state": _state(r[4]), "requested_at": r[5],
         "due_at": r[6], "created_at": r[7], "started_at": r[8], "completed_at": r[9], "attempt": r[10],
         "failures": r[11], "crashes": r[12], "worker_id": r[13], "parent_id": r[14], "key": r[15],
-        "schedule_id": r[16], "pool": r[17] or DEFAULT_POOL, "priority": r[18], "stop": Stop(r[19]),
+        "schedule_id": r[16], "pool": r[17] or DEFAULT_POOL, "priority": r[18], "stop": _stop(r[19]),
         "retried_as": r[20],
     }  # fmt: skip
 
@@ -318,6 +335,8 @@ def counted_ends(rows: Iterable[tuple[str, str, JobState | str]], *, unfinished:
     """The change of counts by jobs that ended, or were removed (`unfinished` is 0): as (tenant, name, state)."""
     changes: dict[tuple[str, str], list[int]] = {}
     for (tenant, name, state), count in Counter(rows).items():
+        if state not in FINISHED:  # a damaged row
+            continue
         change = changes.setdefault((tenant, name), [0, 0, 0, 0])
         change[0] += count * unfinished
         change[FINISHED.index(JobState(state)) + 1] += count if unfinished else -count
@@ -341,8 +360,8 @@ def _by_rank(claim: Claim) -> tuple[int, str]:
 def _claim(r: Row) -> Claim:
     # Most jobs carry neither of the three, and this runs for every job.
     if r[10] is None and r[11] is None and r[12] is None:
-        return Claim(r[0], r[1], _KINDS[r[2]], *r[3:])
+        return Claim(r[0], r[1], _kind(r[2]), *r[3:])
     return Claim(
-        r[0], r[1], _KINDS[r[2]], r[3], r[4], r[5], r[6], r[7], r[8], r[9],
+        r[0], r[1], _kind(r[2]), r[3], r[4], r[5], r[6], r[7], r[8], r[9],
         RETRY.optional(r[10]), COMPLETION.optional(r[11]), OCCURRENCE.optional(r[12]), r[13], r[14], r[15],
     )  # fmt: skip

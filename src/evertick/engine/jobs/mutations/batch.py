@@ -14,10 +14,12 @@ from evertick.base.errors import TransactionEnded, WriteConflict
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
+from evertick.base.time_limit import TimeOver
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.jobs.workflows.memory import Loan
 from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.runner import WAITING_RUNS_MAX, WaitedTooLong
 from evertick.rules.jobs.lifecycle import ended
 from evertick.store.contract.claims import OwnJob
 from evertick.store.contract.store import Transaction
@@ -58,10 +60,14 @@ class Batch:
     """How often in a row the database has refused the batch, although it replied to other questions."""
     losses: Losses | None = None
     """Of a single mutation."""
+    waits: int = 0
+    """How often a single mutation has used up its time by waiting."""
     one_step: OneStep | None = None
     """Of a single run."""
     loan: Loan = field(default_factory=dict)
     """The runs in memory that its transaction has."""
+    waited: list[Claim] = field(default_factory=list)
+    """What is to be run again when its transaction is committed, because it has used up its time by waiting."""
 
     @property
     def is_single(self) -> bool:
@@ -72,6 +78,11 @@ class Batch:
     def has_runs(self) -> bool:
         """Whether it is one of runs of workflows. Each loop claims jobs of one kind."""
         return bool(self.claims) and self.claims[0].kind is FunctionKind.WORKFLOW
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether what uses up its time by waiting is run again, and not ended."""
+        return self.waits + 1 < WAITING_RUNS_MAX
 
     def only(self, claims: list[Claim]) -> "list[Batch]":
         """The batch with only these claims, as a list: it is empty if they are."""
@@ -181,13 +192,14 @@ class OpenBatch:
 def run_batch(
     transaction: Transaction, batch: Batch, deps: EngineDeps, *, runs: MakeRuns | None = None
 ) -> list[Result]:
-    """Run the mutations of a batch, at least one, until all have run or `batch_ms` is over.
+    """Run the mutations of a batch, at least one, until all have run, `batch_ms` is over or one has waited too long.
 
     Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
     """
     if batch.failures and not still_held(transaction, batch):
         raise FenceLost  # what was canceled meanwhile need not run once more
     transaction.is_shared = not batch.is_single
+    batch.waited.clear()
     opened = OpenBatch(transaction, batch.worker_id, deps, runs)
     opened.was_held = batch.failures > 0
     clock = deps.clock
@@ -203,10 +215,15 @@ def run_batch(
                 end, is_written = opened.runs.go_on(claim, now=now)
             else:
                 ran = deps.runner.run_mutation(opened.unit, claim, now=now)
+                if ran.over is TimeOver.WAITED and batch.runs_again:
+                    raise WaitedTooLong
                 end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
         except TransactionEnded as error:
             error.job_id = claim.id
             raise
+        except WaitedTooLong:
+            batch.waited.append(claim)
+            break  # what ran before it is committed first
         finally:
             transaction.own = None
         opened.results.append(Result(claim, end._replace(started_at=now), now, is_written))

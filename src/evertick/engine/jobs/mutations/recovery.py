@@ -15,6 +15,7 @@
 * The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
   was not, and is run again.
 * The time of a batch was over before all had run: the others are the next batch.
+* A function used up its time by waiting: it is run again alone, `WAITING_RUNS_MAX` times in all.
 """
 
 import asyncio
@@ -110,7 +111,7 @@ class BatchRunner:
         def work(transaction: Transaction) -> list[Result]:
             def runs(transaction: Transaction, unit: UnitOfWork) -> OpenRuns:
                 opened = OpenRuns(transaction, unit, batch.claims, deps, memory, batch.loan, records)
-                opened.one_step = batch.one_step
+                opened.one_step, opened.runs_again = batch.one_step, batch.runs_again
                 return opened
 
             return run_batch(transaction, batch, deps, runs=runs)
@@ -159,6 +160,8 @@ class BatchRunner:
             if not isinstance(left, _GivenUp):
                 return left
             if given_up:  # its end could not be written either, for a reason that the engine does not know
+                claims = [claim._replace(on_complete=None, schedule=None, retry=None) for claim in batch.claims]
+                batch = replace(batch, claims=claims)  # it may be what follows from the end
                 await self._back_off(given_up)
             given_up += 1
             running = self._end_failed(batch, left.error)
@@ -178,7 +181,7 @@ class BatchRunner:
             claim = batch.claims[0]
             _logger.info("%s met a conflict and will be retried: %s", claim.name, error,
                          extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
-            return [Batch(batch.claims, batch.worker_id, batch.failures + 1)]
+            return [Batch(batch.claims, batch.worker_id, batch.failures + 1, waits=batch.waits)]
         except TransactionEnded as error:
             return await self._end_alone(batch, error)
         except TransactionRefused as error:
@@ -193,7 +196,14 @@ class BatchRunner:
         counters.jobs_ended([JobEnded(*each[:3], now) for each in results if not is_parked(each.claim, each.end)])
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
-        return batch.only([claim for claim in batch.claims if claim.id not in done])
+        left = batch.only([claim for claim in batch.claims if claim.id not in done and claim not in batch.waited])
+        return left + [self._after_wait(batch, claim) for claim in batch.waited]
+
+    def _after_wait(self, batch: Batch, claim: Claim) -> Batch:
+        """A function that has used up its time by waiting, alone."""
+        _logger.warning("%s used up its time by waiting, for a lock, a network, a sleep or a busy machine, and is run "
+                        "again", claim.name, extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
+        return Batch([claim], batch.worker_id, batch.failures + 1, waits=batch.waits + 1)
 
     async def _after_loss(self, batch: Batch, error: FenceLost) -> "list[Batch] | _GivenUp":
         """A mutation alone could not be ended: it was taken away, or its own function ended it, which is undone now.

@@ -24,6 +24,7 @@ from evertick.base.records.journal import Row
 from evertick.base.records.logs import LogLine, append, line_of
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
+from evertick.base.time_limit import FunctionTimeout, TimeOver
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.children import without_key_conflicts
 from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
@@ -31,6 +32,7 @@ from evertick.engine.jobs.workflows.misfits import wait_ms
 from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.runner import WaitedTooLong
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
 from evertick.rules.workflows.calls import Call
@@ -63,6 +65,8 @@ class OpenRuns:
         self._loan = loan
         self.one_step: OneStep | None = None
         """If the batch is a run whose transaction was refused."""
+        self.runs_again = False
+        """Whether a run that uses up its time by waiting is run again, and not ended."""
         ids = [claim.id for claim in claims]
         self._records = dict(transaction.get_runs(ids) if records is None else records)
         memory.lend(loan, claims)
@@ -127,7 +131,7 @@ class OpenRuns:
     def _go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         depth = self._unit.depth
         self._unit.begin()
-        around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step)
+        around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step, runs_again=self.runs_again)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
         if self._transaction.has_withdrawn:  # a step of a run before this one may have withdrawn what this one was sent
@@ -143,6 +147,9 @@ class OpenRuns:
             self._unit.undo_to(depth)
             return _parked(claim, Instant(now + self._cannot_go_on(claim, error)), error), False
         except BaseException as error:
+            if self.runs_again and _has_waited(error):
+                self._unit.undo_to(depth)
+                raise WaitedTooLong from error
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
             waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
@@ -259,6 +266,8 @@ class _Around:
         claim: Claim,
         deps: EngineDeps,
         one_step: OneStep | None,
+        *,
+        runs_again: bool,
     ) -> None:
         self.run_is_over = False
         self.is_enough = False
@@ -270,6 +279,7 @@ class _Around:
         self.now = deps.clock.now
         self.logs: list[LogLine] = []
         self._one_step = one_step
+        self._runs_again = runs_again
 
     def write_line(self, at: Instant, level: str, text: str) -> None:
         """Keep a line that the run's code logs, behind those of the steps so far."""
@@ -284,6 +294,8 @@ class _Around:
             if self._one_step.refused is not None:
                 return self._one_step.refused
         ran = self._deps.runner.run_step(self._unit, self._claim, call, now=self._deps.clock.now())
+        if self._runs_again and ran.over is TimeOver.WAITED:
+            raise WaitedTooLong
         append(self.logs, ran.logs)
         own, claim = self._transaction.own, self._claim
         if own is not None and own.was_ended:
@@ -299,6 +311,13 @@ class _Around:
 
     def within_limit(self, deliver: Callable[[], None]) -> None:
         self._deps.runner.within_limit(self._claim, deliver)
+
+
+def _has_waited(error: BaseException) -> bool:
+    """Whether a step or the code of a run has used up its time by waiting."""
+    if type(error) is FunctionTimeout:
+        return error.over is not None and error.over.by is TimeOver.WAITED
+    return type(error) is WaitedTooLong
 
 
 def _parked(claim: Claim, due_at: Instant, error: Exception | None = None) -> JobEnd:

@@ -5,5 +5,5 @@ update jobs
        started_at = :now
  where id in (select value from json_each(:ids))
 returning id, tenant, kind, name,
-          case args when '' then (select bodies.args from bodies where bodies.id = jobs.id) else args end,
+          case args when '' then coalesce((select bodies.args from bodies where bodies.id = jobs.id), '') else args end,
           due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace

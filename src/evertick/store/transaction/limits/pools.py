@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
@@ -70,11 +71,15 @@ class SqlPools(Driver):
 
 
 def _limits(row: Sequence[Any]) -> PoolLimits:
+    """The limits of a row. A pool whose row is damaged is paused, and no other."""
     running, per_tenant, starts_per_minute, paused, per_key, note = row[:6]
-    return PoolLimits(
-        running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts_per_minute,
-        paused=bool(paused), note=note if paused else "",
-    )  # fmt: skip
+    try:
+        return PoolLimits(
+            running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts_per_minute,
+            paused=bool(paused), note=note if paused else "",
+        )  # fmt: skip
+    except Misuse as error:
+        return PoolLimits(paused=True, note=f"its stored limits are damaged; set them anew: {error}")
 
 
 class SqlLimitKeys(Driver):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records.tenants import StartLimit, TenantLimits, TenantUsage
 from evertick.store.transaction.driver import Driver, Row
@@ -73,7 +74,13 @@ class SqlTenants(Driver):
 
 
 def _limits(row: Row) -> TenantLimits:
-    return TenantLimits(running=row[1], starts_per_minute=row[2], jobs=row[3], argument_bytes=row[4], schedules=row[5])
+    """The limits of a row. If it is damaged, no job of this tenant starts."""
+    try:
+        return TenantLimits(
+            running=row[1], starts_per_minute=row[2], jobs=row[3], argument_bytes=row[4], schedules=row[5]
+        )
+    except Misuse:
+        return TenantLimits(running=0)
 
 
 def _named(tenants: Collection[TenantId]) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from evertick.base.instants import Instant
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 from evertick.store.transaction.driver import Driver
+
+_STATUS: Final = {status.value: status for status in WorkflowStatus}
+"""A status that this code does not know, of a newer release or damaged, lets no run start."""
 
 
 class SqlWorkflowTypes(Driver):
@@ -16,7 +20,9 @@ class SqlWorkflowTypes(Driver):
             found = self._fetch("workflow_types", {})
         else:
             found = self._fetch("workflow_types_named", {"names": json.dumps(sorted(names))})
-        return {row[0]: WorkflowType(row[0], WorkflowStatus(row[1]), Instant(row[2])) for row in found}
+        return {
+            row[0]: WorkflowType(row[0], _STATUS.get(row[1], WorkflowStatus.PAUSED), Instant(row[2])) for row in found
+        }
 
     def save_workflow_type(self, given: WorkflowType) -> None:
         self._run(
