@@ -16,7 +16,7 @@ from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
-from evertick.cli.core.databases import db_option, open_on, shown_url
+from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -122,7 +122,9 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         raise Misuse("the server needs FastAPI, Jinja and uvicorn: pip install 'evertick[server]'") from None
     app = load_app(parse_target(file)).app
     listening = listen(flags.host, flags.port)
-    store = open_settled(db or app.database_url)
+    url = db or app.database_url
+    require_file(url)
+    store = open_settled(url)
     try:
         open_on(store, app)
         _first_token(app)
