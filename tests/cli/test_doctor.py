@@ -318,3 +318,13 @@ def test_wrong_input_is_one_line_and_an_exit_code(shop: Path) -> None:
     (shop / "app.py").write_text("1 / 0\n")
     broken = evertick(shop, "doctor")
     assert (broken.code, "ZeroDivisionError" in broken.err) == (1, True)
+
+
+def test_a_variable_that_is_not_read_is_noted(folder: Path) -> None:
+    done = evertick(folder, "doctor", EVERTICK_DATABSE_URL="sqlite:///other.db", evertick_token="x")
+
+    assert "note: the environment variable EVERTICK_DATABSE_URL is not read; Evertick reads EVERTICK_DATABASE_URL" in (
+        done.err
+    )
+    assert "variable evertick_token is not read" in done.err
+    assert done.code == 0

@@ -10,6 +10,7 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.store.open import open_settled
+from tests.cli.conftest import copy_database
 from tests.cli.programs import evertick
 
 pytestmark = pytest.mark.processes
@@ -66,9 +67,10 @@ async def onboard(step, text: str) -> None: ...
 
 
 @pytest.fixture
-def types(tmp_path: Path) -> Path:
-    """A folder with an app that takes and gives values of many types, in a file with two apps."""
+def types(tmp_path: Path, migrated_by_an_app: Path) -> Path:
+    """A folder with an app that takes and gives values of many types, in a file with two apps, and its database."""
     (tmp_path / "app.py").write_text(TYPES.replace('other = App("other")\n', ""))
+    copy_database(migrated_by_an_app, tmp_path, "types")
     return tmp_path
 
 
@@ -204,7 +206,11 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
         (["app.echo", "text=5", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
         (["app.echo", "items=[1,"], 2, "items is not JSON: "),
-        (["app.echo", "--db", "sqlite:///typo/typo.db"], 7, "run `evertick migrate --db sqlite:///typo/typo.db`"),
+        (
+            ["app.echo", "--db", "sqlite:///typo/typo.db"],
+            7,
+            "/typo/typo.db; if that is the right place, create it with",
+        ),
         (["app.echo", "--db", "chat.db"], 2, "'chat.db' is no database address"),
     ],
 )

@@ -7,7 +7,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args,
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import ParamTypes
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -190,6 +191,8 @@ class ScopedRoute(APIRoute):
 
     refuses_repeats: ClassVar[bool] = True
     """Whether a parameter of the query that takes one value may be there only once; else the last one counts."""
+    everywhere: ClassVar[Sequence[str]] = ()
+    """Parameters of the query that every route of this kind takes."""
 
     async def check(self, request: Request) -> None:
         """Find out who sends the request. Raises Problem if that may not use this route."""
@@ -200,16 +203,22 @@ class ScopedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler."""
         handler = super().get_route_handler()
+        query = [
+            each
+            for each in get_flat_params(self.dependant)
+            if getattr(each.field_info, "in_", ParamTypes.query) is ParamTypes.query  # a field of a model says nothing
+        ]
         once = frozenset(
-            each.alias
-            for each in (get_flat_params(self.dependant) if self.refuses_repeats else ())
-            if not _takes_list(each.field_info.annotation)
+            each.alias for each in query if self.refuses_repeats and not _takes_list(each.field_info.annotation)
         )
+        known = None if self.path.endswith(":path}") else (*(each.alias for each in query), *self.everywhere)
 
         async def checked(request: Request) -> Response:
             async with in_time(changes=False):
                 await self.check(request)
             _refuse_repeats(request, once)
+            if known is not None:
+                _refuse_unknown(request, known)
             strict = StrictRequest(request.scope, request.receive)
             await _read(strict)  # which has a time limit of its own
             try:
@@ -239,6 +248,20 @@ def _refuse_repeats(request: Request, once: frozenset[str]) -> None:
     if twice:
         words = "it is there more than once, and takes one value"
         raise RequestValidationError([{"type": "repeated", "loc": ("query", name), "msg": words} for name in twice])
+
+
+def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
+    """Raise RequestValidationError for a parameter that the route does not know: ignored, it would do harm.
+
+    `POST /jobs/cancel-all?dry_run=true` would cancel all jobs.
+    """
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        taken = f"this address takes {', '.join(dict.fromkeys(known))}" if known else "this address takes none"
+        words = f"there is no such parameter; {taken}"
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", name), "msg": words} for name in unknown]
+        )
 
 
 async def _read(request: Request) -> None:
