@@ -42,13 +42,13 @@ def test_a_database_has_one_engine_however_its_path_is_spelled(
 
     for how, url in spellings.items():
         second = evertick(folder, "worker", "--db", url)
-        assert (second.code, "already runs the engine" in second.err) == (6, True), how
+        assert (second.code, "already runs the engine" in second.err) == (7, True), how
         status = json.loads(evertick(folder, "status", "--db", url, "-o", "json").out)
         assert [each["alive"] for each in status["workers"]] == [True], how
         [job] = json.loads(evertick(folder, "job", "list", "--db", url, "-o", "json").out)
         assert (job["id"], job["state"]) == (job_id, "in_progress"), how
         copied = evertick(folder, "copy", "sqlite:///copy.db", "--db", url)
-        assert (copied.code, "a worker runs on" in copied.err) == (6, True), how
+        assert (copied.code, "a worker runs on" in copied.err) == (7, True), how
         same = evertick(folder, "copy", spellings["a relative path"], "--db", url)
         assert "is the database itself" in same.err, how
     dev = evertick(folder, "dev", "--no-dashboard", "--db", spellings["a link to the folder"])
