@@ -516,6 +516,9 @@ def test_a_parameter_that_a_route_does_not_know_is_refused_on_every_route(http: 
 
     refused = http.problem(422, "POST", f"{HOME}/jobs/cancel-all?dry_run=true", json={})
     assert refused["detail"] == "query.dry_run: there is no such parameter; this address takes none"
+    http.problem(422, "POST", f"{HOME}/jobs/cancel-all", json={"dry_run": True})
+    refused = http.problem(422, "POST", f"{HOME}/jobs/{job_id}/cancel", json={"dry_run": True})
+    assert refused["detail"] == "this address takes no body"
     assert http.ok("GET", f"{HOME}/jobs/{job_id}")["state"] == "pending"
 
     visitor = {"sec-fetch-site": "same-origin", "cookie": f"{COOKIE}={http.secret}"}

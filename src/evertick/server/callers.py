@@ -50,6 +50,8 @@ PUBLIC: Final = "none"
 """What stands there for a route without a token: it tells nothing but whether the server is there."""
 LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
+_NOTHING: Final = (b"", b"{}", b"null")
+"""Bodies that say nothing."""
 _ANYTHING: Final = TypeAdapter(Any)
 Authorize = Callable[[Request], Awaitable[AccessToken | None]]
 """What finds out who sends a request without a token; the id of what it returns is empty."""
@@ -191,6 +193,8 @@ class ScopedRoute(APIRoute):
 
     refuses_repeats: ClassVar[bool] = True
     """Whether a parameter of the query that takes one value may be there only once; else the last one counts."""
+    refuses_bodies: ClassVar[bool] = True
+    """Whether a request to a route that takes no body may have none."""
     everywhere: ClassVar[Sequence[str]] = ()
     """Parameters of the query that every route of this kind takes."""
 
@@ -221,6 +225,8 @@ class ScopedRoute(APIRoute):
                 _refuse_unknown(request, known)
             strict = StrictRequest(request.scope, request.receive)
             await _read(strict)  # which has a time limit of its own
+            if self.refuses_bodies and self.body_field is None and (await strict.body()).strip() not in _NOTHING:
+                raise Problem(422, "invalid_request", "this address takes no body")
             try:
                 async with in_time(changes=request.method not in ("GET", "HEAD")):
                     return await handler(strict)

@@ -60,6 +60,7 @@ class EngineLock(LockFile):
             os.close(handle)
             raise
         with contextlib.suppress(OSError):  # on a full disk the process cannot be named; the lock counts
+            _note_of(self._path).unlink(missing_ok=True)  # it may be another user's
             _note_of(self._path).write_text(f"{os.getpid()}\n", encoding="ascii")
         self._handle, self._locked = handle, (found.st_dev, found.st_ino)
 
