@@ -4,6 +4,7 @@ With `--fleet`, or a server, it looks at the workers instead: what keeps them fr
 """
 
 import os
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -62,13 +63,13 @@ def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | Non
 
 
 def _note_unknown_variables() -> None:
-    """Say which variables of the environment look like Evertick's and are not read, maybe for a typing error."""
+    """Say which variables of the environment are not read and look like a typing error in one that is."""
     for name in sorted(os.environ):
-        if name.upper().startswith("EVERTICK") and name not in VARIABLES:
-            click.echo(
-                f"note: the environment variable {printable(name)} is not read; Evertick reads {', '.join(VARIABLES)}",
-                err=True,
-            )
+        if name in VARIABLES or not name.upper().startswith("EVERTICK"):
+            continue
+        if near := get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7):
+            words = f"note: the environment variable {printable(name)} is not read; did you mean {near[0]}?"
+            click.echo(words, err=True)
 
 
 def _of_fleet(db: str | None, out: OutputOptions) -> int:

@@ -150,7 +150,7 @@ def require_file(url: str) -> None:
         if file is None or file.exists():
             return
         raise DatabaseUnavailable(
-            f"there is no database at {file}; if that is the right place, create it with `evertick dev` or "
+            f"there is no database at {shown_url(url)}; if that is the right place, create it with `evertick dev` or "
             f"`evertick migrate --db sqlite:///{shell_word(str(file))}`"
         )
 
