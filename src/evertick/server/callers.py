@@ -215,7 +215,10 @@ class ScopedRoute(APIRoute):
         once = frozenset(
             each.alias for each in query if self.refuses_repeats and not _takes_list(each.field_info.annotation)
         )
-        known = None if self.path.endswith(":path}") else (*(each.alias for each in query), *self.everywhere)
+        # A model refuses what it does not know by itself, together with what else is wrong.
+        has_model = any(getattr(each.field_info, "in_", None) is None for each in query)
+        is_open = has_model or self.path.endswith(":path}")
+        known = None if is_open else (*(each.alias for each in query), *self.everywhere)
 
         async def checked(request: Request) -> Response:
             async with in_time(changes=False):
