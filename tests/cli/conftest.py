@@ -51,9 +51,10 @@ def fail(ctx, text: str = "no luck") -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with an `app.py`."""
+def folder(tmp_path: Path, migrated_by_an_app: Path) -> Path:
+    """A folder with an `app.py` and its database."""
     (tmp_path / "app.py").write_text(APP)
+    copy_database(migrated_by_an_app, tmp_path, "chat")
     return tmp_path
 
 
@@ -94,6 +95,11 @@ def migrated_by_an_app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def migrated_shop(command: Command, tmp_path: Path, migrated_by_an_app: Path) -> None:
-    """The database of an app `shop` in the folder of the commands: to copy one is faster than to migrate it."""
-    (tmp_path / ".evertick").mkdir()
-    shutil.copy(migrated_by_an_app, tmp_path / ".evertick" / "shop.db")
+    """The database of an app `shop` in the folder of the commands."""
+    copy_database(migrated_by_an_app, tmp_path, "shop")
+
+
+def copy_database(migrated: Path, folder: Path, app: str) -> None:
+    """Let an app have the migrated database: to copy one is faster than to migrate it."""
+    (folder / ".evertick").mkdir(exist_ok=True)
+    shutil.copy(migrated, folder / ".evertick" / f"{app}.db")

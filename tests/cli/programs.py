@@ -71,6 +71,12 @@ def evertick(folder: Path, *words: str, stdin: str = "", modules: tuple[str, ...
     return _run(_prefork(modules), request, stdin)
 
 
+def admin_token(folder: Path, name: str = "test") -> str:
+    """The secret of a new token that may do everything, on the database in a folder."""
+    made = evertick(folder, "token", "create", name, "--scope", "admin", "-o", "json")
+    return str(json.loads(made.out)["secret"])
+
+
 def run_python(folder: Path, *words: str, modules: tuple[str, ...] = (), **changes: str) -> Done:
     """Run `python WORDS` to its end, which uses Evertick; `modules` are imported beforehand."""
     request = {"folder": str(folder), "is_python": True, "words": words, "environment": environment(**changes)}

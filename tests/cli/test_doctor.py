@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import copy_database
 from tests.cli.programs import DEADLINE_S, evertick, run_python
 
 pytestmark = pytest.mark.processes
@@ -85,9 +86,10 @@ def report(ctx) -> None: ...
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Path:
+def shop(tmp_path: Path, migrated_by_an_app: Path) -> Path:
     """A folder with a database in which the first release has scheduled all sorts of things."""
     (tmp_path / "app.py").write_text(BEFORE)
+    copy_database(migrated_by_an_app, tmp_path, "shop")
     assert evertick(tmp_path, "run", "app.order").code == 0
     made = evertick(
         tmp_path,
@@ -318,3 +320,11 @@ def test_wrong_input_is_one_line_and_an_exit_code(shop: Path) -> None:
     (shop / "app.py").write_text("1 / 0\n")
     broken = evertick(shop, "doctor")
     assert (broken.code, "ZeroDivisionError" in broken.err) == (1, True)
+
+
+def test_a_variable_that_is_not_read_is_noted(folder: Path) -> None:
+    done = evertick(folder, "doctor", EVERTICK_DATABSE_URL="sqlite:///other.db", evertick_token="x")
+
+    assert "variable EVERTICK_DATABSE_URL is not read; did you mean EVERTICK_DATABASE_URL?" in done.err
+    assert "variable evertick_token is not read" in done.err
+    assert done.code == 0

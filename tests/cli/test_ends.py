@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import APP
-from tests.cli.programs import Program, Start, evertick
+from tests.cli.programs import COMMAND, Program, Start, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -120,7 +120,34 @@ def test_a_mutation_that_does_not_end_keeps_no_worker(stubborn: Path, start: Sta
     assert evertick(stubborn, "job", "list", "--fields", "state").out == "pending\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_a_hangup_drains(folder: Path, start: Start, command: str) -> None:
+    program = start(command, "app.py", *PORT[command])
+    program.wait_for(READY[command])
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "0s")
+    program.wait_for("waiting")
+
+    program.send(signal.SIGHUP)
+
+    assert program.end() == 0
+    assert evertick(folder, "job", "list", "--fields", "state,result").out == 'success\t"waited"\n'
+
+
+def test_a_worker_under_nohup_goes_on_after_a_hangup(folder: Path) -> None:
+    worker = Program(folder, *COMMAND, "worker", command=["nohup"])
+    try:
+        worker.wait_for(READY["worker"])
+        worker.send(signal.SIGHUP)
+        evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s")
+        worker.wait_for("waiting")
+
+        worker.send(signal.SIGTERM)
+        assert worker.end() == 0
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_its_process_group_drains_dev(folder: Path, start: Start, number: signal.Signals) -> None:
     """It reaches the process that runs the app, too, which is besides told by the other: that is one request."""
     dev = start("dev", "app.py", "--no-dashboard")

@@ -31,6 +31,7 @@ def test_the_tests_of_a_new_project_pass(tmp_path: Path, template: str) -> None:
 @pytest.mark.processes
 def test_a_new_project_runs(tmp_path: Path) -> None:
     evertick(tmp_path, "init", ".", "--template", "minimal")
+    evertick(tmp_path, "migrate")
     done = evertick(tmp_path, "run", "app.add", "text=buy bread")
     assert (done.code, done.out.startswith('"notes_')) == (0, True)
     assert evertick(tmp_path, "run", "app.notes").out.split() == ["[", '"buy', 'bread"', "]"]

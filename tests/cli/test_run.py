@@ -10,6 +10,7 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.store.open import open_settled
+from tests.cli.conftest import copy_database
 from tests.cli.programs import evertick
 
 pytestmark = pytest.mark.processes
@@ -66,9 +67,10 @@ async def onboard(step, text: str) -> None: ...
 
 
 @pytest.fixture
-def types(tmp_path: Path) -> Path:
-    """A folder with an app that takes and gives values of many types, in a file with two apps."""
+def types(tmp_path: Path, migrated_by_an_app: Path) -> Path:
+    """A folder with an app that takes and gives values of many types, in a file with two apps, and its database."""
     (tmp_path / "app.py").write_text(TYPES.replace('other = App("other")\n', ""))
+    copy_database(migrated_by_an_app, tmp_path, "types")
     return tmp_path
 
 
@@ -204,7 +206,11 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
         (["app.echo", "text=5", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
         (["app.echo", "items=[1,"], 2, "items is not JSON: "),
-        (["app.echo", "--db", "sqlite:///typo/typo.db"], 7, "run `evertick migrate --db sqlite:///typo/typo.db`"),
+        (
+            ["app.echo", "--db", "sqlite:///typo/typo.db"],
+            7,
+            "there is no database at typo/typo.db; if that is the right place, create it with",
+        ),
         (["app.echo", "--db", "chat.db"], 2, "'chat.db' is no database address"),
     ],
 )
@@ -265,14 +271,14 @@ def test_an_app_that_cannot_work_is_an_error_with_its_place(tmp_path: Path, code
     assert message in done.err
 
 
-def test_several_apps_in_one_file_must_be_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(TYPES)
+def test_several_apps_in_one_file_must_be_told_apart(types: Path) -> None:
+    (types / "app.py").write_text(TYPES)
 
-    done = evertick(tmp_path, "run", "app.count")
+    done = evertick(types, "run", "app.count")
 
     assert done.code == 2
     assert done.err == "error: app.py holds 2 apps; name one: app.py:app or app.py:other\n"
-    assert result(tmp_path, "app.count", "--app", "app.py:app") == 1
+    assert result(types, "app.count", "--app", "app.py:app") == 1
 
 
 def test_a_file_without_an_app_says_what_is_missing(tmp_path: Path) -> None:
@@ -290,7 +296,8 @@ def test_a_file_named_like_a_module_of_python_is_refused_with_the_cure(tmp_path:
     assert done.err.endswith("rename the file\n")
 
 
-def test_a_module_in_a_package_keeps_its_full_name(tmp_path: Path) -> None:
+def test_a_module_in_a_package_keeps_its_full_name(tmp_path: Path, migrated_by_an_app: Path) -> None:
+    copy_database(migrated_by_an_app, tmp_path, "shop")
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").touch()
     (tmp_path / "shop" / "main.py").write_text(

@@ -1,10 +1,13 @@
 """`evertick serve`: a real process, reached over the network."""
 
 import json
+import os
+import pty
 import re
 import resource
 import signal
 import socket
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.desk import SEED_LINES, Command
-from tests.cli.programs import Program, Start, evertick
+from tests.cli.programs import COMMAND, Program, Start, admin_token, environment, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -46,10 +49,9 @@ def test_full_collections_pass_by_the_program_of_a_server(folder: Path, start: S
         code.write("\n\n@app.query\ndef frozen(ctx):\n    import gc\n\n    return gc.get_freeze_count()\n")
     server = start("serve", "--port", "0")
     address = address_of(server)
-    secret = re.search(r"evt_\w+", server.text)
-    assert secret is not None
+    secret = admin_token(folder)
 
-    status, reply = ask(f"{address}/api/v1/tenants/default/functions/app.frozen/call", secret[0], {"args": {}})
+    status, reply = ask(f"{address}/api/v1/tenants/default/functions/app.frozen/call", secret, {"args": {}})
 
     assert (status, reply > 10_000) == (200, True), reply
 
@@ -57,16 +59,15 @@ def test_full_collections_pass_by_the_program_of_a_server(folder: Path, start: S
 def test_it_serves_runs_jobs_and_ends_cleanly(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0", "--worker")
     address = address_of(server)
-    secret = re.search(r"evt_\w+", server.text)
-    assert secret is not None
+    secret = admin_token(folder)
     home = f"{address}/api/v1/tenants/default"
 
     assert ask(f"{address}/health") == (200, {"ok": True})
     assert ask(f"{home}/jobs")[0] == 401
-    status, made = ask(f"{home}/jobs", secret[0], {"function": "app.fail", "args": {}})
+    status, made = ask(f"{home}/jobs", secret, {"function": "app.fail", "args": {}})
     assert status == 201
     server.wait_for("app.fail")
-    status, job = ask(f"{home}/jobs/{made['id']}", secret[0])
+    status, job = ask(f"{home}/jobs/{made['id']}", secret)
     assert (status, job["state"]) == (200, "failed")
 
     server.send(signal.SIGTERM)
@@ -82,7 +83,7 @@ def test_lines_of_other_schedulers_work_against_a_server(
         file.write('\n\n@app.action(name="MyWorkflowType", pool=app.pool("my-task-queue"))\n')
         file.write("async def my_workflow(ctx) -> None: ...\n")
     server = start("serve", "--port", "0")
-    url, [secret] = address_of(server), re.findall(r"evt_\w+", server.text)
+    url, secret = address_of(server), admin_token(folder, "first start")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     (folder / "config" / "evertick").mkdir(parents=True)
     (folder / "config" / "evertick" / "profiles.toml").write_text(f'[seed]\nurl = "{url}"\n')
@@ -101,16 +102,40 @@ def test_lines_of_other_schedulers_work_against_a_server(
     assert command("schedule", "history", "my-schedule-id", "-o", "json").json == history
 
 
-def test_the_first_token_is_shown_on_the_first_start_alone(folder: Path, start: Start) -> None:
-    first = start("serve", "--port", "0")
-    address_of(first)
-    assert "evt_" in first.text
-    first.send(signal.SIGINT)
-    assert first.end() == 0
+def test_a_service_writes_no_secret_into_its_log_and_says_how_to_make_one(folder: Path, start: Start) -> None:
+    server = start("serve", "--port", "0")
+    address = address_of(server)
 
-    again = start("serve", "--port", "0")
-    address_of(again)
-    assert "evt_" not in again.text
+    assert (
+        "no token of all tenants yet; make one at a terminal: evertick token create NAME --scope admin" in server.text
+    )
+    assert "evt_" not in server.text
+    assert json.loads(evertick(folder, "token", "list", "-o", "json").out) == []
+    assert ask(f"{address}/api/v1/workers", admin_token(folder))[0] == 200
+
+
+def test_the_first_token_is_shown_at_a_terminal_on_the_first_start_alone(folder: Path) -> None:
+    assert "evt_" in at_a_terminal(folder)
+    assert "evt_" not in at_a_terminal(folder)
+
+
+def at_a_terminal(folder: Path) -> str:
+    """What a server that is started at a terminal writes until it serves."""
+    ours, theirs = pty.openpty()
+    server = subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0"], cwd=folder, env=environment(), stdout=theirs, stderr=theirs,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(theirs)
+    written = b""
+    try:
+        while not re.search(SERVES.encode(), written):
+            written += os.read(ours, 10_000)
+    finally:
+        server.kill()
+        server.wait()
+        os.close(ours)
+    return written.decode()
 
 
 def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
@@ -127,16 +152,15 @@ def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
 def test_open_streams_are_told_of_changes_and_end_with_the_server(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0", "--worker")
     address = address_of(server)
-    found = re.search(r"evt_\w+", server.text)
-    assert found is not None
-    home, headers = f"{address}/api/v1/tenants/default", {"Authorization": f"Bearer {found[0]}"}
+    secret = admin_token(folder)
+    home, headers = f"{address}/api/v1/tenants/default", {"Authorization": f"Bearer {secret}"}
     streams = [
         urllib.request.urlopen(urllib.request.Request(f"{home}/events", headers=headers), timeout=30) for _ in range(5)
     ]
     assert [stream.readline() for stream in streams] == [b"event: ready\n"] * 5
     assert ask(f"{address}/ready") == (200, {"ok": True})
 
-    ask(f"{home}/jobs", found[0], {"function": "app.fail", "args": {}})
+    ask(f"{home}/jobs", secret, {"function": "app.fail", "args": {}})
     for stream in streams:
         assert next(line for line in stream if line == b"event: jobs\n")
 
@@ -204,8 +228,7 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     """A limit on the size of files stands for the disk. It strikes the engine's process, and not who only looks."""
     server = start("serve", "--port", "0", "--worker")
     address = address_of(server)
-    secret = re.search(r"evt_\w+", server.text)
-    assert secret is not None
+    secret = admin_token(folder)
 
     def until(status: int) -> dict[str, Any]:
         deadline = time.monotonic() + 60
@@ -221,8 +244,8 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, whole[1]))
 
     assert re.search(r"cannot be written since 20\S+Z: its disk is full or fails", until(503)["detail"])
-    assert ask(f"{address}/api/v1/status", secret[0])[1]["unwritable"]["reason"] == "its disk is full or fails"
-    checks = [each["check"] for each in ask(f"{address}/api/v1/doctor", secret[0])[1]["findings"]]
+    assert ask(f"{address}/api/v1/status", secret)[1]["unwritable"]["reason"] == "its disk is full or fails"
+    checks = [each["check"] for each in ask(f"{address}/api/v1/doctor", secret)[1]["findings"]]
     assert "writes" in checks
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, whole)
     assert until(200) == {"ok": True}

@@ -150,18 +150,6 @@ def test_a_job_lost_to_a_killed_worker_is_logged_with_what_follows(migrated: Pat
     assert (line["level"], line["job_id"], line["function"]) == ("warning", job_id, "app.wait")
 
 
-def test_the_first_worker_on_a_sqlite_file_creates_it(folder: Path, start: Start) -> None:
-    worker = start("worker", "app.py")
-    worker.wait_for("runs the jobs of chat")
-
-    job_id = evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s").out.strip()
-    worker.wait_for(r"waiting function=app\.wait")
-
-    worker.send(signal.SIGTERM)
-    assert worker.end() == 0
-    assert '"success"' in evertick(folder, "job", "get", job_id, "-o", "json").out
-
-
 def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path, postgres_url: str) -> None:
     done = evertick(folder, "worker", "app.py", "--db", postgres_url)
 

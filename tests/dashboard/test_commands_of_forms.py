@@ -55,7 +55,7 @@ SAYS: Final[dict[str, Says]] = {
         "after": ({"when": "after", "after": "1500ms"}, "after", "1500ms"),
         "at": ({"when": "at", "at": "2099-01-01 09:00"}, "at", "2099-01-01T09:00:00Z"),
     },
-    "functions/shop.fail/run?as=json": {
+    "functions/shop.fail/run": {
         "a.how": ({"a.how": "--hard"}, "json_words", {"how": "--hard"}),
         "when": (LATER, "after", "1m30s"),
         "after": ({"when": "after", "after": "2h"}, "after", "2h"),

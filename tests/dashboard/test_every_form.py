@@ -81,7 +81,7 @@ def things_of(open_app: OpenApp) -> Things:
 
 
 FORMS: Final[dict[str, tuple[str, ...]]] = {
-    "functions/{name}/run": ("functions/shop.order/run", "functions/shop.fail/run?as=json"),
+    "functions/{name}/run": ("functions/shop.order/run", "functions/shop.fail/run"),
     "schedules/{schedule_id}/backfill": ("schedules/s/backfill?start=2026-01-01&end=2026-01-02",),
     "new-schedule": ("new-schedule?function=shop.order",),
     "schedules/{schedule_id}/edit": ("schedules/s/edit",),
@@ -117,7 +117,7 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
 
 FIELDS: Final[dict[str, dict[str, str]]] = {
     "functions/shop.order/run": {"a.item": "bread"},
-    "functions/shop.fail/run?as=json": {"a.how": "plain"},
+    "functions/shop.fail/run": {"a.how": "plain"},
     "jobs/cancel-all?state=pending": {"typed": "cancel 3"},
     "new-schedule?function=shop.order": {"id": "new", "s.0.cron": "0 9 * * *", "a.item": "bread", "do": "save"},
     "schedules/s/edit": {"note": "x"},

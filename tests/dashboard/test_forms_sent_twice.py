@@ -14,11 +14,11 @@ from tests.dashboard.test_every_form import BEGIN, FIELDS, FORMS, form_of, sent_
 
 LATER: Final = {
     "functions/shop.order/run": {"when": "after", "after": "1h"},
-    "functions/shop.fail/run?as=json": {"when": "after", "after": "1h"},
+    "functions/shop.fail/run": {"when": "after", "after": "1h"},
 }
 """The same as a job."""
 TOLD: Final = {
-    "functions/shop.fail/run?as=json": 409,
+    "functions/shop.fail/run": 409,
     "settings/tokens/new": 409,
     "settings/tokens/{token}/rotate": 409,
 }

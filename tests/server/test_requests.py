@@ -10,10 +10,13 @@ from datetime import datetime
 import httpx2
 import psutil
 import pytest
+from fastapi.routing import APIRoute
 
 from evertick import ActionCtx, App, MutationCtx
 from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.base.records.access import AccessToken
+from evertick.dashboard.application import Dashboard
+from evertick.dashboard.visitors import COOKIE
 from evertick.server import callers, reply_time
 from evertick.server.limits import Limits, Rate
 from evertick.server.routes import fleet, functions, workflows
@@ -502,3 +505,29 @@ def test_head_is_get_without_the_body(http: Http) -> None:
     anonymous = http("HEAD", f"{HOME}/jobs", headers={"Authorization": ""})
     assert (anonymous.status_code, anonymous.content) == (401, b"")
     assert http("HEAD", "/api/v1/nothing").status_code == 404
+
+
+def test_a_parameter_that_a_route_does_not_know_is_refused_on_every_route(http: Http) -> None:
+    """Ignored it would do harm: a rehearsal that cancels, a filter that shows everything."""
+    http.server.show(Dashboard())
+    job_id = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.order", "args": {"item": "x"}, "after": "1h"})[
+        "id"
+    ]
+
+    refused = http.problem(422, "POST", f"{HOME}/jobs/cancel-all?dry_run=true", json={})
+    assert refused["detail"] == "query.dry_run: there is no such parameter; this address takes none"
+    http.problem(422, "POST", f"{HOME}/jobs/cancel-all", json={"dry_run": True})
+    refused = http.problem(422, "POST", f"{HOME}/jobs/{job_id}/cancel", json={"dry_run": True})
+    assert refused["detail"] == "this address takes no body"
+    assert http.ok("GET", f"{HOME}/jobs/{job_id}")["state"] == "pending"
+
+    visitor = {"sec-fetch-site": "same-origin", "cookie": f"{COOKIE}={http.secret}"}
+    routes = [each for each in http.server.api.router.routes if isinstance(each, APIRoute)]
+    assert len(routes) > 150
+    for route in routes:
+        if route.path.endswith(":path}"):
+            continue  # no page is there
+        path = re.sub(r"{\w+}", "default", route.path)
+        for method in route.methods:
+            reply = http(method, f"{path}?nonsense=1", headers=visitor)
+            assert (reply.status_code, "nonsense" in reply.text) == (422, True), (method, route.path, reply.text)

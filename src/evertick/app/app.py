@@ -71,6 +71,7 @@ class App(Decorators, Opening):
 
     The database is the argument `database_url` (`sqlite:///FILE` or `postgresql://...`), else the environment variable
     EVERTICK_DATABASE_URL, else a SQLite file named after the app in the folder `.evertick` of the working directory.
+    A relative path is meant from the directory in which the app is made, also if a function changes it later.
     It is opened on first use; a function as `database_url` is called then. `settings` are the limits and waiting times
     of workers; `clock` and `entropy` replace the machine's clock and random numbers, for simulations.
 

@@ -4,6 +4,7 @@ It opens on first use, or when a program says so (`open`, `opened`). A test's wo
 instead; while it does, opening and closing do nothing.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -48,9 +49,13 @@ class Opening(Access):
     targets: Targets
     failures: "FailureHooks | None"
     tracing: Tracing | None
+    _folder: Path | None = None
+    """The working directory when the app was made: functions may change it, and the database stays the same."""
 
     def __init__(self, *, database_url: str | Callable[[], str] | None, clock: Clock | None, entropy: Entropy) -> None:
         self._database_url = database_url
+        with contextlib.suppress(OSError):  # a working directory that was deleted; opening a relative address says so
+            self._folder = Path.cwd()
         self._clock = clock or SystemClock()
         self._entropy = entropy
         self._ids = IdMaker(entropy)
@@ -63,8 +68,9 @@ class Opening(Access):
 
             app.open()    # in wsgi.py, or in the `ready` of a Django AppConfig
 
-        A SQLite file is created and brought up to this version; PostgreSQL's tables are checked. Does nothing if it is
-        open. Raises Unavailable, SchemaMismatch (run `evertick migrate`) or InvalidDatabaseUrl.
+        A SQLite file is created in a folder that exists, and brought up to this version; PostgreSQL's tables are
+        checked. Does nothing if it is open. Raises Unavailable, SchemaMismatch (run `evertick migrate`) or
+        InvalidDatabaseUrl.
         """
         _ = self.environment
 
@@ -83,7 +89,9 @@ class Opening(Access):
     def migrate(self) -> list[str]:
         """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
         from evertick.store.open import open_settled
+        from evertick.store.sqlite.address import make_folder_of
 
+        make_folder_of(self.database_url)
         store = open_settled(self.database_url)
         try:
             return store.migrate()
@@ -100,9 +108,10 @@ class Opening(Access):
 
     @property
     def database_url(self) -> str:
-        """The database's address."""
-        given = self._database_url() if callable(self._database_url) else self._database_url
-        return given or os.environ.get(DATABASE_URL_VARIABLE) or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
+        """The database's address. A relative path is meant from the working directory in which the app was made."""
+        from evertick.store.sqlite.address import absolute
+
+        return absolute(self._named_url() or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db", self._folder)
 
     def enter(self, environment: "Environment") -> Callable[[], None]:
         """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
@@ -196,9 +205,17 @@ class Opening(Access):
         with self._opening:
             return self._environment or self._open()
 
+    def _named_url(self) -> str | None:
+        """The address that the program or the environment gives."""
+        given = self._database_url() if callable(self._database_url) else self._database_url
+        return given or os.environ.get(DATABASE_URL_VARIABLE)
+
     def _open(self) -> "Environment":
         from evertick.store.open import open_settled
+        from evertick.store.sqlite.address import make_folder_of
 
+        if not self._named_url():  # a folder that an address names may be a typing error
+            make_folder_of(self.database_url)
         store = open_settled(self.database_url)
         try:
             if store.single_engine:

@@ -9,7 +9,14 @@ from typing import Final
 import click
 
 from evertick.base.errors import Misuse, StorageFailed
-from evertick.cli.core.databases import database_url, db_option, require_file, shown_url, sqlite_file
+from evertick.cli.core.databases import (
+    database_url,
+    db_option,
+    is_one_file,
+    require_file,
+    shown_url,
+    sqlite_file,
+)
 from evertick.cli.core.output import OutputOptions, output_option
 
 PAGES_AT_A_TIME: Final = 1_000
@@ -52,20 +59,12 @@ def _refuse_files_in_use(file: Path, source: Path) -> None:
     """Raise Misuse if `file` is the database, or belongs to it or to another one, under whatever name."""
     from evertick.store.sqlite.companions import companions_of, database_beside
 
-    if _is_one(file, source):
+    if is_one_file(file, source):
         raise Misuse(f"{file} is the database itself")
-    own = any(_is_one(file, each) for each in companions_of(source))
+    own = any(is_one_file(file, each) for each in companions_of(source))
     database = source if own else database_beside(file) or database_beside(file.resolve())
     if database is not None:
         raise Misuse(f"{file} belongs to the database {database}, which would be destroyed; choose another name")
-
-
-def _is_one(file: Path, other: Path) -> bool:
-    """Whether two paths lead to one file that is there."""
-    try:
-        return file.samefile(other)
-    except FileNotFoundError:
-        return False
 
 
 def _copy(source: Path, file: Path) -> int:

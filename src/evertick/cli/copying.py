@@ -4,7 +4,14 @@ import click
 
 from evertick.base.errors import Misuse
 from evertick.base.escaping import shell_word
-from evertick.cli.core.databases import database_url, db_option, require_file, shown_url, sqlite_file
+from evertick.cli.core.databases import (
+    database_url,
+    db_option,
+    is_one_file,
+    require_file,
+    shown_url,
+    sqlite_file,
+)
 from evertick.cli.core.output import OutputOptions, output_option
 
 
@@ -25,7 +32,8 @@ def copy(to: str, db: str | None, out: OutputOptions) -> None:
 
     url = database_url(db)
     require_file(url)
-    if url == to or (sqlite_file(url) is not None and sqlite_file(url) == sqlite_file(to)):
+    source, target = sqlite_file(url), sqlite_file(to)
+    if url == to or (source is not None and target is not None and is_one_file(source, target)):
         raise Misuse(f"{shown_url(to)} is the database itself")
     counts = copy_tables(url, to)
     if out.is_data:

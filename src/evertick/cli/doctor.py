@@ -3,12 +3,22 @@
 With `--fleet`, or a server, it looks at the workers instead: what keeps them from doing what is scheduled?
 """
 
+import os
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.cli.core.connections import chosen_server
-from evertick.cli.core.databases import named_tenant, open_database, shown_url, source_options, tenants_option
+from evertick.base.escaping import printable
+from evertick.cli.core.connections import PROFILE_VARIABLE, TOKEN_VARIABLE, chosen_server
+from evertick.cli.core.databases import (
+    DATABASE_URL_VARIABLE,
+    named_tenant,
+    open_database,
+    shown_url,
+    source_options,
+    tenants_option,
+)
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option, plain
@@ -21,6 +31,8 @@ LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail",
 """The columns of the table; `id` is the first of `count`."""
 
 
+VARIABLES: Final = (DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE)
+"""Those of the environment that are read."""
 FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")
 
 
@@ -41,12 +53,23 @@ def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | Non
     With --fleet, and always on a server, it checks what runs instead: clocks, standbys, time zone data, dead workers,
     lag, pools and functions that no live worker serves, and schedules without a time to come.
     """
+    _note_unknown_variables()
     code = app_file or file
     if of_fleet or chosen_server(db) is not None:
         if code is not None:
             raise click.UsageError("workers are checked without code: leave out the file, or --fleet and the server")
         return _of_fleet(db, out)
     return _of_code(code or FILE_DEFAULT, db, out)
+
+
+def _note_unknown_variables() -> None:
+    """Say which variables of the environment are not read and look like a typing error in one that is."""
+    for name in sorted(os.environ):
+        if name in VARIABLES or not name.upper().startswith("EVERTICK"):
+            continue
+        if near := get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7):
+            words = f"note: the environment variable {printable(name)} is not read; did you mean {near[0]}?"
+            click.echo(words, err=True)
 
 
 def _of_fleet(db: str | None, out: OutputOptions) -> int:

@@ -21,7 +21,9 @@ def main() -> int:
         return 0
     if arguments[:1] and arguments[0] in SERVING and arguments[1:2] != ["list"]:
         # Asked to stop before it has begun, which takes a second: nothing is there to be ended, and nothing failed.
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as `nohup` does it
+                signal.signal(each, lambda *_: os._exit(0))
     if sys.stdin is None:  # it was closed before the start: nothing is there to read
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
     from evertick.cli.core.exits import end

@@ -28,8 +28,10 @@ def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) ->
     from evertick.api.commands import MigrationReport
     from evertick.store.moving import move_tables
     from evertick.store.open import open_settled
+    from evertick.store.sqlite.address import make_folder_of
 
     url = _url(file, db)
+    make_folder_of(url)
     moved = move_tables(url) if move else []
     if move:
         click.echo(f"moved {len(moved)} tables", err=True)

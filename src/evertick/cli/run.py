@@ -155,10 +155,10 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
     """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
     from evertick.store.open import open_settled
 
-    if db is not None:
-        require_file(db)  # a name that was mistyped makes no database; only the app's own is made here
     app = load_app(parse_target(app_file or home_of(function))).app
-    store = open_settled(db or app.database_url)
+    url = db or app.database_url
+    require_file(url)
+    store = open_settled(url)
     try:
         if store.single_engine:
             store.migrate()  # as the app itself would: an embedded database belongs to the program

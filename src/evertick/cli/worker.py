@@ -1,4 +1,4 @@
-"""`evertick worker`: runs an app's jobs in production. No reload; logs to stderr; SIGTERM and SIGINT drain."""
+"""`evertick worker`: runs an app's jobs in production. No reload; logs to stderr; SIGTERM, SIGHUP and SIGINT drain."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.escaping import printable
 from evertick.base.records.logs import LEVELS
-from evertick.cli.core.databases import db_option, open_on, shown_url
+from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -73,8 +73,9 @@ class WorkerFlags:
 def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     """Run the jobs of the app in FILE (app.py unless given) until asked to stop.
 
-    A SQLite file is created and migrated as needed; PostgreSQL is migrated by `evertick migrate`. SIGTERM or Ctrl-C
-    drains: nothing more is claimed, and running actions have --drain seconds to end; a second one ends at once.
+    `evertick migrate` creates the database; a SQLite file is migrated here when this version needs it. SIGTERM, SIGHUP
+    or Ctrl-C drains: nothing more is claimed, and running actions have --drain seconds to end; a second one ends at
+    once.
     """
     from evertick.cli.core.logs import run_logged, set_up
     from evertick.cli.supervisor import Supervisor
@@ -99,7 +100,9 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
 
     app = load_app(parse_target(file)).app
     drain_ms = use_drain(app, flags.drain)
-    store = open_settled(db or app.database_url)
+    url = db or app.database_url
+    require_file(url)
+    store = open_settled(url)
     health: list[HealthServer] = []
     try:
         if flags.supervised is not None and store.single_engine:

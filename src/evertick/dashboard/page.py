@@ -269,6 +269,8 @@ class PageRoute(ScopedRoute):
     """The route of a page: visitors have a cookie, and errors have faces."""
 
     refuses_repeats = False  # forms of a browser send a field of each part of a page that has one
+    refuses_bodies = False  # pages read forms by themselves
+    everywhere = ("tz",)
 
     async def check(self, request: Request) -> None:
         check_origin(request)

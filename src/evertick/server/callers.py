@@ -7,7 +7,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args,
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import ParamTypes
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -49,6 +50,8 @@ PUBLIC: Final = "none"
 """What stands there for a route without a token: it tells nothing but whether the server is there."""
 LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
+_NOTHING: Final = (b"", b"{}", b"null")
+"""Bodies that say nothing."""
 _ANYTHING: Final = TypeAdapter(Any)
 Authorize = Callable[[Request], Awaitable[AccessToken | None]]
 """What finds out who sends a request without a token; the id of what it returns is empty."""
@@ -190,6 +193,10 @@ class ScopedRoute(APIRoute):
 
     refuses_repeats: ClassVar[bool] = True
     """Whether a parameter of the query that takes one value may be there only once; else the last one counts."""
+    refuses_bodies: ClassVar[bool] = True
+    """Whether a request to a route that takes no body may have none."""
+    everywhere: ClassVar[Sequence[str]] = ()
+    """Parameters of the query that every route of this kind takes."""
 
     async def check(self, request: Request) -> None:
         """Find out who sends the request. Raises Problem if that may not use this route."""
@@ -200,18 +207,29 @@ class ScopedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler."""
         handler = super().get_route_handler()
+        query = [
+            each
+            for each in get_flat_params(self.dependant)
+            if getattr(each.field_info, "in_", ParamTypes.query) is ParamTypes.query  # a field of a model says nothing
+        ]
         once = frozenset(
-            each.alias
-            for each in (get_flat_params(self.dependant) if self.refuses_repeats else ())
-            if not _takes_list(each.field_info.annotation)
+            each.alias for each in query if self.refuses_repeats and not _takes_list(each.field_info.annotation)
         )
+        # A model refuses what it does not know by itself, together with what else is wrong.
+        has_model = any(getattr(each.field_info, "in_", None) is None for each in query)
+        is_open = has_model or self.path.endswith(":path}")
+        known = None if is_open else (*(each.alias for each in query), *self.everywhere)
 
         async def checked(request: Request) -> Response:
             async with in_time(changes=False):
                 await self.check(request)
             _refuse_repeats(request, once)
+            if known is not None:
+                _refuse_unknown(request, known)
             strict = StrictRequest(request.scope, request.receive)
             await _read(strict)  # which has a time limit of its own
+            if self.refuses_bodies and self.body_field is None and (await strict.body()).strip() not in _NOTHING:
+                raise Problem(422, "invalid_request", "this address takes no body")
             try:
                 async with in_time(changes=request.method not in ("GET", "HEAD")):
                     return await handler(strict)
@@ -239,6 +257,20 @@ def _refuse_repeats(request: Request, once: frozenset[str]) -> None:
     if twice:
         words = "it is there more than once, and takes one value"
         raise RequestValidationError([{"type": "repeated", "loc": ("query", name), "msg": words} for name in twice])
+
+
+def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
+    """Raise RequestValidationError for a parameter that the route does not know: ignored, it would do harm.
+
+    `POST /jobs/cancel-all?dry_run=true` would cancel all jobs.
+    """
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        taken = f"this address takes {', '.join(dict.fromkeys(known))}" if known else "this address takes none"
+        words = f"there is no such parameter; {taken}"
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", name), "msg": words} for name in unknown]
+        )
 
 
 async def _read(request: Request) -> None:

@@ -266,12 +266,12 @@ def test_every_write_is_on_the_disk_before_it_answers(store: SqliteStore) -> Non
 # -- addresses
 
 
-def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path}/new/folder/my.db")
-    store.migrate()
-    store.close()
+def test_a_folder_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
+    """It may be a typing error."""
+    with pytest.raises(StorageFailed, match=r"no folder .*/no/such for the database my\.db.*evertick migrate --db"):
+        open_store(f"sqlite:///{tmp_path}/no/such/my.db")
 
-    assert (tmp_path / "new/folder/my.db").stat().st_size > 0
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_opened_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
 
-    with pytest.raises(StorageFailed, match="cannot create the folder"):
+    with pytest.raises(StorageFailed, match="there is no folder"):
         open_store(f"sqlite:///{tmp_path}/file/evertick.db")
     assert os.listdir(tmp_path) == ["file"]
 

@@ -1,5 +1,7 @@
 """Beside an engine that writes without a pause, another process gets its turn."""
 
+import fcntl
+import os
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from evertick.base.errors import DatabaseUnavailable
 from evertick.store import write_health
 from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.sqlite.writer_queue import WriterQueue
 
 OTHER = """
 import sys
@@ -132,3 +135,18 @@ def test_threads_that_queue_for_a_file_that_stays_locked_wait_for_it_together(tm
     assert len(refusals) == 30
     store.write(lambda transaction: None)
     store.close()
+
+
+def test_those_that_wait_are_seen_after_the_file_of_the_queue_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    engine, other = WriterQueue(path, 0), WriterQueue(path, 0)
+    with closing(engine), closing(other):
+        with other._waiting(engine=False):
+            engine.let_others_go_first()
+        path.with_name("busy.db.waiting").unlink()
+
+        with other._waiting(engine=False):
+            handle = engine._open(os.O_RDWR)
+            assert handle is not None
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

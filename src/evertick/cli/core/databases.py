@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from evertick.base.errors import DatabaseUnavailable, Misuse
+from evertick.base.escaping import shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import Instant
 from evertick.cli.core.connections import no_server_options, refuse_server, server_options
@@ -48,9 +49,17 @@ def _db_option(command: Command) -> Command:
     return click.option(
         "--db",
         metavar="URL",
+        callback=_made_absolute,
         help="The database: sqlite:///FILE or postgresql://...; "
         "else EVERTICK_DATABASE_URL, else the one in .evertick/.",
     )(command)
+
+
+def _made_absolute(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The address with an absolute path: the app, when it is imported, may change the working directory."""
+    from evertick.store.sqlite.address import absolute
+
+    return value and absolute(value)
 
 
 def tenant_option(command: Command) -> Command:
@@ -132,12 +141,18 @@ def open_database(db: str | None) -> Iterator["Store"]:
 
 
 def require_file(url: str) -> None:
-    """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it."""
+    """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it.
+
+    Only `dev` and `migrate` create one: a typing error in an address must not look like an empty database.
+    """
     file = sqlite_file(url)
     with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
         if file is None or file.exists():
             return
-        raise DatabaseUnavailable(f"there is no database at {file}; run `evertick migrate --db {url}` to create it")
+        raise DatabaseUnavailable(
+            f"there is no database at {shown_url(url)}; if that is the right place, create it with `evertick dev` or "
+            f"`evertick migrate --db sqlite:///{shell_word(str(file))}`"
+        )
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -147,10 +162,20 @@ def sqlite_file(url: str) -> Path | None:
     return path_of(url) if url.startswith("sqlite:///") else None
 
 
+def is_one_file(file: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which exists."""
+    try:
+        return file.samefile(other)
+    except FileNotFoundError:
+        return False
+
+
 def shown_url(url: str) -> str:
-    """The address as it may be printed: a file by its path, a server without its password."""
+    """The address as it may be printed: a file by its path from here, a server without its password."""
     file = sqlite_file(url)
     if file is not None:
+        with contextlib.suppress(OSError, ValueError):
+            return str(file.relative_to(Path.cwd().resolve()))
         return str(file)
     if url.startswith("sqlite:"):
         return "in memory"

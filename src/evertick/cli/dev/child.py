@@ -31,7 +31,7 @@ from evertick.app.serving import Stopper, close, serve, use_drain
 from evertick.base.durations import length
 from evertick.base.errors import DatabaseLocked, EvertickError
 from evertick.base.escaping import one_line, printable
-from evertick.cli.core.databases import DATA_FOLDER, shown_url, sqlite_file
+from evertick.cli.core.databases import DATA_FOLDER, SIMULATED, shown_url, sqlite_file
 from evertick.cli.core.exits import Exit, end, exit_code_of
 from evertick.cli.core.loading import load_app, local_files, parse_target
 from evertick.cli.dev.clock import Asked, continued, database_for
@@ -43,6 +43,7 @@ from evertick.cli.dev.pages import Pages
 from evertick.engine.runtime.stop_requests import STOP_SIGNALS, StopRequests, leave
 from evertick.store.contract.store import Store
 from evertick.store.open import open_settled
+from evertick.store.sqlite.address import make_folder_of
 
 LOCK_WAIT_S = 2.0
 """A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""
@@ -107,6 +108,7 @@ class Pipes:
 def main(arguments: str) -> int:
     """Run as the child that `arguments` (JSON) describes; returns the exit code."""
     asked = json.loads(arguments)
+    data_folder = DATA_FOLDER.absolute()  # before the user's code may change the working directory
     stopper = Stopper()
     stopper.requests.hear_signals()  # none is ignored: programs that the user's code starts would inherit that
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
@@ -131,9 +133,11 @@ def main(arguments: str) -> int:
     try:
         if asked["demo"]:
             speed = None if simulated is None else simulated.speed
-            url = demo_database(app, speed=speed, first=reason["first"])
+            url = demo_database(app, data_folder, speed=speed, first=reason["first"])
         else:
-            url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
+            own = f"sqlite:///{data_folder / app.name}{SIMULATED}"
+            url = database_for(simulated, own, asked["db"], app.database_url, first=reason["first"])
+        make_folder_of(url)
         store = open_settled(url)
     except EvertickError as error:
         return pipes.fail(error)
@@ -173,7 +177,7 @@ def _run(app: App, store: Store, stopper: Stopper, drain_ms: int, pipes: Pipes, 
                 old, new = shown_url(reason["database"]), shown_url(store.url)
                 say("!", printable(f"the database is {new} now; what is scheduled in {old} waits there"))
         lines.start()
-        pipes.report("running", {"port": pages.port})
+        pipes.report("running", {"port": pages.port, "database": store.url})
 
     if not reason["first"]:
         logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
@@ -200,8 +204,8 @@ def _lock(store: Store) -> None:
 def _ignore_in_git(store: Store) -> None:
     """Keep the database in `.evertick` out of the user's commits."""
     file = sqlite_file(store.url)
-    if file is not None and file.parent == DATA_FOLDER and not (DATA_FOLDER / ".gitignore").exists():
-        (DATA_FOLDER / ".gitignore").write_text("*\n")
+    if file is not None and file.parent.name == DATA_FOLDER.name and not file.with_name(".gitignore").exists():
+        file.with_name(".gitignore").write_text("*\n")
 
 
 def _say_what_changed(functions: list[Function[..., Any]], reason: dict[str, Any]) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.cli.core.databases import DATA_FOLDER, SIMULATED, sqlite_file
+from evertick.cli.core.databases import sqlite_file
+from evertick.store.sqlite.address import make_folder_of
 
 if TYPE_CHECKING:
     from evertick.app.simulation import Simulation
@@ -51,8 +52,8 @@ class Asked:
         return None if values is None else cls(start=values["start"], speed=values["speed"])
 
 
-def database_for(asked: Asked | None, app_name: str, given: str | None, usual: str, *, first: bool) -> str:
-    """The database to run on: `given` by --db, else that of the simulation, else the `usual` one.
+def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *, first: bool) -> str:
+    """The database to run on: `given` by --db, else `own`, that of simulations, else the `usual` one.
 
     At the first start a simulation begins: its default database is emptied, and its clock stands at the start until
     `continued`. Raises Misuse for a database that must not
@@ -62,7 +63,7 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
 
     if asked is None:
         return given or usual
-    url = given or f"sqlite:///{DATA_FOLDER / app_name}{SIMULATED}"
+    url = given or own
     if not first:
         return url
     file = sqlite_file(url)
@@ -73,7 +74,7 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
     elif file.exists():
         how = "it is real" if simulation_of(url) is None else "to continue it leave out --at and --speed"
         raise Misuse(f"{file} exists already: {how}; give --at a file that does not exist, or leave out --db")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(url)
     start = SystemClock().now() if asked.start is None else asked.start
     write_simulation(url, Simulation(start=start, real_start=start, speed=asked.speed, stopped=start))
     return url

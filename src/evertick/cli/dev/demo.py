@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import evertick.demo
-from evertick.cli.core.databases import DATA_FOLDER, SIMULATED
+from evertick.cli.core.databases import SIMULATED
 from evertick.cli.dev.clock import emptied
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ FILE: Final = str(Path(evertick.demo.__file__).with_name("shop.py"))
 """The app of the demonstration."""
 
 
-def demo_database(app: "App", *, speed: float | None, first: bool) -> str:
-    """The database of the demonstration; at the first start it is made anew, which takes some seconds.
+def demo_database(app: "App", folder: Path, *, speed: float | None, first: bool) -> str:
+    """The database of the demonstration, in `folder`; at the first start it is made anew, which takes some seconds.
 
     Raises DatabaseLocked if a demonstration runs there.
     """
     from evertick.cli.dev.lines import say
     from evertick.demo.week import SPEED, simulate
 
-    file = DATA_FOLDER / f"{app.name}{SIMULATED}"
+    file = folder / f"{app.name}{SIMULATED}"
     url = f"sqlite:///{file}"
     if not first:
         return url

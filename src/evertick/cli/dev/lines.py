@@ -65,11 +65,11 @@ def say(sign: str, words: str) -> None:
 
 
 def _write(text: str) -> None:
-    """Write to standard output, at once. If the reader is gone (`dev | head`), ask this process to end."""
+    """Write to standard output, at once. If the reader or the terminal is gone, ask this process to end."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         # What else is written until then, also by functions of the user's, must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         os.kill(os.getpid(), signal.SIGTERM)

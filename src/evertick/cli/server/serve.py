@@ -1,9 +1,10 @@
-"""`evertick serve`: the HTTP API of an app, and its dashboard. Logs to stderr; SIGTERM and Ctrl-C end it."""
+"""`evertick serve`: the HTTP API of an app, and its dashboard. Logs to stderr; SIGTERM, SIGHUP and Ctrl-C end it."""
 
 import ipaddress
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
-from evertick.cli.core.databases import db_option, open_on, shown_url
+from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -96,8 +97,8 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
     """Serve the HTTP API and the dashboard of the app in FILE (app.py unless given) until asked to stop.
 
     A token is needed for all but /health and /ready; see `evertick token create`. If there is none for all tenants
-    yet, one with the scope admin is made and printed. Jobs are run by `evertick worker`, or with --worker by this
-    process.
+    yet, one with the scope admin is made and printed at a terminal; a service, whose output is a log, only says so.
+    `evertick migrate` creates the database. Jobs are run by `evertick worker`, or with --worker by this process.
     """
     from evertick.cli.core.logs import run_logged, set_up
 
@@ -122,7 +123,9 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         raise Misuse("the server needs FastAPI, Jinja and uvicorn: pip install 'evertick[server]'") from None
     app = load_app(parse_target(file)).app
     listening = listen(flags.host, flags.port)
-    store = open_settled(db or app.database_url)
+    url = db or app.database_url
+    require_file(url)
+    store = open_settled(url)
     try:
         open_on(store, app)
         _first_token(app)
@@ -191,9 +194,18 @@ async def _run(
 
 
 def _first_token(app: "App") -> None:
-    """Make a token on a database that has none for all tenants, and print it."""
+    """Make a token on a database that has none for all tenants, and print it at a terminal.
+
+    What a service prints goes into a log that others read: there the token is made by a command.
+    """
     tokens = app.tokens
-    if not tokens.read(lambda transaction: transaction.has_token_of_all_tenants()):
+    if tokens.read(lambda transaction: transaction.has_token_of_all_tenants()):
+        return
+    if not sys.stdout.isatty():
+        _logger.warning(
+            "there is no token of all tenants yet; make one at a terminal: evertick token create NAME --scope admin"
+        )
+    else:
         made = tokens.create("first start", scope=Scope.ADMIN)
         click.echo(
             f"There is no token of all tenants yet; this one may do everything, and is shown this once:\n{made.secret}"

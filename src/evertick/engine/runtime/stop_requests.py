@@ -1,4 +1,4 @@
-"""Requests to stop: SIGTERM, Ctrl-C and what a supervisor says, heard whatever holds the event loop or the main thread.
+"""Requests to stop: signals and what a supervisor says, heard whatever holds the event loop or the main thread.
 
 The first request drains. The second ends at once, and one that the event loop does not hear because a function holds it
 leaves the process as it is, as does a third, or an end that does not come: everything that counts is in the database,
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -28,7 +28,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 INTERRUPTED: Final = 130
 """The exit code of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""SIGHUP comes from supervisors that reload, and from a terminal that is closed."""
 SIGNALS: Final = "signals"
 """The source of requests that are signals."""
 TOGETHER_S: Final = 0.25
@@ -82,9 +83,9 @@ class StopRequests:
         """One more request of a source. From any thread, and in a handler of signals."""
         self._steps.put(partial(self._hear, source, time.monotonic()))
 
-    def hear_signals(self, signals: Iterable[signal.Signals] = STOP_SIGNALS) -> None:
-        """Let SIGTERM and SIGINT be requests. In the main thread."""
-        for each in signals:
+    def hear_signals(self) -> None:
+        """Let signals be requests. In the main thread."""
+        for each in _heard():
             self._former[each] = signal.signal(each, lambda *_: self.ask(SIGNALS))
 
     def begin(self, drain_s: float) -> None:
@@ -155,7 +156,7 @@ class StopRequests:
 
 
 def on_stop_signals(ask: Callable[[], None]) -> None:
-    """Call `ask` at SIGTERM and SIGINT, in the loop of this thread; once for signals within a moment. For supervisors.
+    """Call `ask` at signals to stop, in the loop of this thread; once for those within a moment. For supervisors.
 
     What comes when the loop has ended does nothing: the process ends in any case.
     """
@@ -166,8 +167,14 @@ def on_stop_signals(ask: Callable[[], None]) -> None:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(ask)
 
-    for each in STOP_SIGNALS:
+    for each in _heard():
         signal.signal(each, handler)
+
+
+def _heard() -> list[signal.Signals]:
+    """The signals that stop this process: not SIGHUP under `nohup`, which ignores it."""
+    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [each for each in STOP_SIGNALS if each is not signal.SIGHUP or not ignores_hangup]
 
 
 def leave(code: int) -> None:

@@ -5,18 +5,17 @@ from pathlib import Path
 from typing import Final
 
 ENGINE: Final = ".engine"
-"""Ends the name of the file whose lock the engine holds."""
+"""Ends the name of the file that names the process of the engine."""
 WAITING: Final = ".waiting"
 """Ends the name of the file in which writers queue."""
 SUFFIXES: Final = ("-wal", "-shm", "-journal", ENGINE, WAITING)
-"""SQLite's own, the lock of the engine and the queue of those that write. To replace one destroys the database, or lets
-a second engine run on it."""
+"""SQLite's own, the name of the engine and the queue of those that write. To replace one of SQLite's destroys the
+database."""
 
 
 def companions_of(path: Path) -> list[Path]:
-    """The files beside a database, whether or not they are there; SQLite keeps its own beside what a link leads to."""
-    bases = dict.fromkeys((path, path.resolve()))
-    return [base.with_name(base.name + suffix) for base in bases for suffix in SUFFIXES]
+    """The files of a database, whose path is resolved, whether or not they are there."""
+    return [path.with_name(path.name + suffix) for suffix in SUFFIXES]
 
 
 def database_beside(path: Path) -> Path | None:

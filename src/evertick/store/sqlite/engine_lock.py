@@ -1,6 +1,11 @@
-"""Who runs the engine on a SQLite file: a lock of the operating system on the file beside it, `<file>.engine`.
+"""Who runs the engine on a SQLite file: a lock of the operating system on its write-ahead log, `<file>-wal`.
 
-The lock ends with its process, however that ends, so there is no lease to renew and none to wait for.
+SQLite keeps one log for a file, next to its resolved path, and all processes that have the file open share it. So the
+lock is the same however a process spells the path. The engine's own connection keeps the log in place: to delete it
+while the engine runs destroys the database, and the engine then stops writing (`SameFile`). The lock ends with its
+process, however that ends, so there is no lease to renew and none to wait for.
+
+`<file>.engine` names the process, for messages alone.
 """
 
 import contextlib
@@ -10,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from evertick.base.errors import DatabaseLocked, StorageFailed
+from evertick.base.errors import DatabaseLocked, DatabaseUnavailable, StorageFailed
 from evertick.store.sqlite.companions import ENGINE
 from evertick.store.sqlite.lock_file import LockFile
 
@@ -19,11 +24,12 @@ LOCK_PAUSE_S: Final = 0.01
 
 
 class EngineLock(LockFile):
-    """The right to run the engine on the database in `path`; `close` gives it back."""
+    """The right to run the engine on the database in `path`, which is resolved; `close` gives it back."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
+        self._locked: tuple[int, int] | None = None
 
     @property
     def held(self) -> bool:
@@ -31,67 +37,109 @@ class EngineLock(LockFile):
         return self._handle is not None
 
     def take(self) -> None:
-        """Take it; it must not be held yet.
+        """Take it; it must not be held yet. A connection of this process has the database open, in WAL mode.
 
-        Raises DatabaseLocked if another process holds it, StorageFailed if its file cannot be opened.
+        Raises DatabaseLocked if another process holds it, StorageFailed if the lock cannot be used.
         """
-        file = lock_path_of(self._path)
+        log = log_of(self._path)
         try:
-            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = os.open(log, os.O_RDWR)
         except OSError as error:
             raise StorageFailed(
-                f"cannot open {file}, which says who runs the engine: {error.strerror}; "
-                "an engine must be able to write to the folder of its database"
+                f"cannot open {log}, whose lock says who runs the engine: {error.strerror}; an engine must be able to "
+                "write to the folder of its database, on a file system where SQLite can keep a write-ahead log"
             ) from error
-        if not _locked(handle):
-            holder = _named_in(handle)
+        try:
+            if not _take(handle, log):
+                raise DatabaseLocked(
+                    f"another evertick (process {_holder_of(self._path)}) already runs the engine on {self._path}; "
+                    "stop it, or use another file"
+                )
+            found = os.fstat(handle)
+        except BaseException:
             os.close(handle)
-            raise DatabaseLocked(
-                f"another evertick (process {holder}) already runs the engine on {self._path}; "
-                "stop it, or use another file"
-            )
+            raise
         with contextlib.suppress(OSError):  # on a full disk the process cannot be named; the lock counts
-            os.ftruncate(handle, 0)
-            os.write(handle, f"{os.getpid()}\n".encode())
-        self._handle = handle
+            _note_of(self._path).unlink(missing_ok=True)  # it may be another user's
+            _note_of(self._path).write_text(f"{os.getpid()}\n", encoding="ascii")
+        self._handle, self._locked = handle, (found.st_dev, found.st_ino)
+
+    def check(self) -> None:
+        """Raise DatabaseUnavailable if the lock that was taken is no longer held: its descriptor was closed."""
+        if self._handle is None:
+            return
+        with contextlib.suppress(OSError):
+            found = os.fstat(self._handle)
+            if (found.st_dev, found.st_ino) == self._locked:
+                return
+        raise DatabaseUnavailable(
+            f"this process has lost the lock of the engine on {self._path}: a function has closed a descriptor that it "
+            "did not open; restart this process"
+        )
 
 
-def lock_path_of(path: Path) -> Path:
-    """The file whose lock the engine of a database holds while it runs."""
-    return path.with_name(path.name + ENGINE)
+def log_of(path: Path) -> Path:
+    """SQLite's write-ahead log of a database, whose path is resolved."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def engine_runs(path: Path) -> bool:
-    """Whether any process runs the engine on the database in `path`."""
+    """Whether any process runs the engine on the database in `path`. Raises as `engine_process` does."""
     return engine_process(path) is not None
 
 
 def engine_process(path: Path) -> str | None:
-    """The id of the process that runs the engine on the database in `path`, or "unknown"; None if none does."""
+    """The id of the process that runs the engine on the database in `path`, or "unknown"; None if none does.
+
+    Raises StorageFailed if that cannot be found out: nothing may be done then that a running engine forbids.
+    """
+    log = log_of(path)
     try:
-        handle = os.open(lock_path_of(path), os.O_RDONLY)
-    except OSError:
-        return None  # no engine ever ran here, or it is another user's, who alone can tell
+        handle = os.open(log, os.O_RDONLY)
+    except FileNotFoundError:
+        return None  # no process has the file open in WAL mode, as an engine has
+    except OSError as error:
+        raise _unknown(log, error) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return _named_in(handle)
+    except BlockingIOError:
+        return _holder_of(path)
+    except OSError as error:
+        raise _unknown(log, error) from error
     finally:
         os.close(handle)
     return None
 
 
-def _named_in(handle: int) -> str:
-    return os.read(handle, 64).decode(errors="replace").strip() or "unknown"
+def _unknown(log: Path, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"cannot find out whether a worker runs: {log} cannot be opened and locked by this user ({error.strerror}); "
+        "run this as the user of the worker, on a file system that has locks"
+    )
 
 
-def _locked(handle: int) -> bool:
+def _note_of(path: Path) -> Path:
+    return path.with_name(path.name + ENGINE)
+
+
+def _holder_of(path: Path) -> str:
+    """The process that holds the lock, as far as it could be noted."""
+    try:
+        return _note_of(path).read_text(encoding="ascii", errors="replace")[:64].strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
+def _take(handle: int, log: Path) -> bool:
     """Take the engine's lock; tried for a moment, since another process's `engine_runs` may hold it just now."""
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             time.sleep(LOCK_PAUSE_S)
+        except OSError as error:
+            words = f"{log} cannot be locked ({error.strerror}): use a file system that has locks"
+            raise StorageFailed(words) from error
         else:
             return True
     return False

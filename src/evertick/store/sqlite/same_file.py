@@ -12,10 +12,10 @@ from evertick.base.errors import DatabaseUnavailable
 
 
 class SameFile:
-    """Remembers the file at a path from the first look on."""
+    """Remembers the file at a path, which is resolved, from the first look on."""
 
     def __init__(self, path: Path) -> None:
-        self._path = os.path.abspath(path)  # noqa: PTH100  # without following links; the folder may change later
+        self._path = str(path)
         self._first: tuple[int, int] | None = None
 
     def check(self) -> None:

@@ -20,7 +20,6 @@ from evertick.base.errors import (
     DatabaseUnavailable,
     EvertickError,
     Misuse,
-    StorageFailed,
     Unavailable,
 )
 from evertick.base.instants import Instant
@@ -28,10 +27,10 @@ from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import USUAL_PLACES, place_of
-from evertick.store.sqlite.address import path_of
+from evertick.store.sqlite.address import FILE, path_of, require_folder
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
-from evertick.store.sqlite.engine_lock import EngineLock
+from evertick.store.sqlite.engine_lock import EngineLock, log_of
 from evertick.store.sqlite.errors import at_commit, opened_for_reading, ours
 from evertick.store.sqlite.memory import migrate_in_memory
 from evertick.store.sqlite.migration import take, transactions
@@ -107,8 +106,9 @@ class SqliteStore:
 
     def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS, synchronous: str = "full") -> None:
         """`synchronous` is SQLite's word for how sure a commit is: less than `full` is for tests."""
-        self.url = url
         self.path = path_of(url)
+        _, mark, query = url.partition("?")
+        self.url = url if self.path is None else f"{FILE}{self.path}{mark}{query}"
         self.place = place_of(url)
         self._busy_timeout_ms = busy_timeout_ms
         self._synchronous = synchronous
@@ -126,14 +126,13 @@ class SqliteStore:
         self._health = WriteHealth(self._probe)
         self._place = "the database in memory" if self.path is None else str(self.path)
         if self.path is not None:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise StorageFailed(f"cannot create the folder of {self.path}: {error.strerror}") from error
+            require_folder(self.path)
         self._file = None if self.path is None else SameFile(self.path)
         # Its write-ahead log stays where it is while this process has the file open in a transaction of its own.
-        self._wal = None if self.path is None else SameFile(self.path.with_name(f"{self.path.name}-wal"))
+        self._wal = None if self.path is None else SameFile(log_of(self.path))
         self._writer = self._connect()
+        if self._file is not None:
+            self._file.check()
         self._writer.execute(f"pragma busy_timeout = {min(PATIENCE_MS, busy_timeout_ms)}")
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
@@ -151,6 +150,8 @@ class SqliteStore:
             try:
                 if self._wal is not None:
                     self._wal.check()
+                if self._engine_lock is not None:
+                    self._engine_lock.check()
                 result = work(transaction)
                 if transaction.failure is not None:
                     raise transaction.failure
@@ -237,6 +238,11 @@ class SqliteStore:
         """The lock is the operating system's, so it ends with the process, however it ends."""
         if self._engine_lock is None or self._engine_lock.held:
             return
+        if self._writer.is_frozen:
+            raise opened_for_reading(self._place)
+        with self._writing() as connection, self._in_our_words():
+            turn_on_wal(connection, self._busy_timeout_ms)
+            connection.execute("select 1 from sqlite_master").fetchone()  # only now SQLite has its log
         self._engine_lock.take()
         self._runs_engine = True
         self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")

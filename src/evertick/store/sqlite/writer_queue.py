@@ -88,6 +88,8 @@ class WriterQueue(LockFile):
             fcntl.flock(handle, fcntl.LOCK_UN)
 
     def _open(self, flags: int) -> int | None:
+        if self._handle is not None and os.fstat(self._handle).st_nlink == 0:
+            self.close()  # it was deleted: others wait at a new one
         if self._handle is None:
             with contextlib.suppress(OSError):
                 self._handle = os.open(self._file, flags, 0o600)
