@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -176,10 +176,20 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+BOTH: Final = ("sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
+ON_BOTH_DATABASES: Final = pytest.mark.parametrize("database_url", BOTH, indirect=True)
+"""For tests of pages and of HTTP, which run on SQLite unless the statements behind them are what is tested."""
+
+
+@pytest.fixture(params=BOTH)
 def database_url(request: pytest.FixtureRequest) -> str:
     """An empty database, of each kind. Its tables have plain names, so that a test can look into them on both."""
-    if request.param == "sqlite":
+    return empty_database(request, request.param)
+
+
+def empty_database(request: pytest.FixtureRequest, kind: str) -> str:
+    """The URL of an empty database with the schema: `sqlite` or `postgres`."""
+    if kind == "sqlite":
         tmp_path: Path = request.getfixturevalue("tmp_path")
         copied: Path = request.getfixturevalue("migrated_file")
         shutil.copy(copied, tmp_path / "evertick.db")

@@ -1,4 +1,4 @@
-"""Pages over an app on both databases: read without a network, and shown in a real browser."""
+"""Pages over an app: read without a network, and shown in a real browser."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,13 +18,11 @@ from evertick.server.limits import Limits
 from tests.app.conftest import OpenApp, open_app
 from tests.dashboard.browser import Window, chromium, open_window
 from tests.dashboard.commands import soup_of
-from tests.server.conftest import shop_on
+from tests.server.conftest import database_url, shop_on
 
-__all__ = ["open_app"]
+__all__ = ["database_url", "open_app"]
 
 ORIGIN = "http://localhost"
-ON_ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-"""Of tests of how a page is laid out, and of what is done with keys: it is the same page on both."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, site_of, text_of
+from tests.dashboard.conftest import Site, site_of, text_of
 from tests.dashboard.fields import fields_sent
 from tests.server.conftest import add_activity
 
@@ -456,7 +456,6 @@ def test_names_and_arguments_of_others_are_shown_as_text(site: Site) -> None:
         assert len(text) < 80_000
 
 
-@ON_ONE_DATABASE
 def test_jobs_by_keyboard(site: Site, window: Window) -> None:
     jobs = later(site, 3)
     page = window.go("functions")

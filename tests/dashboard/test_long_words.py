@@ -7,10 +7,9 @@ import pytest
 from evertick import MutationCtx, Step, every
 from tests.app.engine import Engine
 from tests.dashboard.browser import Window
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site
+from tests.dashboard.conftest import Site
 from tests.server.conftest import order_of
 
-pytestmark = ON_ONE_DATABASE
 WORD: Final = "w" * 180
 WIDTHS: Final = (400, 800, 1280)
 

@@ -12,10 +12,9 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window, open_window
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, site_of
+from tests.dashboard.conftest import Site, site_of
 from tests.server.conftest import order_of, shop_on
 
-pytestmark = ON_ONE_DATABASE
 WIDTH: Final = 400
 SIDEWAYS: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 UNNAMED: Final = """cells => cells.filter(each => each.textContent.trim()

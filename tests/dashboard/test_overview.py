@@ -24,8 +24,9 @@ from evertick.store.contract.store import Transaction
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.engine import Engine
+from tests.conftest import ON_BOTH_DATABASES
 from tests.dashboard.browser import Window
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, text_of
+from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.test_jobs import counted
 from tests.server.conftest import order_of
 from tests.store.rows import job_id, new_job
@@ -194,6 +195,7 @@ def test_that_no_worker_is_alive_needs_attention_before_anything_is_due(site: Si
     assert "Workers none is alive what becomes due waits until one is started" in shown
 
 
+@ON_BOTH_DATABASES
 def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> None:
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
     site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
@@ -232,6 +234,7 @@ def test_the_overview_counts_jobs_that_are_due_soon(site: Site) -> None:
     assert len(site.page(str(link["href"])).select("#rows tbody tr")) >= 4
 
 
+@ON_BOTH_DATABASES
 def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is none of is not looked for: of seven statements of a quiet overview one is about the token."""
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
@@ -245,6 +248,7 @@ def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch
         assert 0 < len(statements) <= 8, statements
 
 
+@ON_BOTH_DATABASES
 def test_an_overview_with_much_wrong_costs_nine_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a list: also if an outage of more than a day has more missed times than are looked at."""
     app = site.app
@@ -364,6 +368,7 @@ def test_the_name_of_a_run_is_not_changed_at_the_beginning_of_a_sentence(text: s
     assert capitalise(text) == shown
 
 
+@ON_BOTH_DATABASES
 def test_search_finds_what_is_called_so(site: Site) -> None:
     nothing = text_of(site.page("search?q=zzzz"))
     assert "runs whose key or id begins with it, and for the newest of them that have it somewhere" in nothing
@@ -375,7 +380,6 @@ def test_search_finds_what_is_called_so(site: Site) -> None:
     assert exact.headers["location"] == "/t/default/schedules/nightly%20report"
 
 
-@ON_ONE_DATABASE
 def test_charts_are_drawn_and_drawn_again(site: Site, window: Window) -> None:
     site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
     page = window.go("")

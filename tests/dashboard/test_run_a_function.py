@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from evertick import MutationCtx
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in, soup_of
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, text_of
+from tests.dashboard.conftest import Site, text_of
 
 
 def test_functions_are_there_to_choose(site: Site) -> None:
@@ -118,7 +118,6 @@ def test_arguments_to_begin_with_stand_in_the_fields(site: Site) -> None:
     assert "not JSON" in text_of(site.page("functions/shop.order/run?args={"))
 
 
-@ON_ONE_DATABASE
 def test_a_function_is_run_by_keyboard(site: Site, window: Window) -> None:
     page = window.go("functions/shop.order/run")
     assert not window.axe()

@@ -11,7 +11,7 @@ from evertick import every
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, text_of
+from tests.dashboard.conftest import Site, text_of
 from tests.server.conftest import order_of
 
 FAILING = {"q": "kind:cron", "health": "failing"}
@@ -145,7 +145,6 @@ def test_programs_keep_views_too(site: Site) -> None:
         views.get(made.id)
 
 
-@ON_ONE_DATABASE
 def test_a_view_is_saved_over_the_list(site: Site, window: Window) -> None:
     page = window.go("schedules?health=failing&columns=zone,note")
     page.get_by_role("link", name="+ Save view").click()

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 
 from evertick import cron, every
 from tests.dashboard.browser import Window, open_window
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site
+from tests.dashboard.conftest import Site
 from tests.server.conftest import order_of
 
 
@@ -89,7 +89,6 @@ def test_a_bulk_action_goes_on_portion_by_portion(site: Site, window: Window, mo
     assert site.app.schedules.counts().paused.number == 7
 
 
-@ON_ONE_DATABASE
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_stands_in_the_way(site: Site, browser: Browser, scheme: str) -> None:
     schedule(site, "report", when=cron("0 9 * * 1-5", tz="Asia/Tokyo"))

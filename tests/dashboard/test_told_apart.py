@@ -13,7 +13,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
-from tests.dashboard.conftest import ON_ONE_DATABASE, Site, site_of, text_of
+from tests.dashboard.conftest import Site, site_of, text_of
 from tests.server.conftest import order_of, shop_on
 from tests.store.rows import new_job
 
@@ -106,7 +106,6 @@ def test_the_legend_of_a_dashed_line_is_dashed(site: Site, window: Window) -> No
     assert page.locator(".lk1").first.evaluate(drawn) == "none"
 
 
-@ON_ONE_DATABASE
 def test_what_is_found_stands_in_two_columns(site: Site, window: Window) -> None:
     site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
     site.app.scheduler.run_after(3600, site.app.functions.resolve("shop.order"), item="s")
@@ -115,7 +114,6 @@ def test_what_is_found_stands_in_two_columns(site: Site, window: Window) -> None
     assert page.locator(".found td").evaluate_all(LEFT) == 1
 
 
-@ON_ONE_DATABASE
 def test_events_stand_on_one_line_each(site: Site, window: Window) -> None:
     page = window.go(f"workflows/{billed(site)}?view=events")
     assert len(set(page.locator(".ev tbody tr").evaluate_all(HEIGHTS))) == 1

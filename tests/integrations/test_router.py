@@ -15,6 +15,9 @@ from starlette.routing import Mount
 from evertick import App, MutationCtx
 from evertick.errors import InvalidTenant, Misuse
 from evertick.integrations.asgi import Authorize, Identity, lifespan, router
+from tests.server.conftest import database_url
+
+__all__ = ["database_url"]
 
 JOBS = "/api/v1/tenants/default/jobs"
 

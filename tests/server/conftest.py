@@ -1,4 +1,4 @@
-"""A server over an app on both databases, called without a network."""
+"""A server over an app, called without a network."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from evertick.errors import EvertickError
 from evertick.server.application import Server
 from evertick.server.limits import Limits
 from tests.app.conftest import OpenApp, open_app
+from tests.conftest import empty_database
 
 __all__ = ["open_app"]
 
@@ -126,6 +127,12 @@ def http_of(app: App, limits: Limits | None = None, **options: Any) -> Http:
     """A server over an app, called with a token that may do everything."""
     secret = app.tokens.create("root", scope="admin").secret
     return Http(app, Server(app, limits=limits, **options), secret)
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty SQLite database; of each kind under ON_BOTH_DATABASES."""
+    return empty_database(request, getattr(request, "param", "sqlite"))
 
 
 @pytest.fixture

@@ -10,11 +10,13 @@ import pytest
 from evertick.client import AsyncClient
 from evertick.errors import DocumentNotFound, InvalidArguments, Misuse
 from tests.client.conftest import Served, served
+from tests.conftest import ON_BOTH_DATABASES
 from tests.server.conftest import HOME, Http, http, open_app
 
 __all__ = ["http", "open_app", "served"]
 
 
+@ON_BOTH_DATABASES
 def test_tables_and_documents_are_read_with_a_token_that_reads(http: Http) -> None:
     made = http.app.db.insert("orders", {"item": "bread", "price": Decimal("1.20")})
     reader = http.by("read", tenant="default")

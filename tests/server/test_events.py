@@ -16,6 +16,7 @@ from evertick.server import hints
 from evertick.server.application import pulses_of
 from evertick.server.hints import Hints
 from evertick.server.routes import events
+from tests.conftest import ON_BOTH_DATABASES
 from tests.server.conftest import HOME, Http
 
 OTHER = TenantId("other")
@@ -108,6 +109,7 @@ def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest
     asyncio.run(story())
 
 
+@ON_BOTH_DATABASES
 def test_a_change_of_a_tenant_is_another_pulse(http: Http) -> None:
     app = http.app
 

@@ -15,8 +15,11 @@ from evertick.base.records.logs import LogLine
 from evertick.engine.jobs import completion
 from evertick.server.callers import Caller
 from tests.app.engine import Engine
+from tests.conftest import ON_BOTH_DATABASES
 from tests.server.conftest import HOME, Http, add_activity
 from tests.store.rows import ANN, worker
+
+pytestmark = ON_BOTH_DATABASES
 
 ORDER = {"function": "shop.order", "args": {"item": "x"}}
 NINE = {"id": "s", "when": "0 9 * * *", **ORDER}

@@ -12,6 +12,7 @@ from evertick.base.records.jobs import JobState
 from evertick.dashboard.application import Dashboard
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.conftest import ON_BOTH_DATABASES
 from tests.dashboard.conftest import Site, text_of
 from tests.server.conftest import HOME, Http, http_of, shop_on
 from tests.server.test_scopes import TABLE
@@ -74,6 +75,7 @@ def addresses() -> list[str]:
     return [path + next((more for end, more in WITH.items() if path.endswith(end)), "") for path in LISTS]
 
 
+@ON_BOTH_DATABASES
 @pytest.mark.parametrize("text", ["{oops", '{"v": 99}', "[1]"])
 def test_no_list_is_closed_by_rows_that_cannot_be_read(shop: Http, text: str) -> None:
     assert all(damage(shop, column, text) for column in DAMAGED)

@@ -1,6 +1,6 @@
-"""The real engine in simulation: a sample of seeds holds every promise, replays exactly, and finds planted bugs.
+"""The real engine in simulation: a sample of seeds holds every promise and replays exactly.
 
-`python -m tests.simulation.run` does the same at length.
+`python -m tests.simulation.run` does the same at length and searches for every planted bug.
 """
 
 import logging
@@ -15,15 +15,6 @@ from tests.simulation.scenario import simulate
 
 SEEDS_A_TEST = 5
 BLOCKS = 4
-SEEDS_FOR_A_REGRESSION = 60
-FOUND_EARLY = {
-    "no_fence": 25,
-    "finish_outside": 5,
-    "same_attempt": 5,
-    "told_later": 5,
-    "tenant_forgotten": 5,
-}
-"""Planted bugs that take few seeds: what a quick run looks for, and within how many. CI looks for all of them."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,28 +44,8 @@ def test_a_seed_and_its_faults_replay_exactly(seed: int) -> None:
 
 
 @pytest.mark.parametrize("old", tuple(regressions()), ids=lambda old: old.bug)
-def test_what_failed_once_holds_and_would_be_found_again(old: Regression) -> None:
-    """Every change of the engine changes what happens under a seed: so one of the seeds from there on must find it."""
+def test_what_failed_once_holds(old: Regression) -> None:
     assert simulate(old.seed, plan=old.plan).violations == ()
-
-    (mutant,) = [mutant for mutant in MUTANTS if mutant.name == old.bug]
-    with mutant.plant():
-        again = simulate(old.seed, plan=old.plan).failure
-        for seed in range(old.seed + 1, old.seed + SEEDS_FOR_A_REGRESSION):
-            again = again or simulate(seed).failure
-
-    assert again is not None
-
-
-@pytest.mark.parametrize("mutant", [mutant for mutant in MUTANTS if mutant.name in FOUND_EARLY], ids=lambda m: m.name)
-def test_a_planted_bug_is_found(mutant: object) -> None:
-    """A simulation that cannot fail proves nothing."""
-    found = None
-    with mutant.plant():  # type: ignore[attr-defined]
-        for seed in range(FOUND_EARLY[mutant.name]):  # type: ignore[attr-defined]
-            found = found or simulate(seed).failure
-
-    assert found is not None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
