@@ -418,7 +418,7 @@ def test_the_page_of_a_deleted_schedule_shows_its_runs_and_its_history(site: Sit
     assert [link["href"] for link in page.select("tbody a") if text_of(link) == run.run] == [
         f"/t/default/jobs/{occurrence.job_id}"
     ]
-    assert [text_of(row.td) for row in page.select("table.hist tbody tr")] == ["ada", "python"]
+    assert [text_of(row.td) for row in page.select("table.hist tbody tr")] == ["ada", "app shop"]
     assert site.request("GET", "schedules/never").status_code == 404
 
 
