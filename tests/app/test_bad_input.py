@@ -55,7 +55,7 @@ def test_what_has_no_name_of_its_own_must_be_given_one() -> None:
 
 @pytest.mark.parametrize("timeout", [0, 0.0001, timedelta(0)])
 def test_a_function_without_any_time_is_refused(timeout: Any) -> None:
-    with pytest.raises(InvalidDelay, match="timeout= is from 0:00:00.001"):
+    with pytest.raises(InvalidDelay, match=r"timeout= is from 0:00:00\.001"):
         App("bad").mutation(timeout=timeout)
 
 

@@ -46,7 +46,7 @@ def test_a_plan_says_what_would_run_and_starts_nothing(site: Site) -> None:
     words = text_of(page)
     assert "12 times would run" in words
     assert "Read in America/New_York" in words and "UTC−4" in words
-    assert "In Asia/Kathmandu: Fri 1 May 09:45 to Mon 4 May 09:45" in words
+    assert "In Asia/Kathmandu: Fri 1 May 09:45 to Mon 4 May 09:44:59" in words
     svg = page.select_one("svg.hist")
     assert (
         isinstance(svg, Tag) and "Times by day, from Fri 1 May 2026 to Sun 3 May 2026, at most 4" in svg["aria-label"]
@@ -95,7 +95,7 @@ def test_the_last_backfills_of_a_schedule_are_listed(site: Site) -> None:
     rows = page.select("tbody tr")
     assert len(rows) == 6 and "These are the newest 6." in text_of(page)
     assert rows[0].select_one("a")["href"] == last  # type: ignore[index]
-    assert "Fri 1 May 00:00 Mon 4 May 00:00" in text_of(rows[0])
+    assert "Fri 1 May 00:00 Sun 3 May 23:59:59" in text_of(rows[0])
     assert "running 0 of 12" in text_of(rows[0])
     assert commands_in(page) == ["evertick backfill list report"]
 

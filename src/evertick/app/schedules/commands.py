@@ -148,11 +148,11 @@ class ScheduleOperations(ScheduleQueries):
         Misuse for an unknown option or a value that is not valid.
         """
         name = schedule_id_of(schedule_id)
-        paused, trigger = options.pop("paused", False), options.pop("trigger", False)
-        request_id = options.pop("request_id", None)
-        spans = options.pop("backfill", ())
+        begins = some({name: options.pop(name, None) for name in ("paused", "trigger", "backfill", "request_id")})  # type: ignore[misc]
+        paused, trigger = begins.get("paused", False), begins.get("trigger", False)
+        spans, request_id = begins.get("backfill", ()), begins.get("request_id")
         chosen = given(options)
-        check_options(BEGINNING, some({"backfill": spans, "request_id": request_id}))
+        check_options(BEGINNING, begins)
         definition = define(self.functions, name, when, do, chosen)
         asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in spans]
         first = None if isinstance(trigger, bool) else word(Overlap, trigger)

@@ -23,7 +23,7 @@ from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.job_options import NAME, PRIORITY, check_key, check_name
-from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, some
+from evertick.base.options import FLAG, Rule, check_names, check_options, some
 from evertick.base.records.attributes import Value, checked, to_text
 from evertick.base.records.attributes import changed as with_changes
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
@@ -343,7 +343,9 @@ def _checked(options: StepOptions) -> dict[str, Any]:
         changed["attributes"] = "" if given is None else to_text(with_changes({}, checked(given)))
     if "timeout" in changed:
         timeout = changed.pop("timeout")
-        changed["timeout_ms"] = None if timeout is None else duration_within(timeout, "timeout", 1, NEVER)
+        changed["timeout_ms"] = None if timeout is None else duration_ms(timeout, name="timeout")
+        if changed["timeout_ms"] == 0:
+            raise Misuse(f"timeout= takes a millisecond or more, not {timeout!r}")
     if "check_args" in changed:
         changed["check_arguments"] = changed.pop("check_args") is not False
     return changed
