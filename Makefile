@@ -14,7 +14,7 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-short check lint types compiled docs bench bench-peers clean python
+.PHONY: help run demo test test-long test-short check lint types compiled docs bench bench-peers clean python
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,13 +25,16 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 demo: $(VENV)/.installed-dev ## Look at the dashboard of a small shop with a simulated week behind it
 	@$(BIN)/evertick dev --demo
 
-test: $(VENV)/.installed-dev ## Lint, check types, run every test
+test: $(VENV)/.installed-dev ## Lint, check types, run every test but the long ones
 	@# Beside each other: mypy takes ten seconds of one core. If one fails, no test begins.
 	@$(MAKE) --no-print-directory -j 3 lint types compiled
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(ARGS)
+
+test-long: $(VENV)/.installed-dev ## Run the long tests: benchmarks, the documentation's site, examples under mypy, upgrades
+	$(BIN)/python -m pytest -n $(WORKERS) -m long $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes' --timeout 120 \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes and not long' --timeout 120 \
 	  tests/base tests/rules tests/app tests/testing $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.long]
 
 COMMANDS = {
     "bench_jobs --jobs 100 --runs 1 --future 100 --store ram": "postgres: enqueue in bulk",

@@ -183,6 +183,7 @@ def program(tmp_path: Path) -> Path:
 OPTIONS = ["--strict", "--no-error-summary", "--hide-error-context", "--no-pretty"]
 
 
+@pytest.mark.long
 def test_mypy_accepts_right_calls_and_refuses_wrong_ones(program: Path) -> None:
     # In the cache of `make types`, which has looked at all that the program imports.
     output, errors, _ = api.run([*OPTIONS, str(program)])
@@ -192,6 +193,7 @@ def test_mypy_accepts_right_calls_and_refuses_wrong_ones(program: Path) -> None:
     assert {int(number): code for number, code in complaints} == WANTED, output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("template", KINDS)
 def test_mypy_accepts_new_projects(tmp_path: Path, template: str) -> None:
     for name in ("app.py", "test_app.py"):

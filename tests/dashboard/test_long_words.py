@@ -44,6 +44,7 @@ def long(site: Site) -> list[str]:
     return [*named, *of_one, *lists, *schedules, "pools", "logs", "audit", "settings", f"search?q={WORD}"]
 
 
+@pytest.mark.long
 def test_no_page_scrolls_sideways(long: list[str], window: Window) -> None:
     found = {}
     for path in long:

@@ -21,7 +21,7 @@ from tests.cli.programs import DEADLINE_S, Program, Start, programs_in
 from tests.dashboard.conftest import text_of
 from tests.dashboard.test_outage import sent
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.long]
 
 T = TypeVar("T")
 BOUND_S = 10.0

@@ -14,6 +14,7 @@ from evertick.cli.root import root
 from tests.docs.pages import ROOT
 
 PACKAGES: Final = ("sphinx", "myst_parser", "furo")
+pytestmark = pytest.mark.long
 MISSING: Final = [package for package in PACKAGES if find_spec(package) is None]
 
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 from tests.docs.pages import ROOT, blocks_of
@@ -16,6 +17,7 @@ COMPLAINT = re.compile(r"^(?:.*/)?(page_\d+\.py):(\d+): error: (.+)$", re.MULTIL
 """The folder is perhaps that of an earlier run: mypy keeps what it has said of the same text."""
 
 
+@pytest.mark.long
 def test_every_example_passes_mypy_in_its_strict_mode(tmp_path: Path) -> None:
     hidden: dict[str, set[int]] = {}
     places: dict[str, str] = {}

@@ -30,6 +30,7 @@ def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
     assert f"{TESTS[name]} passed" in ran.stdout
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_what_make_run_has_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
@@ -66,6 +67,7 @@ def test_ctrl_c_in_make_run_shows_no_traceback_of_a_command_that_begins(tmp_path
         demo.close()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_what_make_run_says_holds_where_each_command_takes_longer_than_the_message_lives(tmp_path: Path) -> None:
     folder = tmp_path / "chat"

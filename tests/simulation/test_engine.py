@@ -14,7 +14,7 @@ from tests.simulation.run import Regression, regressions
 from tests.simulation.scenario import simulate
 
 SEEDS_A_TEST = 5
-BLOCKS = 4
+BLOCKS = 1
 
 
 @pytest.fixture(autouse=True)

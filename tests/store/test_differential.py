@@ -49,7 +49,7 @@ def stores(clean_postgres_url: str) -> Iterator[list[Store]]:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.long) for seed in SEEDS[1:])])
 def test_a_random_history_reads_alike_in_the_model_and_in_every_store(seed: int, stores: list[Store]) -> None:
     history = History(seed)
     for number in range(STEPS):

@@ -11,6 +11,7 @@ PAUSE_MAX_S = 5.0
 """More than the second that `run` allows: the machine of a test does other things as well."""
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 @pytest.mark.processes
 def test_an_upgrade_across_two_versions_loses_doubles_and_stops_nothing(postgres_url: str, tmp_path: Path) -> None:
