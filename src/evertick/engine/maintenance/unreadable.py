@@ -2,7 +2,8 @@
 
 What a release can read is known when a worker starts, with its code and its time zone data. So each worker reads every
 schedule once after its start, and again every three hours for what was changed by hand; one that it cannot read is
-logged and gets the status `unreadable`, which metrics and lists show. The evaluator looks at it every minute from then on.
+logged and gets the status `unreadable`, which metrics and lists show. The evaluator looks at it every minute from
+then on.
 """
 
 import logging
