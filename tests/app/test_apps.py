@@ -192,6 +192,6 @@ def test_lists_and_the_status_show_the_app(database_url: str) -> None:
 
 
 def test_a_name_that_an_app_cannot_have_had_is_refused() -> None:
-    for wrong in (["a/b"], [""], "shop"):
-        with pytest.raises(Misuse, match="cannot be an app's name"):
+    for wrong, words in ((["a/b"], "cannot be an app's name"), ([""], "cannot be an app's name"), ("shop", "a list")):
+        with pytest.raises(Misuse, match=words):
             App("shop", aliases=wrong)

@@ -124,7 +124,7 @@ def test_the_database_is_open_for_as_long_as_the_web_application_lives(shop: Sho
 
 
 def test_open_makes_a_sqlite_file_fit_and_a_second_call_does_nothing(tmp_path: Any) -> None:
-    app = App("shop", database_url=f"sqlite:///{tmp_path}/new/shop.db")
+    app = App("shop", database_url=f"sqlite:///{tmp_path}/shop.db")
     app.open()
     environment = app.environment
     app.open()

@@ -12,7 +12,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.runtime.registration import Registration
 from evertick.store.contract.notifications import EVERYTHING, Listener
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S
@@ -26,7 +26,7 @@ def fail() -> asyncio.AbstractEventLoop:
     raise Broken
 
 
-async def break_down(loop: MutationLoop) -> None:
+async def break_down(_: object) -> None:
     raise Broken
 
 
@@ -119,7 +119,7 @@ def test_an_error_that_ends_the_worker_is_logged_at_once_and_raised_at_the_end(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     app, _ = with_note(open_app)
-    monkeypatch.setattr(MutationLoop, "round", break_down)
+    monkeypatch.setattr(Registration, "begin", break_down)
     logged = threading.Event()
     monkeypatch.setattr(caplog.handler, "emit", lambda record: logged.set() if "has ended" in record.msg else None)
 

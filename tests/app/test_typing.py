@@ -38,8 +38,8 @@ def send(ctx: MutationCtx, body: str, *, author: str = "ada") -> str:
     ctx.scheduler.run_after(5, send, body, auhtor="x")  # E: call-arg
     ctx.scheduler.run_after("5", destruct, body)  # E: call-overload
     ctx.scheduler.run_at("tomorrow", destruct, body)  # E: call-overload
-    ctx.run_mutation(destruct, 5)  # E: arg-type
-    ctx.run_mutation(count)  # E: arg-type
+    ctx.run_mutation(destruct, 5)  # E: call-overload
+    ctx.run_mutation(count)  # E: call-overload
     n: int = ctx.run_query(count)
     text: str = ctx.run_query(count)  # E: assignment
     return f"{n}{text}"
@@ -63,7 +63,7 @@ async def act(ctx: ActionCtx, n: int) -> float:
     job_id: JobId = await ctx.scheduler.run_after(1, destruct, text)
     await ctx.scheduler.cancel(job_id)
     await ctx.scheduler.run_after(1, destruct, n)  # E: call-overload
-    await ctx.run_mutation(send, 5)  # E: arg-type
+    await ctx.run_mutation(send, 5)  # E: call-overload
     ctx.db  # E: attr-defined
     return n + await ctx.run_action(act, 1)
 
@@ -71,7 +71,7 @@ async def act(ctx: ActionCtx, n: int) -> float:
 @app.action(timeout=timedelta(minutes=1))
 def plain(ctx: SyncActionCtx, n: int) -> int:
     ctx.run_mutation(destruct, "x")
-    ctx.run_mutation(destruct, n)  # E: arg-type
+    ctx.run_mutation(destruct, n)  # E: call-overload
     return ctx.run_query(count)
 
 

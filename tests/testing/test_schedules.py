@@ -134,7 +134,7 @@ def test_a_timeline_draws_what_became_of_every_time(world: OpenWorld) -> None:
         "time     1     2     3     4     5",
         "1        S=====c===|",
         "2              ....S============f",
-        "3                    ~~~~~~~~~~~x  superseded",
+        "3                    ~~~~~~~~~~~x  catch_up_superseded",
         "4                          ~~~~~St",
         "trigger                         S=====",
     ]

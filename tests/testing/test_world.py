@@ -519,17 +519,42 @@ def test_timeouts_of_actions_are_simulated_too(world: OpenWorld) -> None:
     assert world(local, at="2026-01-01T00:00:00Z").call(impatient) == "gave up at 00:00:30"
 
 
-def test_a_worker_that_breaks_is_reported_where_time_passes(world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_breaks_is_logged_tries_again_each_second_and_goes_on(
+    world: OpenWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from evertick.engine.jobs.mutations.loop import MutationLoop
 
+    rounds = 0
+
     async def broken(self: MutationLoop) -> None:
+        nonlocal rounds
+        rounds += 1
         raise ZeroDivisionError("a bug of the engine")
 
     w = world(app)
-    monkeypatch.setattr(MutationLoop, "round", broken)
-    w.call(note, "x")
-    w.app.scheduler.run_after(1, note, "y")
+    with monkeypatch.context() as patched:
+        patched.setattr(MutationLoop, "round", broken)
+        w.call(note, "x")
+        w.app.scheduler.run_after(1, note, "y")
+        w.advance(10)
+        assert len(w.query("notes")) == 1
+        assert 10 <= rounds <= 13  # and one at each poke
+    w.advance(1)
+
+    assert len(w.query("notes")) == 2
+    assert "a bug of the engine" in caplog.text
+
+
+def test_a_worker_that_breaks_is_reported_where_time_passes(world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evertick.engine.runtime.registration import Registration
+
+    async def broken(self: Registration) -> None:
+        raise ZeroDivisionError("a bug of the engine")
+
+    w = world(app)
+    monkeypatch.setattr(Registration, "begin", broken)
     with pytest.raises(ZeroDivisionError, match="a bug of the engine"):
+        w.outage(1)
         w.advance(10)
 
 

@@ -3,7 +3,6 @@
 `datetime` and `timedelta` appear at the edges alone; the functions here are the border crossing.
 """
 
-import logging
 import math
 import os
 from collections.abc import Iterable
@@ -15,8 +14,6 @@ from evertick.base.errors import InvalidDelay
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
-
-_logger: Final = logging.getLogger("evertick.schedules")
 
 Instant = NewType("Instant", int)
 """A moment: milliseconds since 1970-01-01T00:00:00Z. Names of instants end in `_at`; the present is `now`."""
@@ -108,11 +105,13 @@ def to_local(instant: Instant) -> datetime:
 
 def warn_of_gaps(moments: Iterable[datetime]) -> None:
     """Log each local time that its zone's clocks skip: it is taken as if they had not been changed."""
+    import logging  # what is imported to register functions needs it for nothing else
+
     for moment in moments:
         plain = by_packaged_zone(moment)
         shown = plain.astimezone(UTC).astimezone(plain.tzinfo)
         if shown.replace(tzinfo=None, fold=0) != plain.replace(tzinfo=None, fold=0):
-            _logger.warning(
+            logging.getLogger("evertick.schedules").warning(
                 "%s does not exist in %s, where the clocks go forward then; it is taken as %s",
                 f"{plain:%Y-%m-%d %H:%M:%S}", plain.tzinfo, f"{shown:%H:%M:%S}",
             )  # fmt: skip

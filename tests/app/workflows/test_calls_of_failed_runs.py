@@ -3,7 +3,7 @@
 import pytest
 
 from evertick import App, MutationCtx, Step
-from evertick.errors import JobNotRetryable, StepFailed
+from evertick.errors import JobNotRetryable, Misuse, StepFailed
 from evertick.testing import World
 
 
@@ -143,8 +143,10 @@ def test_what_failed_in_a_run_says_as_which_run_it_was_made_again(clinic: Clinic
         assert (marked.count(again), marked.count(None)) == (3, 6)
 
 
-def test_a_key_that_begins_as_an_id_does_is_a_key(clinic: Clinic) -> None:
+def test_a_key_that_begins_as_an_id_does_is_refused_with_one_that_is_not(clinic: Clinic) -> None:
     with World(clinic.app):
-        run = clinic.app.workflows.using(key="job_application-17").start(clinic.visit, 1)
+        with pytest.raises(Misuse, match="put a word before it, such as 'key:job_application-17'"):
+            clinic.app.workflows.using(key="job_application-17")
+        run = clinic.app.workflows.using(key="key:job_application-17").start(clinic.visit, 1)
 
-        assert clinic.app.workflows.get("job_application-17").id == run
+        assert clinic.app.workflows.get("key:job_application-17").id == run

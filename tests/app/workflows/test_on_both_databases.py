@@ -101,30 +101,26 @@ TYPED = {
 }  # fmt: skip
 
 
-def test_the_value_of_an_event_is_written_as_an_argument_without_a_type_is(app: App) -> None:
+def test_an_event_of_a_program_without_the_workflow_is_written_as_json(app: App) -> None:
+    """It does not know the types; beside the code, a value that is no JSON and has no type is refused."""
     taken: list[Any] = []
-
-    @app.mutation(name="take")
-    def take(ctx: MutationCtx, value: Any) -> None:
-        taken.append(value)
 
     @app.workflow(name="flow")
     async def flow(step: Step) -> None:
-        step.progress(TYPED["decision"])
         taken.append(await step.wait_for("decided"))
 
     run_id = app.workflows.start(flow)
-    app.workflows.signal(run_id, "decided", TYPED)
-    job_id = app.scheduler.run_after(0, take, TYPED)
+    with pytest.raises(InvalidArguments, match="the value of the event 'decided' cannot be stored as JSON"):
+        app.workflows.signal(run_id, "decided", TYPED)
+    elsewhere = App(app.name, database_url=app.database_url)
+    with elsewhere.opened():
+        elsewhere.workflows.signal(run_id, "decided", TYPED)
     with Engine(app):
-        until(lambda: app.workflows.get(run_id).state == "success" and app.jobs.get(job_id).state == "success")
-    assert taken[0] == taken[1]
-    assert (
-        taken[0]["decision"]
-        == app.workflows.get(run_id).progress
-        == {"by": str(UUID(int=1)), "lines": [{"price": "1.50"}]}
-    )
-    assert (taken[0]["at"], taken[0]["proof"]) == ("2026-01-01T00:00:00Z", "_w==")
+        until(lambda: app.workflows.get(run_id).state == "success")
+    assert taken[0] == {
+        "at": "2026-01-01T00:00:00Z", "color": "red", "days": ["2026-01-02"], "proof": "_w==", "n": [1, 2],
+        "decision": {"by": str(UUID(int=1)), "lines": [{"price": "1.50"}]}, "rate": "0.1",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), [Line(Decimal(1)), object()], {"deep": Line(float("inf"))}])  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_a_run_has_the_name_of_its_occurrence_as_its_key() -> None:
         assert [run.key for run in app.workflows.list(prefix="s-2026-01-01T0").runs] == [
             "s-2026-01-01T02:00:00Z", "s-2026-01-01T01:00:00Z",
         ]  # fmt: skip
-        assert {run.workflow for run in app.workflows.list(schedule="t").runs} == {other.name}
+        assert {run.function for run in app.workflows.list(schedule="t").runs} == {other.name}
         assert [run.state for run in app.workflows.list(schedule="t").runs] == ["running", "canceled"]
         assert [run.id for run in app.workflows.list(asked, schedule="s", state="success").runs] == [done.id]
         assert not app.workflows.list(schedule="nothing").runs

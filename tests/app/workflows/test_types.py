@@ -94,7 +94,7 @@ def test_no_run_of_an_inactive_workflow_starts_and_those_begun_go_on(app: App, f
         app.workflows.signal(family, "now")
         until(lambda: len(app.workflows.list(flow, state="running").runs) == 1)
         app.workflows.types.resume(flow)
-        assert app.workflows.get(app.workflows.start(flow)).workflow == "flow"
+        assert app.workflows.get(app.workflows.start(flow)).function == "flow"
 
 
 def test_a_failed_run_of_an_inactive_workflow_is_not_retried(app: App, flow: Flow) -> None:

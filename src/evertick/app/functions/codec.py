@@ -62,13 +62,13 @@ class Codec:
         what a value is, one that JSON has no word for.
         """
         text = self._writer.to_json(value, warnings=False).decode()
-        if self._may_lose and (lost := self._difference(value, self.read(text))) is not None:
-            raise ValueError(lost)
         if len(text) > 2 * DEPTH_MAX and _may_be_unreadable(text):
             try:
                 from_json(text)
             except ValueError as error:
                 raise ValueError(f"it cannot be read back from JSON: {error}") from None
+        if self._may_lose and (lost := self._difference(value, self.read(text))) is not None:
+            raise ValueError(lost)
         return text
 
     def _difference(self, value: Any, back: Any) -> str | None:

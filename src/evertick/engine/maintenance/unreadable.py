@@ -1,8 +1,9 @@
 """Unreadable schedules: found and set aside before their time comes.
 
 What a release can read is known when a worker starts, with its code and its time zone data. So each worker reads every
-schedule once after its start, and again each hour for what was changed by hand; one that it cannot read is logged and
-gets the status `unreadable`, which metrics and lists show. The evaluator looks at it every minute from then on.
+schedule once after its start, and again every three hours for what was changed by hand; one that it cannot read is
+logged and gets the status `unreadable`, which metrics and lists show. The evaluator looks at it every minute from
+then on.
 """
 
 import logging
@@ -21,6 +22,7 @@ _logger: Final = logging.getLogger("evertick.schedules")
 PAGE: Final = 200
 PAGE_EVERY_MS: Final = 200
 """A thousand schedules a second: the check takes some percent of a core, and keeps nobody waiting."""
+EVERY_MS: Final = 3 * HOUR_MS
 BEGIN: Final = (TenantId(""), "")
 
 
@@ -31,7 +33,7 @@ class UnreadableSchedules(Loop):
     subscribes = frozenset()
 
     def __init__(self, deps: EngineDeps) -> None:
-        super().__init__(deps, poll_ms=HOUR_MS)
+        super().__init__(deps, poll_ms=EVERY_MS)
         self._after: tuple[TenantId, str] = BEGIN
 
     async def round(self) -> Instant | None:
@@ -44,7 +46,7 @@ class UnreadableSchedules(Loop):
                 lambda transaction: self._set_aside(transaction, broken), isolation=Isolation.READ_COMMITTED
             )
         self._after = (rows[-1].tenant, rows[-1].id) if len(rows) == PAGE else BEGIN
-        pause_ms = PAGE_EVERY_MS if len(rows) == PAGE else HOUR_MS
+        pause_ms = PAGE_EVERY_MS if len(rows) == PAGE else EVERY_MS
         return Instant(self._deps.clock.now() + pause_ms)
 
     def _set_aside(self, transaction: Transaction, rows: list[Schedule]) -> None:
