@@ -18,6 +18,7 @@ import pytest
 from tests.cli.conftest import APP
 from tests.cli.programs import COMMAND, DEADLINE_S, Start, children_of, environment, evertick, programs_in
 from tests.docs.pages import ROOT, blocks_of
+from tests.postgres import free_port
 
 pytestmark = pytest.mark.processes
 
@@ -331,7 +332,8 @@ def test_code_that_does_not_import_at_the_start_is_an_error_with_its_place(folde
 
 
 def test_the_dashboard_is_there_and_stays_at_its_address_when_the_code_changes(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    # Not the usual port, which another test's program may take while the code is replaced.
+    dev = start("dev", "app.py", "--port", str(free_port()))
     address = re.search(r"dashboard  (http://localhost:\d+)", dev.wait_for(r"dashboard  http"))
     assert address is not None
     page = f"{address[1]}/t/default/schedules"
