@@ -70,7 +70,7 @@ def test_ids_and_functions_come_from_the_database(used: tuple[Path, str]) -> Non
 
 def test_runs_are_completed_by_their_ids_and_keys_and_workflows_by_name(folder: Path) -> None:
     code = (
-        "from evertick import App, Step\napp = App('shop')\n\n@app.workflow\nasync def flow(step: Step) -> None: ...\n"
+        "from evertick import App, Step\napp = App('chat')\n\n@app.workflow\nasync def flow(step: Step) -> None: ...\n"
     )
     (folder / "app.py").write_text(code)
     run_id = evertick(folder, "workflow", "start", "app.flow", "--id", "w1").out.strip()

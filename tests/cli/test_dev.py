@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 from tests.cli.conftest import APP
 from tests.cli.programs import COMMAND, DEADLINE_S, Start, children_of, environment, evertick, programs_in
 from tests.docs.pages import ROOT, blocks_of
+from tests.postgres import free_port
 
 pytestmark = pytest.mark.processes
 
@@ -25,6 +28,7 @@ QUIET = "--no-dashboard"
 
 
 def test_it_shows_the_functions_and_runs_what_a_command_beside_it_schedules(folder: Path, start: Start) -> None:
+    shutil.rmtree(folder / ".evertick")
     dev = start("dev", "app.py")
     dev.wait_for(READY)
 
@@ -63,18 +67,19 @@ def test_jobs_that_wait_when_it_starts_are_announced(folder: Path, start: Start)
     assert "in 2 h, at " in announced[-1]  # the newest
 
 
-def test_the_beginning_of_the_readme_can_be_pasted_as_one_block(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work_one_after_the_other(tmp_path: Path) -> None:
     first, second = [block for block in blocks_of(ROOT / "README.md") if block.language in {"python", "console"}][:2]
     (tmp_path / "app.py").write_text(first.text)
-    commands = [line[2:] for line in second.text.splitlines() if line.startswith("$ ")]
-    assert commands[0] == "evertick dev app.py &"
-    evertick_here = f'evertick() {{ "{COMMAND[0]}" {" ".join(COMMAND[1:])} "$@"; }}'
+    commands = [shlex.split(line[2:]) for line in second.text.splitlines() if line.startswith("$ ")]
+    assert commands[0] == ["evertick", "dev", "app.py", "&"]
     with programs_in(tmp_path) as begin:
-        shell = begin("-c", "\n".join([evertick_here, *commands, "wait"]), command=("bash",))
+        dev = begin(*commands[0][1:-1])
+        dev.wait_for(r"functions  app\.send_expiring_message  mutation")
 
-        shell.wait_for(r"^\"messages_")
-        shell.wait_for(r"✓ app\.destruct +\d+ ms, late \d+ ms")
-        shell.wait_for(r"functions  app\.send_expiring_message  mutation")
+        for words in commands[1:]:
+            assert evertick(tmp_path, *words[1:]).out.startswith('"messages_')
+
+        dev.wait_for(r"✓ app\.destruct +\d+ ms, late \d+ ms")
 
 
 def test_a_failed_job_is_one_line_with_its_place(folder: Path, start: Start) -> None:
@@ -327,7 +332,8 @@ def test_code_that_does_not_import_at_the_start_is_an_error_with_its_place(folde
 
 
 def test_the_dashboard_is_there_and_stays_at_its_address_when_the_code_changes(folder: Path, start: Start) -> None:
-    dev = start("dev", "app.py")
+    # Not the usual port, which another test's program may take while the code is replaced.
+    dev = start("dev", "app.py", "--port", str(free_port()))
     address = re.search(r"dashboard  (http://localhost:\d+)", dev.wait_for(r"dashboard  http"))
     assert address is not None
     page = f"{address[1]}/t/default/schedules"

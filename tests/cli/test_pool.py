@@ -77,7 +77,7 @@ def test_wrong_input_is_refused_with_what_is_right(shop: App, command: Command) 
     missing = command("pool", "set", "mail")
     assert missing.code == 2
     assert "say which limit: --running, --per-tenant, --per-key, --starts-per-minute" in missing.err
-    assert "at least 1" in command("pool", "set", "mail", "--starts-per-minute", "0").err
+    assert "a whole number from 1 to 1,000,000" in command("pool", "set", "mail", "--starts-per-minute", "0").err
     assert "a pool's name is" in command("pool", "pause", "two words").err
     assert command("pool", "get", "mail", "-o", "json").json["limits"]["running"] is None
 

@@ -26,8 +26,10 @@ other = App("other")
 
 
 @app.mutation
-def echo(ctx, text: str = "", number: int = 0, items: list[int] = [], at: datetime | None = None) -> list:
-    return [text, number, items, at]
+def echo(
+    ctx, text: str = "", number: int = 0, items: list[int] = [], at: datetime | None = None
+) -> tuple[str, int, list[int], datetime | None]:
+    return text, number, items, at
 
 
 @app.query

@@ -56,8 +56,8 @@ async def onboard_all(step: Step, users: list[str]) -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, command: Command) -> Path:
-    """The folder of the app."""
+def shop(tmp_path: Path, migrated_shop: None) -> Path:
+    """The folder of the app and of its database."""
     (tmp_path / "app.py").write_text(APP)
     return tmp_path
 
@@ -305,7 +305,6 @@ def test_the_children_of_a_run_are_listed(shop: Path, command: Command) -> None:
 
 
 def test_a_cursor_of_another_list_is_refused(shop: Path, command: Command) -> None:
-    command("migrate", "app.py")
     refused = command("workflow", "list", "--cursor", "abc")
     assert (refused.code, refused.out) == (2, "")
     assert "'abc' is not the id of a job" in refused.err
@@ -413,7 +412,6 @@ def test_a_misspelt_key_is_answered_with_those_that_may_be_meant(shop: Path, com
 def test_a_duration_without_a_unit_starts_nothing(shop: Path, command: Command) -> None:
     refused = command("workflow", "start", "app.onboard", "user=u", "--wait", "--timeout", "2")
     assert (refused.code, refused.err) == (2, "error: '2' is not a duration; it has no unit: 2s is seconds\n")
-    command("migrate", "app.py")
     assert command("workflow", "list", "-o", "json").json == []
 
 
@@ -492,7 +490,6 @@ def test_a_tenant_that_is_probably_misspelt_is_noted_before_it_is_made(shop: Pat
 
 
 def test_a_time_that_is_none_names_the_words_that_are(shop: Path, command: Command) -> None:
-    command("migrate", "app.py")
     wrong = command("logs", "--since", "yesterdy")
     assert wrong.code == 2
     assert "write now, now-1h, yesterday, today, tomorrow, 2026-12-24 or" in wrong.err
@@ -514,7 +511,6 @@ def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
 
 def test_a_run_timeout_is_given_shown_changed_written_to_a_file_and_lifted(shop: Path, command: Command) -> None:
     created = ("--cron", "0 3 * * *", "--function", "app.reserve", "--input", '{"user": "ada"}', "--run-timeout", "10m")
-    command("migrate", "app.py")
     assert command("schedule", "create", "nightly", *created).code == 0
     assert "runs time out after 10m" in command("schedule", "describe", "nightly").out
     assert command("schedule", "describe", "nightly", "-o", "json").json["policies"]["run_timeout"] == "10m"

@@ -30,7 +30,7 @@ def cure_of_unreadable(schedule_id: str, tenant: TenantId) -> str:
     named = f"{schedule_word(schedule_id)}{tenant_option(tenant)}"
     return (
         f"deploy the release or the time zone data that it needs, or define it anew: evertick schedule update {named} "
-        f"--replace ..., or: evertick schedule delete {named}"
+        f"--replace --when TEXT --function NAME, or: evertick schedule delete {named}"
     )
 
 

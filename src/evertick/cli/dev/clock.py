@@ -15,7 +15,6 @@ from evertick.base.clock import SystemClock
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import sqlite_file
-from evertick.store.sqlite.address import make_folder_of
 
 if TYPE_CHECKING:
     from evertick.app.simulation import Simulation
@@ -60,6 +59,7 @@ def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *
     be simulated on, DatabaseLocked if another engine runs on it.
     """
     from evertick.app.simulation import Simulation, clock_path, simulation_of, write_simulation
+    from evertick.store.sqlite.address import make_folder_of
 
     if asked is None:
         return given or usual

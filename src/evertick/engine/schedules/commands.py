@@ -166,8 +166,8 @@ def refuse_unreadable(row: Schedule, what: str) -> None:
     if problems := row.why_unreadable:
         error = SchemaMismatch(
             f"schedule {row.id!r} cannot be {what}, because it cannot be read ({problems}); give it a new "
-            f"definition (evertick schedule update {schedule_word(row.id)} --replace ..., or apply a file), delete it, "
-            "or update this release"
+            f"definition (evertick schedule update {schedule_word(row.id)} --replace --when TEXT --function NAME, or "
+            "apply a file), delete it, or update this release"
         )
         error.of_one_row = True
         raise error
