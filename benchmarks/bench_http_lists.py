@@ -33,7 +33,7 @@ from evertick.store.contract.store import Store
 LIST_BAR_MS: Final = 50
 PAGES_ON: Final = 50
 """Pages of 1,000 rows (of 100, for people) before one that is far on."""
-ONE_PAGE: Final = ("/t/", "schedule-counts", "changes", "function-stats")
+ONE_PAGE: Final = ("/t/", "changes", "function-stats")
 """What has no page of 1,000 rows to go on from."""
 FUNCTIONS: Final = fill.FUNCTIONS
 APP: Final = """
@@ -62,7 +62,7 @@ LEDGER: Final = (
     "reason=paused", "schedule=schedule-100000007",
 )  # fmt: skip
 RUNS: Final = (
-    "workflow=bench.flow", "state=failed", "state=running", "attribute=customer%3D31", "attribute=customer%3Dnone",
+    "function=bench.flow", "state=failed", "state=running", "attribute=customer%3D31", "attribute=customer%3Dnone",
     "prefix=job_0", "prefix=key%203",
 )  # fmt: skip
 """Filters of lists; some of them find one row among all, or none."""
@@ -152,8 +152,8 @@ def lists() -> Iterator[tuple[str, str]]:
         "functions?",
         "functions?state=failed",
         "functions?state=done",
-        "workflows?tab=all",
-        "workflows?tab=done",
+        "workflows?state=all",
+        "workflows?state=done",
         "logs?",
         "pools?",
         "functions-by-name?",
@@ -195,14 +195,14 @@ class Lists:
         """The same list, many pages on; None if it has one page, or is a page for people."""
         if path.startswith(ONE_PAGE):
             return None
-        cursor = None
+        most = 100 if path.startswith("schedule-details") else 1_000
+        page, cursor = self._get(path), None
         for _ in range(PAGES_ON):
-            most = 100 if path.startswith("schedule-details") else 1_000
-            page = self._get(f"{path}&limit={most}" + (f"&cursor={quote(cursor)}" if cursor else ""))
             following = page.get("cursor") if isinstance(page, dict) else None
             if following is None:
                 break
             cursor = following
+            page = self._get(f"{path}&limit={most}&cursor={quote(cursor)}")
         return f"{path}&cursor={quote(cursor)}" if cursor else None
 
     def _get(self, path: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evertick import App
-from tests.conftest import emptied
+from tests.postgres import emptied
 
 OpenApp = Callable[..., App]
 

@@ -97,7 +97,7 @@ def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, 
     ("options", "says"),
     [
         ({"retry": 3}, r"retry= takes a policy such as Retry\(5\), not 3"),
-        ({"on_complete": "tick"}, "on_complete= takes a registered mutation or action, which has effects, not 'tick'"),
+        ({"on_complete": 3}, "on_complete= takes a registered mutation or action, or its name, not 3"),
         ({"on_conflict": "perhaps"}, "on_conflict= takes one of keep, replace, error, not 'perhaps'"),
     ],
 )

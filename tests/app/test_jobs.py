@@ -198,7 +198,7 @@ def test_a_completion_that_cannot_take_what_it_is_told_is_refused_at_the_call(ap
         app.scheduler.using(on_complete=too_few).run_after(0, "write", "x")
     with pytest.raises(InvalidArguments, match="context"):
         app.scheduler.using(on_complete=wrong_context, context="x").run_after(0, "write", "x")
-    with pytest.raises(Misuse, match="is a query"):
+    with pytest.raises(Misuse, match="on_complete= takes a registered mutation or action"):
         app.scheduler.using(on_complete=app.functions.resolve("texts"))
     assert jobs_of(app) == []
 

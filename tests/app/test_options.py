@@ -19,7 +19,7 @@ from evertick.app.schedules.commands import CreateOptions
 from evertick.app.schedules.options import CronOptions, ScheduleOptions
 from evertick.app.scheduling.job_builder import JobOptions
 from evertick.engine.runtime.settings import Settings
-from evertick.errors import Misuse
+from evertick.errors import FunctionNotFound, Misuse
 from evertick.rules.workflows.step import StepOptions, _checked
 from evertick.testing import World
 
@@ -54,6 +54,7 @@ class Doors:
 
     def __init__(self, world: World) -> None:
         self.world, self.app, self._number = world, world.app, 0
+        self._plain: str | None = None  # a schedule that no update has changed yet
 
         @self.app.mutation(name="note")
         def note(ctx: MutationCtx) -> None: ...
@@ -75,9 +76,11 @@ class Doors:
         self._read(found.id, option, value)
 
     def update(self, option: str, value: Any) -> None:
-        created = self.app.schedules.create(self.name(), when=every(hours=1), do=self.note)
-        self.app.schedules.update(created.id, **{option: value})
-        self._read(created.id, option, value)
+        if self._plain is None:
+            self._plain = self.app.schedules.create(self.name(), when=every(hours=1), do=self.note).id
+        self.app.schedules.update(self._plain, **{option: value})
+        changed, self._plain = self._plain, None
+        self._read(changed, option, value)
 
     def cron(self, option: str, value: Any) -> None:
         self.app.crons.using(**{option: value})
@@ -86,7 +89,7 @@ class Doors:
         scheduler = self.app.scheduler.using(**{option: value})
         try:
             job_id = scheduler.run_after(60, self.note)
-        except Misuse:
+        except (Misuse, FunctionNotFound):
             assert option in ("context", "on_complete"), option  # they are checked together, with the call
             return
         assert self.app.jobs.get(job_id).to_json()
@@ -173,7 +176,7 @@ def test_a_hostile_value_is_refused_at_once_or_works(doors: Doors, door: Callabl
     assert not wrong
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     which=st.sampled_from(OPTIONS),
     value=st.one_of(
@@ -182,7 +185,8 @@ def test_a_hostile_value_is_refused_at_once_or_works(doors: Doors, door: Callabl
     ),
 )  # fmt: skip
 def test_any_value_is_refused_at_once_or_works(doors: Doors, which: Any, value: Any) -> None:
-    give(doors, *which, value)
+    door, option = which
+    give(doors, door, option, value)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,10 +233,10 @@ def test_an_address_that_is_none_is_refused_with_examples(url: str, says: str) -
 
 def test_the_address_comes_from_the_argument_the_environment_or_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    assert App("chat").database_url == "sqlite:///.evertick/chat.db"
+    assert App("chat").database_url == f"sqlite:///{Path.cwd()}/.evertick/chat.db"
     monkeypatch.setenv("EVERTICK_DATABASE_URL", "postgresql://example")
     assert App("chat").database_url == "postgresql://example"
-    assert App("chat", database_url="sqlite:///here.db").database_url == "sqlite:///here.db"
+    assert App("chat", database_url="sqlite:///here.db").database_url == f"sqlite:///{Path.cwd()}/here.db"
 
 
 @pytest.mark.parametrize("module", ["evertick", "evertick.app.app"])

@@ -320,7 +320,7 @@ def test_an_address_is_asked_for_when_it_is_needed(tmp_path: Path) -> None:
     app = App("lazy", database_url=lambda: f"sqlite:///{folder[0]}/lazy.db")
     folder[0] = tmp_path / "second"
 
-    app.open()
+    app.migrate()
     app.close()
 
     assert (tmp_path / "second" / "lazy.db").exists()

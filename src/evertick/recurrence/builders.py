@@ -404,7 +404,7 @@ def _milliseconds(jitter: timedelta | int) -> int:
     try:
         length = jitter if isinstance(jitter, timedelta) else timedelta(seconds=jitter)
     except OverflowError:
-        raise InvalidSpec(f"jitter must be less than 10^9 days, got {shown(jitter)}") from None
+        raise InvalidSpec(f"the jitter {shown(jitter)} is longer than 10,000 years") from None
     if length < timedelta(0):
         raise InvalidSpec(f"jitter must not be negative, got {length}")
     return length // timedelta(milliseconds=1)
