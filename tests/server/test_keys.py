@@ -71,7 +71,7 @@ def test_an_accepted_key_names_its_run_everywhere(shop: App, command: Command, k
     http = http_of(shop)
     fulfil = shop.functions.resolve("shop.fulfil")
 
-    run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": fulfil.name, "key": key})["id"]
+    run_id = http.ok("POST", f"{HOME}/workflows", json={"function": fulfil.name, "key": key})["id"]
 
     path = f"{HOME}/workflows/{quote(key, safe='')}"
     assert shop.workflows.get(key).id == run_id
@@ -92,7 +92,7 @@ def test_a_key_that_could_not_be_used_later_is_refused_when_scheduling(shop: App
         shop.workflows.using(key=key)
     if "\ud800" not in key:
         assert http("POST", f"{HOME}/jobs", json={"function": "shop.order", "key": key}).status_code == 422
-        assert http("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "key": key}).status_code == 422
+        assert http("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "key": key}).status_code == 422
 
 
 def test_no_address_below_jobs_has_the_form_of_a_key(shop: App) -> None:
