@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from evertick.server.application import Server
 from tests.debian import installed
@@ -30,6 +30,10 @@ QUIET = (
     "--disable-sync",
 )
 """Without these a browser asks its maker's hosts at every start."""
+
+PATIENCE_MS = 120_000
+"""How long a page may take on a machine that does much else at the same time; what is expected is there much sooner."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def chromium() -> Iterator[Browser]:
@@ -83,13 +87,13 @@ def served(server: Server) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
-    assert has_begun.wait(30)
+    assert has_begun.wait(PATIENCE_MS / 1_000)
     try:
         yield f"http://localhost:{listening.getsockname()[1]}"
     finally:
         running.should_exit = True
         server.hints.end()
-        thread.join(30)
+        thread.join(PATIENCE_MS / 1_000)
         listening.close()
 
 
@@ -101,7 +105,7 @@ def open_window(browser: Browser, server: Server, secret: str | None, **how: Any
     """
     with served(server) as address:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "timezone_id": "UTC"} | how)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE_MS)
         if secret is not None:
             context.add_cookies([{"name": "evertick_token", "value": secret, "url": address}])
         page = context.new_page()

@@ -126,7 +126,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
     "schedules/s/pause": {"note": "maintenance"},
     "bulk/schedules/pause": {"note": "maintenance"},
     "bulk/schedules/delete": {"typed": "delete 2"},
-    "bulk/schedules/backfill?row=s&start=2026-01-01&end=2026-01-02": {"typed": "backfill 24"},
+    "bulk/schedules/backfill?row=s&start=2026-01-01&end=2026-01-02": {"typed": "backfill 48"},
     "views/new?list=schedules&params=%7B%22q%22%3A%22y%22%7D": {"name": "Other"},
     "views/{view}": {"name": "Another"},
     "workflow-batch/cancel?row={run}": {"typed": "cancel 1"},

@@ -93,7 +93,7 @@ def test_a_page_is_read_again_no_sooner_than_the_server_says(
     page = window.go("schedules")
     expect(page.locator("html[data-live]")).to_be_attached()
     schedule(site, "new one")
-    expect(page.locator("html")).to_have_attribute("data-waits", re.compile(r"\b25000\b"), timeout=20_000)
+    expect(page.locator("html")).to_have_attribute("data-waits", re.compile(r"\b25000\b"))
 
 
 def test_the_zone_of_the_browser_is_used(site: Site, window: Window) -> None:

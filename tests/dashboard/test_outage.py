@@ -243,16 +243,16 @@ def test_ticked_schedules_are_backfilled_with_a_typed_count(engine: Engine) -> N
     asked = "bulk/schedules/backfill?row=hours&row=patient&start=2026-01-01+09:00&end=2026-01-01+12:00&tz=UTC"
     plan = site.page(asked)
     words = text_of(plan)
-    assert "Backfill 12 times of 2 schedules" in words and "hours 3 0" in words and "patient 9 0" in words
+    assert "Backfill 14 times of 2 schedules" in words and "hours 4 0" in words and "patient 10 0" in words
     form = sent(plan)
-    back = site.refused("bulk/schedules/backfill", typed="backfill 11", **form)
-    assert "Type backfill 12 to confirm" in text_of(back.find(id="f-typed-e") or back)
-    site.send("bulk/schedules/backfill", typed="backfill 12", **form)
+    back = site.refused("bulk/schedules/backfill", typed="backfill 13", **form)
+    assert "Type backfill 14 to confirm" in text_of(back.find(id="f-typed-e") or back)
+    site.send("bulk/schedules/backfill", typed="backfill 14", **form)
     engine.look()
     assert {name for name, _ in engine.times("backfill", "started", "buffered")} == {"hours", "patient"}
     engine.work()
     assert "Backfill 0 times" in text_of(site.page(asked))
-    assert "Backfill 12 times" in text_of(site.page(f"{asked}&which=all"))
+    assert "Backfill 14 times" in text_of(site.page(f"{asked}&which=all"))
     [command, *_] = [each.get_text() for each in plan.select(".savebar .cli code")]
     assert command.startswith("evertick schedule backfill hours --start-time 2026-01-01T09:00:00Z")
 

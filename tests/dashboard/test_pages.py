@@ -145,7 +145,8 @@ def test_errors_have_faces(site: Site) -> None:
     assert "no schedule 'gone'" in text_of(site.page("schedules/gone/pause", status=404))
     assert "not understood" in text_of(site.page("schedules?limit=0", status=422))
     wrong = site.page("functions?fn=clinic.import", status=422)
-    assert "this page has no filter 'fn'; it has state, function, q, pool, schedule, error, due" in text_of(wrong)
+    known = "state, function, q, pool, schedule, occurrence, error, due"
+    assert f"this page has no filter 'fn'; it has {known}" in text_of(wrong)
     assert wrong.find("a", string="The page without filters")["href"] == "/t/default/functions"  # type: ignore[index]
     assert "did you mean Europe/Berlin" in text_of(site.page("schedules?tz=Europe/Berlim", status=422))
     reader = site.by("read")

@@ -65,7 +65,7 @@ def test_the_list_narrows_while_one_types_and_ticked_rows_are_deleted(site: Site
     page.get_by_role("button", name="Delete").click()
     go = page.get_by_role("button", name="Delete 1 schedule")
     expect(go).to_have_attribute("aria-disabled", "true")
-    page.get_by_label("Type").fill("billing.dunning")
+    page.get_by_role("textbox", name="Type").fill("billing.dunning")
     go.click()
     expect(page.get_by_text("Deleted 1 schedule.")).to_be_visible()
 

@@ -76,5 +76,5 @@ def test_what_appears_with_script_stays_when_the_page_follows(site: Site, window
     with page.expect_response(is_live) as read:
         happen(site)
     read.value.finished()
-    expect(page.locator(".sch tbody")).not_to_contain_text("has not run", timeout=20_000)
+    expect(page.locator(".sch tbody")).not_to_contain_text("has not run")
     expect(page.get_by_label("Select this page")).to_be_visible()

@@ -17,6 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from fastapi.routing import APIRoute
@@ -28,7 +29,7 @@ from evertick.demo import shop, week
 from evertick.server.application import Server
 from evertick.server.limits import Limits, Rate
 from evertick.store.open import open_settled
-from tests.dashboard.browser import Window, chromium, open_window
+from tests.dashboard.browser import PATIENCE_MS, Window, chromium, open_window
 
 WIDTHS: Final = (1280, 400)
 ZONES: Final = ("America/New_York", "Asia/Kathmandu", "UTC")
@@ -223,7 +224,8 @@ def main() -> int:
         asked.pictures.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     logging.disable(logging.WARNING)  # the shop's own lines
-    with tempfile.TemporaryDirectory() as folder, demonstration(Path(folder)) as server:
+    patient = patch("evertick.dashboard.page.SLOW_S", PATIENCE_MS / 1_000)
+    with patient, tempfile.TemporaryDirectory() as folder, demonstration(Path(folder)) as server:
         for browser in chromium():
             tour = Tour(server, browser, asked.pictures)
             tour.crawl()

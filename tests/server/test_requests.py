@@ -250,7 +250,7 @@ def test_what_takes_long_by_its_nature_has_its_time(open_app: OpenApp, monkeypat
     for name in ("slow", "timed", "count"):
         http.ok("POST", f"{HOME}/functions/shop.{name}/call", json={"args": {}})
     http.ok("GET", f"{HOME}/workflows/{run_id}/result", params={"wait": 0.01})
-    assert given == [None, 40, 1, 0.01]
+    assert given == [None, 40, 10, 0.01]
 
 
 def test_the_time_of_a_request_is_moved_while_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:

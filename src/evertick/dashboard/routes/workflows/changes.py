@@ -66,7 +66,7 @@ CALLS: Final = {
     "resume": api.resume_run,
 }
 FIELDS: Final = {
-    "cannot name an event": "event", "takes no event": "event", "a key": "key", "the value of": "value",
+    "cannot name an event": "event", "takes no event": "event", "key=": "key", "the value of": "value",
 }  # fmt: skip
 """Fields that errors of an event are about, by words of theirs."""
 Action = Literal["cancel", "terminate", "pause", "resume"]

@@ -2,8 +2,9 @@
 -- part of an error's type and message as they are shown, in lower case and with JSON's escapes. :in_pool is "/mail", the end
 -- of the full name of a pool, "shop/mail". It shares a condition with :due_until: with one more, SQLite sorts rows that an
 -- index has in order. So do others. The job of an occurrence was requested for its nominal time.
-   and (cast(:name as text) is null or name = :name)
-   and (cast(:schedule_id as text) is null or schedule_id = :schedule_id)
+   and case when cast(:name as text) is null or name = :name
+            then cast(:schedule_id as text) is null or schedule_id = :schedule_id
+            else false end
    and case when cast(:parent_id as text) is null or parent_id = :parent_id
             then cast(:occurrence_from as bigint) is null
                  or (schedule_id is not null and requested_at >= :occurrence_from and requested_at < :occurrence_until)
