@@ -259,8 +259,7 @@ def test_a_constraint_that_refuses_the_commit_fails_one_mutation(postgres_url: s
 @pytest.mark.postgres
 def test_a_mutation_whose_worker_was_suspended_is_run_again(postgres_url: str) -> None:
     """The server ends transactions that idle, as those of a process do that a laptop's lid or SIGSTOP suspends."""
-    options = "?options=-c%20idle_in_transaction_session_timeout%3D100ms"
-    app = App("local", database_url=postgres_url + options)
+    app = App("local", database_url=postgres_url)
     app.migrate()
     sessions: list[int] = []
 
@@ -269,6 +268,7 @@ def test_a_mutation_whose_worker_was_suspended_is_run_again(postgres_url: str) -
         ctx.db.query("anything").first()
         [session] = ctx.connection.execute("select pg_backend_pid()").fetchone()
         if not sessions:
+            ctx.connection.execute("set local idle_in_transaction_session_timeout = '100ms'")
             wait_for_end_of(session, postgres_url)
         sessions.append(session)
         ctx.db.insert("kept", {})
@@ -297,12 +297,13 @@ def wait_for_end_of(session: int, url: str) -> None:
 @pytest.mark.postgres
 def test_a_loop_whose_transaction_has_idled_goes_on(postgres_url: str) -> None:
     """The process was suspended while a claim was under way: that is an outage, and ends no worker."""
-    app = App("local", database_url=postgres_url + "?options=-c%20idle_in_transaction_session_timeout%3D50ms")
+    app = App("local", database_url=postgres_url)
     app.migrate()
     store = app.environment.store
 
     def work(transaction: Transaction) -> None:
         [session] = transaction.connection.execute("select pg_backend_pid()").fetchone()
+        transaction.connection.execute("set local idle_in_transaction_session_timeout = '50ms'")
         wait_for_end_of(session, postgres_url)
         transaction.confirm()
 

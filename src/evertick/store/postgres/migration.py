@@ -225,6 +225,7 @@ class PostgresMigration:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
         connection.execute("set local statement_timeout = 0")
+        connection.execute("set local idle_in_transaction_session_timeout = 0")
         self._make_schema(connection)
         connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
 
