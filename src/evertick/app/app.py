@@ -50,7 +50,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "settings": one_of_type(Settings, "Settings(...)"),
 }
-"""What the options of an app take, beside the clock and the entropy of simulations."""
+"""What the options of an app take, except the clock and the entropy of simulations."""
 
 
 def is_app_name(name: Any) -> bool:

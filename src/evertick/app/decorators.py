@@ -33,7 +33,7 @@ RULES: Final[Mapping[str, Rule]] = {
         lambda value: isinstance(value, list | tuple | set | frozenset) and all(map(NAME.fits, value)),
     ),
 }
-"""What the options of functions take, beside the timeout, the pool and the events."""
+"""What the options of functions take, except the timeout, the pool and the events."""
 _CONTEXTS: Final = {"query": "QueryCtx", "mutation": "MutationCtx", "action": "ActionCtx", "workflow": "Step"}
 _OF_THREADS: Final = "SyncActionCtx"
 _OF_ARGUMENTS: Final = frozenset({

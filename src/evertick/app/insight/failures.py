@@ -21,7 +21,7 @@ from evertick.base.records.jobs import JobFilter, JobSummary
 from evertick.store.contract.store import Transaction
 
 FAILURES_MAX: Final = 1_000
-"""Of the newest failures so many are grouped."""
+"""How many of the newest failures are grouped."""
 SHOWN: Final = 50
 """So many of them are read whole: the newest ones of each group."""
 _NUMBER: Final = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
