@@ -83,9 +83,9 @@ def no_reports(self: Any, schedules: Any, *, limit: int) -> list[RunReport]:
     return []
 
 
-def reports_unread(reports: Any, due: Any, *, more: bool) -> Any:
+def reports_unread(reports: Any, due: Any, **options: Any) -> Any:
     """Reports are taken and not read."""
-    return IN_ORDER((), due, more=more)
+    return IN_ORDER((), due, **options)
 
 
 def ends_unnoted(self: Any, reports: Any) -> None:

@@ -248,9 +248,18 @@ class ScheduleRequests(Requests):
 
     @sent
     def audit(
-        self, start: datetime, end: datetime, *, schedule_id: str | None = None, late_after: float = 60.0
+        self,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        *,
+        schedule_id: str | None = None,
+        late_after: float = 60.0,
     ) -> Call[AuditReport]:
-        """What was late, missed or skipped in [start, end)."""
+        """What was late, missed or skipped in [start, end).
+
+        Unless they are given, it ends now and starts 24 hours before, or with the first time that was found missed
+        since.
+        """
         query = given({"start": start, "end": end, "schedule": schedule_id, "late_after": late_after})
         return self._get(f"{self._home}/audit", AuditReport, query)
 

@@ -60,8 +60,9 @@ class Worker:
         action_logs = ActionLogs(deps, running=self.actions.running_logs)
         self.actions.on_line = action_logs.tell
         self._maintenance: list[Loop] = [
-            action_logs, Pruner(deps), BlockedJobs(deps), ActivityWriter(deps, worker_id), UnreadableSchedules(deps)
+            action_logs, Pruner(deps), BlockedJobs(deps), UnreadableSchedules(deps)
         ]  # fmt: skip
+        self._activity = ActivityWriter(deps, worker_id)
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
             if isinstance(deps.clock, SystemClock):
@@ -134,7 +135,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         poke = partial(call_in_loop, loop, self.poke)
         unlisten = self._deps.store.listen(poke if self._deps.store.single_engine else partial(self._hear, poke))
-        loops = [*self._claiming, self.actions.ends, *self._maintenance]
+        loops = [*self._claiming, self.actions.ends, *self._maintenance, self._activity]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
         refused = asyncio.create_task(self.registration.refused.wait(), name="refused")
@@ -182,6 +183,8 @@ class Worker:
                 break
             if not self.actions.ends.waiting:
                 self.actions.ends.stop()
+            if all(task.done() for task in tasks[:-1]):
+                self._activity.stop()  # it counts what the others have ended
             self.actions.ends.poke()
             await asyncio.wait(tasks, timeout=0.01)
         try:

@@ -68,7 +68,7 @@ def long_pauses(trouble: Trouble, now: Instant) -> dict[ScheduleId, Pause]:
 def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
     """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
     return (
-        *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
+        *_missed(seen.missed),
         *_unreadable(seen.unreadable),
         *_overdue(seen.trouble, is_working=bool(seen.serves)),
         *_unserved(seen.due, seen.serves),
@@ -96,7 +96,7 @@ def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
             problem="missed",
             kind="schedule",
             name=schedule_id,
-            what=f"missed {_times(len(group))} in the last 24 hours",
+            what=f"missed {_times(len(group))}, as was found in the last 24 hours",
             why=f"{why}: {group[0].detail}" if group[0].detail else why,
             count=len(group),
             more=len(group) >= MISSED_MAX,

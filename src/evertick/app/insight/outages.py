@@ -11,7 +11,7 @@ from evertick.api.insight import OutageView
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime, Trouble
-from evertick.rules.schedules.catch_up import SEEN_LATE, unseen
+from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
 from evertick.store.contract.insight import MissedLook
 from evertick.store.contract.store import Transaction
@@ -20,8 +20,7 @@ MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() i
 MISSED_MAX: Final = 1_000
 """Missed times of each reason that are looked at."""
 LONG_MISSED_MAX: Final = 10_000
-"""The same, where an outage is longer than the usual look reaches."""
-LONG_MS: Final = 30 * DAY_MS
+"""The same, after an outage in which more were missed."""
 SKIPPED_MAX: Final = 1_001
 """Times of a pause that are counted."""
 
@@ -29,18 +28,17 @@ SKIPPED_MAX: Final = 1_001
 def missed_and_skipped(
     transaction: Transaction, tenant: TenantId, now: Instant, trouble: Trouble, pauses: Mapping[ScheduleId, Instant]
 ) -> tuple[list[MissedTime], dict[ScheduleId, int], bool]:
-    """The missed times of the last 24 hours, and those of an outage that ended in them; whether there are more.
+    """The times that were found missed in the last 24 hours, however long before they were due; whether there are more.
 
-    Looks further back only if an outage may have begun before that. And how many times each schedule skipped in its
-    pause, to SKIPPED_MAX.
+    And how many times each schedule skipped in its pause, to SKIPPED_MAX.
     """
-    is_missed = bool(trouble.missed or trouble.has_missed)
-    if not (is_missed or pauses):
+    if not (trouble.has_missed or pauses):
         return [], {}, False
-    back, limit = (LONG_MS, LONG_MISSED_MAX) if trouble.missed_long else (DAY_MS, MISSED_MAX)
-    reasons = MISSED_REASONS if is_missed else ()
-    look = MissedLook(reasons, since=Instant(now - back), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
+    limit = LONG_MISSED_MAX if trouble.has_missed_many else MISSED_MAX
+    reasons = MISSED_REASONS if trouble.has_missed else ()
+    look = MissedLook(reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
     times, skipped = transaction.missed_and_skipped(tenant, look)
+    times = [time for time in times if now - DAY_MS <= time.decided_at <= now]  # a clock may have been set back
     return times, skipped, _is_cut(times, limit)
 
 
@@ -78,11 +76,11 @@ def _begin(
     first = transaction.first_missed(
         tenant,
         reasons=[reason.value for reason in sorted(SEEN_LATE)],
-        since=Instant(now - LONG_MS),
+        since=Instant(now - OUTAGE_MAX_MS),
         decided=decided,
         limit=LONG_MISSED_MAX,
     )
-    return span[0] if first is None else first
+    return span[0] if first is None else first[1]
 
 
 def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more: bool) -> OutageView:

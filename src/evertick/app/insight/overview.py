@@ -31,7 +31,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.store.contract.insight import ComingLook, TroubleLook
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, StoredSpec
@@ -106,7 +106,7 @@ def _overview(
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
     unreadable = transaction.list_schedules(ScheduleFilter(tenant=tenant, status=UNREADABLE), limit=SHOWN_MAX)
-    times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
+    missed = [time for time in times if not time.made_up]
     free = [group for group in due if pool_name(group.pool) not in trouble.spread_pools]
     waiting = [
         group
@@ -122,7 +122,7 @@ def _overview(
         overdue_since=None if trouble.first_overdue is None else to_datetime(trouble.first_overdue.next_at),
         failed_hour=Count.of(trouble.failed),
         not_retried_hour=Count(number=min(trouble.not_retried, COUNT_MAX), more=trouble.failed > COUNT_MAX),
-        missed_day=Count(number=min(trouble.missed - trouble.made_up, COUNT_MAX), more=trouble.missed > COUNT_MAX),
+        missed_day=Count(number=min(len(missed), COUNT_MAX), more=more or len(missed) > COUNT_MAX),
         queued=_queued(due),
         alive=len(alive),
         lost=tuple(worker.id for worker in workers if worker.id not in living),
@@ -134,7 +134,7 @@ def _overview(
             Seen(
                 due=due,
                 serves=serves,
-                missed=times,
+                missed=missed,
                 trouble=trouble,
                 pauses=pauses,
                 skipped=skipped,
@@ -151,12 +151,11 @@ def _look(now: Instant) -> TroubleLook:
         reasons=MISSED_REASONS,
         hour_ago=_hour_ago(now),
         day_ago=Instant(now - DAY_MS),
+        month_ago=Instant(now - OUTAGE_MAX_MS),
         limit=COUNT_MAX + 1,
         shown=SHOWN_MAX,
         runs=RUNS_SHOWN,
         looked_at=PAUSED_MAX,
-        late_reasons=sorted(reason.value for reason in SEEN_LATE),
-        day_begun=Instant(now - DAY_MS + HOUR_MS),
         many=MISSED_MAX,
         stuck_until=stuck_until(now),
         stuck_look=LOOK,

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
+from evertick.app.insight.outages import LONG_MISSED_MAX, MISSED_REASONS
 from evertick.app.paging import all_occurrences, all_schedules
 from evertick.app.schedules.blocked_runs import is_blocked
 from evertick.app.schedules.made_up import made_up_by
@@ -22,7 +23,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.engine.schedules.times import times_of
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.state import FireTime, ScheduleState
 from evertick.store.contract.store import Transaction
@@ -37,8 +38,8 @@ ROWS_MAX: Final = 200_000
 
 def audit(
     operations: "ScheduleOperations",
-    start: datetime,
-    end: datetime,
+    start: datetime | None = None,
+    end: datetime | None = None,
     *,
     schedule_id: str | None = None,
     late_after: float | timedelta = LATE_AFTER_MS / 1000,
@@ -46,11 +47,12 @@ def audit(
 ) -> Work[AuditReport]:
     """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
 
-    Also every time that a schedule's rule names and that the ledger does not know. Triggers and backfills are in it by
-    the time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts,
+    The end is now unless it is given. The start is 24 hours before the end; earlier, if since then times were found
+    missed that are older: the first of these, so that an audit after an outage of days names all that it missed. Also
+    every time that a schedule's rule names and that the ledger does not know. Triggers and backfills are in it by the
+    time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts,
     ScheduleNotFound for an id that neither the ledger nor the history knows.
     """
-    first, last = span(start, end)
     late_ms = duration_ms(late_after, name="late_after")
     name = None if schedule_id is None else ScheduleId(schedule_id)
 
@@ -58,6 +60,7 @@ def audit(
         if name is not None:
             operations.check_known(transaction, name)
         now = operations.now()
+        first, last = _span(operations, transaction, start, end)
         found: dict[str, list[OccurrenceRow]] = {"blocked": [], "late": [], "missed": [], "skipped": []}
         counts = {"blocked": 0, "late": 0, "made_up": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
         workers = transaction.workers_alive(now)
@@ -91,6 +94,20 @@ def audit(
         )
 
     return work
+
+
+def _span(
+    operations: "ScheduleOperations", transaction: Transaction, start: datetime | None, end: datetime | None
+) -> tuple[Instant, Instant]:
+    until = to_datetime(Instant(operations.now() // 1000 * 1000 + 1000)) if end is None else end
+    if start is not None:
+        return span(start, until)
+    day, last = span(until - timedelta(days=1), until)
+    since = Instant(last - OUTAGE_MAX_MS)
+    first = transaction.first_missed(
+        operations.tenant, reasons=MISSED_REASONS, since=since, decided=day, limit=LONG_MISSED_MAX
+    )
+    return day if first is None else min(day, first[0]), last
 
 
 class _Looked:

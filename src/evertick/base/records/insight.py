@@ -174,10 +174,10 @@ class PausedSchedule(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """What is wrong: counts of failed jobs, missed times, failing and paused schedules, and which they are.
+    """What is wrong: counts of failed jobs, failing and paused schedules, and which they are.
 
-    `has_missed`: whether a schedule noted lately that a time of it was missed. `missed_long`: whether an outage may
-    have begun before the span that is looked at, or missed very many times. `paused_pools` says why each is paused;
+    `has_missed`: whether a time was missed in the last 30 days; `has_missed_many`: very many of the last 24 hours.
+    `paused_pools` says why each is paused;
     the rates of `spread_pools` are used, so their next jobs are held back.
     `overdue` are schedules at whose next time no worker has looked; the first of these is None if there is none.
     """
@@ -185,13 +185,10 @@ class Trouble(NamedTuple):
     failed: int
     not_retried: int
     """How many of the failed jobs were not run again."""
-    missed: int
-    made_up: int
-    """How many of the missed times a trigger or a backfill has started or queued since."""
+    has_missed: bool
+    has_missed_many: bool
     failing: int
     paused: int
-    has_missed: bool
-    missed_long: bool
     paused_pools: Mapping[str, str]
     spread_pools: frozenset[str]
     failing_schedules: list[FailingSchedule]

@@ -110,13 +110,16 @@ def _last_time(session: Session, sid: str) -> datetime:
 
 @click.command()
 @sid_or_query
-@click.option("--from", "start", metavar="TIME", default="now-24h", show_default=True, help="The first moment.")
 @click.option(
-    "--to", "end", metavar="TIME", default="now", show_default=True, help="The moment after the last; a date: its end."
+    "--from",
+    "start",
+    metavar="TIME",
+    help="The first moment; 24 hours before the last, or the first time that was found missed since, unless given.",
 )
+@click.option("--to", "end", metavar="TIME", help="The moment after the last; a date: its end; now unless given.")
 @data_options
 @output_option
-def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOptions) -> int:
+def audit(sid: str | None, start: str | None, end: str | None, db: str | None, out: OutputOptions) -> int:
     """Check a span of time, of all schedules or of one: what was late, skipped or missed, or is not accounted for.
 
     The exit code is 8 if anything that should have run did not: a check for another scheduler to run every night.
@@ -124,9 +127,8 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     from evertick.cli.schedule.words import iso
 
     with open_session(db) as session:
-        first = session.moment(start, "--from", sid)
-        # Times are read to the second; what ran in this second belongs to it.
-        last = to_datetime(session.now) if end == "now" else session.moment(end, "--to", sid, "after")
+        first = None if start is None else session.moment(start, "--from", sid)
+        last = None if end is None else session.moment(end, "--to", sid, "after")
         report = session.schedules.audit(first, last, schedule_id=sid)
     if out.is_data:
         out.write_json(report.to_json())

@@ -17,6 +17,7 @@ from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.engine.schedules.run_lines import run_lines
+from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
@@ -76,7 +77,8 @@ def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule
     has_started = any(each.origin == Origin.BACKFILL and each.fate == Fate.STARTED for each in item.occurrences)
     if row.missed_at is not None or not is_over or not has_started:
         return row
-    if transaction.has_missed(row.id, tenant=row.tenant, since=Instant(now - DAY_MS)):
+    since, decided = Instant(now - OUTAGE_MAX_MS), Instant(now - DAY_MS)
+    if transaction.has_missed(row.id, tenant=row.tenant, since=since, decided=decided):
         return row
     return row._replace(missed_at=MISSED_NOTHING)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.durations import full_length
-from evertick.base.instants import HOUR_MS, Instant
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant
 from evertick.rules.schedules.fates import AFTER_OUTAGE, Origin, Reason
 from evertick.rules.schedules.policies import (
     CATCH_UP_WINDOW_DEFAULT_MS,
@@ -26,6 +26,9 @@ SEEN_LATE: Final = frozenset(
 
 FULL: Final = frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})
 """The reasons for which an occurrence is missed when it arrives, because too many are there already."""
+
+OUTAGE_MAX_MS: Final = 30 * DAY_MS
+"""Times that are older than this when a worker finds them missed are not shown as an outage of now."""
 
 LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
 """An occurrence seen no later than this after its actual time is on time."""

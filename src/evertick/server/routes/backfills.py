@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from evertick.api.reports import AuditReport
 from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage, PlannedBackfillPage
-from evertick.app.bodies import Body, Items, Span
+from evertick.app.bodies import Body, Items, Span, Time
 from evertick.app.schedules.backfills.one import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
@@ -57,9 +57,14 @@ class NewBackfill(Plan):
     token: str | None = None
 
 
-class AuditAsked(Span):
-    """Which times a report is about; of all schedules unless one is named."""
+class AuditAsked(Body):
+    """Which times a report is about; of all schedules unless one is named.
 
+    Unless they are given, it ends now and starts 24 hours before, or with the first time that was found missed since.
+    """
+
+    start: Time | None = None
+    end: Time | None = None
     schedule: str | None = None
     late_after: float = Field(60.0, ge=0, le=86_400)
     limit: int = Field(1_000, ge=1, le=10_000)

@@ -27,24 +27,23 @@ from evertick.base.records.insight import (
 class TroubleLook(NamedTuple):
     """How far is looked for what is wrong.
 
-    Jobs that failed since `hour_ago`; occurrences that were missed for one of `reasons` since `day_ago`; each counted
-    to `limit`. `shown` failing schedules, those that ran last first, with `runs` occurrences each; and the first
-    `looked_at` paused ones. Whether `many` times were missed for one of `late_reasons` since `day_ago`, or one of them
-    before `day_begun`. Runs that cannot go on and are tried again until `stuck_until`: at most `stuck_most`, among the
-    first `stuck_look` jobs of all tenants that wait until then. Schedules whose next time came before `late_at` are
-    overdue, counted to `limit`. `now` tells which pools have used their rate.
+    Jobs that failed since `hour_ago`, counted to `limit`. Whether one time was missed for one of `reasons` since
+    `month_ago`, and `many` since `day_ago`. `shown` failing schedules, those that ran last first, with `runs`
+    occurrences each; and the first `looked_at` paused ones. Runs that cannot go on and are tried again until
+    `stuck_until`: at most `stuck_most`, among the first `stuck_look` jobs of all tenants that wait until then.
+    Schedules whose next time came before `late_at` are overdue, counted to `limit`. `now` tells which pools have used
+    their rate.
     """
 
     now: Instant
     reasons: Sequence[str]
     hour_ago: Instant
     day_ago: Instant
+    month_ago: Instant
     limit: int
     shown: int
     runs: int
     looked_at: int
-    late_reasons: Sequence[str]
-    day_begun: Instant
     many: int
     stuck_until: Instant
     stuck_look: int
@@ -168,10 +167,11 @@ class Insight(Protocol):
 
     def first_missed(
         self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
-    ) -> Instant | None:
-        """The first time that was missed for one of these reasons since a moment, and judged at `decided` or later.
+    ) -> tuple[Instant, Instant] | None:
+        """The first nominal time that was missed for one of these reasons since a moment, and judged at `decided` or
+        later; and the first moment at which such a run was due.
 
-        It is looked for among the first `limit` that were missed for each; None if it is none of them.
+        They are looked for among the first `limit` that were missed for each; None if there are none.
         """
         ...
 

@@ -67,8 +67,10 @@ class Ledger(Protocol):
         """
         ...
 
-    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant) -> bool:
-        """Whether a nominal time of a schedule at `since` or later was missed, and not started by hand since."""
+    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant, decided: Instant) -> bool:
+        """Whether a nominal time of a schedule at `since` or later was found missed at `decided` or later, and no
+        trigger or backfill has started it.
+        """
         ...
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:

@@ -137,28 +137,24 @@ class SqlInsight(Driver):
 
     def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
-        params["late_reasons"] = json.dumps(list(look.late_reasons))
-        [(ended, lost, aged, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
+        [(ended, missed, failing, paused, *lists)] = self._fetch("trouble", params)
         (
             failed,
-            (missed, made_up),
-            (late, first),
+            (has_missed, missed_lately),
             pools,
             failing_schedules,
             paused_schedules,
             stuck,
             overdue,
             functions,
-        ) = map(json.loads, [ended, lost, aged, *lists])
+        ) = map(json.loads, [ended, missed, *lists])
         return Trouble(
             failed[0],
             failed[1],
-            missed,
-            made_up,
+            bool(has_missed),
+            missed_lately >= look.many,
             failing,
             paused,
-            bool(has_missed),
-            late >= look.many or (first is not None and first < look.day_begun),
             {pool: note for pool, note, paused in pools if paused},
             frozenset(pool for pool, _, paused in pools if not paused),
             [FailingSchedule(*each) for each in failing_schedules],
@@ -182,10 +178,10 @@ class SqlInsight(Driver):
 
     def first_missed(
         self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
-    ) -> Instant | None:
+    ) -> tuple[Instant, Instant] | None:
         params = {"tenant": tenant, "since": since, "decided": decided, "limit": limit}
-        [row] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
-        return None if row[0] is None else Instant(row[0])
+        [(nominal_at, actual_at)] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
+        return None if nominal_at is None else (nominal_at, actual_at)
 
     def evaluated_before(self, moments: Sequence[Instant]) -> dict[Instant, Instant | None]:
         return dict(self._fetch("evaluated_before", {"moments": json.dumps(list(moments))}))

@@ -115,8 +115,9 @@ class SqlLedger(Driver):
             for quarter, fate, outcome, origin, is_late, count in rows
         ]
 
-    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant) -> bool:
-        return bool(self._fetch("has_missed", {"schedule_id": schedule_id, "tenant": tenant, "since": since}))
+    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant, decided: Instant) -> bool:
+        params = {"schedule_id": schedule_id, "tenant": tenant, "since": since, "decided": decided}
+        return bool(self._fetch("has_missed", params))
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_occurrences", {"before": before, "limit": limit})

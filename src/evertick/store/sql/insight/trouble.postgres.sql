@@ -5,28 +5,19 @@ select (select cast(json_build_array(count(*), count(*) - count(retried_as)) as 
                   from history
                  where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
                  limit :limit) as failed),
-       (select cast(json_build_array(count(*), count(made_up)) as text)
-          from (select (select 1
-                          from occurrences as later
-                         where later.tenant = :tenant and later.schedule_id = o.schedule_id
-                           and later.nominal_at = o.nominal_at
-                           and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered')
-                         limit 1) as made_up
-                  from {each :reasons} as r
-                 cross join occurrences as o
-                 where o.tenant = :tenant and o.reason = r.each and o.nominal_at >= :day_ago
-                 limit :limit) as missed),
-       (select cast(json_build_array(count(*), min(nominal_at)) as text)
-          from (select nominal_at
-                  from {each :late_reasons} as r
-                 cross join occurrences
-                 where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
-                 limit :many) as late),
+       (select cast(json_build_array(
+           (select count(*) from (select 1 from {each :reasons} as r
+                                   cross join occurrences
+                                   where tenant = :tenant and reason = r.each and nominal_at >= :month_ago
+                                   limit 1) as one),
+           (select count(*) from (select 1 from {each :reasons} as r
+                                   cross join occurrences
+                                   where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                                   limit :many) as lately)) as text)),
        (select count(*) from (select 1 from schedules
                                where tenant = :tenant and failing = 1 limit :limit) as failing),
        (select count(*) from (select 1 from schedules
                                where tenant = :tenant and status = 'paused' limit :limit) as paused),
-       exists (select 1 from schedules where tenant = :tenant and missed_at >= :day_ago),
        (select coalesce(json_agg(json_build_array(pool, note, paused)), '[]')::text
           from (select pool, note, paused
                   from pool_limits

@@ -1,39 +1,29 @@
 -- trouble: what is wrong with a tenant, in one row: how many jobs failed since a moment, and how many of these were not run
--- again; how many occurrences were missed since one, and how many of these were made up for, how many schedules are failing and paused (to :limit at most), whether one
--- has missed a time, which pools are paused and why, and which have used their rate; the :shown failing schedules that ran last
--- with the outcomes of their :runs newest occurrences, and the state of the
--- first :looked_at paused ones; how many times were missed for their age, to :many, and the first of these; and the runs of
--- workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
+-- again; whether a time was missed in the last month, and how many in the last day, to :many; how many schedules are failing
+-- and paused, to :limit; which pools are paused and why, and which have used their rate; the :shown failing schedules that
+-- ran last with the outcomes of their :runs newest occurrences, and the state of the first :looked_at paused ones; the runs
+-- of workflows that cannot go on, which have an error while they wait and are tried again until :stuck_until, of the first
 -- :stuck_look jobs that wait until then; and the functions with failures that no failing schedule tells of, with how many
--- were not run again, and the last of them (SQLite takes its id from the row with the maximum). Reads the indexes history_failed, occurrences_by_reason, schedules_failing,
--- schedules_paused, schedules_missed, schedules_by_last and jobs_waiting, and the primary key of occurrences. Lists are JSON.
+-- were not run again, and the last of them (SQLite takes its id from the row with the maximum). Reads the indexes
+-- history_failed, occurrences_by_reason, schedules_failing, schedules_paused, schedules_by_last and jobs_waiting, and the
+-- primary key of occurrences. Lists are JSON.
 select (select json_array(count(*), count(*) - count(retried_as))
           from (select retried_as
                   from history indexed by history_failed
                  where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
                  limit :limit)),
-       (select json_array(count(*), count(made_up))
-          from (select (select 1
-                          from occurrences as later
-                         where later.tenant = :tenant and later.schedule_id = o.schedule_id
-                           and later.nominal_at = o.nominal_at
-                           and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered')
-                         limit 1) as made_up
-                  from {each :reasons} as r
-                 cross join occurrences as o
-                 where o.tenant = :tenant and o.reason = r.each and o.nominal_at >= :day_ago
-                 limit :limit) as missed),
-       (select json_array(count(*), min(nominal_at))
-          from (select nominal_at
-                  from {each :late_reasons} as r
-                 cross join occurrences
-                 where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
-                 limit :many) as late),
+       (select json_array((select count(*) from (select 1 from {each :reasons} as r
+                                                   cross join occurrences
+                                                   where tenant = :tenant and reason = r.each and nominal_at >= :month_ago
+                                                   limit 1)),
+                          (select count(*) from (select 1 from {each :reasons} as r
+                                                   cross join occurrences
+                                                   where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                                                   limit :many)))),
        (select count(*) from (select 1 from schedules indexed by schedules_failing
                                where tenant = :tenant and failing = 1 limit :limit)),
        (select count(*) from (select 1 from schedules indexed by schedules_paused
                                where tenant = :tenant and status = 'paused' limit :limit)),
-       exists (select 1 from schedules indexed by schedules_missed where tenant = :tenant and missed_at >= :day_ago),
        (select json_group_array(json_array(pool, note, paused))
           from (select pool, note, paused
                   from pool_limits

@@ -1,9 +1,9 @@
--- has_missed: whether a time of a schedule was missed since a moment that neither a trigger nor a backfill has
--- started since. Reads the primary key.
+-- has_missed: whether a time of a schedule was found missed since :decided that neither a trigger nor a backfill has
+-- started since; of the times since :since. Reads the primary key.
 select 1
   from occurrences as missed
  where missed.tenant = :tenant and missed.schedule_id = :schedule_id and missed.nominal_at >= :since
-   and missed.fate = 'missed'
+   and missed.fate = 'missed' and missed.decided_at >= :decided
    and not exists (select 1
                      from occurrences as later
                     where later.tenant = :tenant and later.schedule_id = :schedule_id
