@@ -201,7 +201,7 @@ def test_what_needs_attention_has_its_reason(world: OpenWorld, shop_app: App) ->
     found = {each.problem: each for each in shop_app.insight.overview().attention}
 
     missed, failing, paused = found["missed"], found["failing"], found["paused"]
-    assert (missed.name, missed.what) == ("lost", "missed 1 time in the last 24 hours")
+    assert (missed.name, missed.what) == ("lost", "missed 1 time, noticed in the last 24 hours")
     assert missed.why.startswith("no worker evaluated it within its catch-up window")
     assert (failing.name, failing.what) == ("bad", "failed 5 of the last 5")
     assert "nobody eats stones" in failing.why

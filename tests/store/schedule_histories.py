@@ -126,7 +126,12 @@ class ScheduleDraws:
         return (where,), {"limit": self._random.randint(1, 5), "after": after, "order": order}
 
     def draw_has_missed(self, tables: Any) -> Any:
-        return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS), "since": self._moment()}
+        span = {"since": self._moment(), "decided": self._moment()}
+        return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS), **span}
+            "tenant": self._pick(TENANTS),
+            "since": self._moment(),
+            "decided": self._moment(),
+        }
 
     def draw_schedule_counts(self, tables: Any) -> Any:
         where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))

@@ -200,14 +200,15 @@ class ScheduleModel:
         ]
         return sorted(found, key=position, reverse=newest_first)[:limit]
 
-    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant) -> bool:
+    def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant, decided: Instant) -> bool:
         rows = [
             row
             for row in self.tables.occurrences.values()
             if (row.tenant, row.schedule_id) == (tenant, schedule_id) and row.nominal_at >= since
         ]
         started = {row.nominal_at for row in rows if row.origin != "schedule" and row.fate == "started"}
-        return any(row.fate == "missed" and row.nominal_at not in started for row in rows)
+        missed = [row for row in rows if row.fate == "missed" and row.decided_at >= decided]
+        return any(row.nominal_at not in started for row in missed)
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
         over = [

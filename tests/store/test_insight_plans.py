@@ -55,7 +55,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble": (
         {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}
-        | {"shown": 20, "runs": 5, "looked_at": 100, "late_reasons": MISSED, "day_begun": at(-550_000), "many": 9}
+        | {"shown": 20, "runs": 5, "looked_at": 100, "month_ago": at(-900_000), "many": 9}
         | {"stuck_until": at(60_000), "stuck_look": 100, "stuck_most": 10, "late_at": at(-10_000), "now": NOW},
         {
             "history_failed",
@@ -66,7 +66,6 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
             "schedules_by_last",
             "schedules_by_next",
             "schedules_failing",
-            "schedules_missed",
             "schedules_paused",
             "schedules_pkey",
             "pool_limits_pkey",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evertick import CatchUp, Overlap
+from evertick import CatchUp, Overlap, daily
 from evertick.schedules import Reason
-from evertick.testing import World, days, minutes, moment, seconds
+from evertick.testing import World, days, hours, minutes, moment, seconds
 
 NAMES = {moment(f"00:0{minute}:00"): minute for minute in range(10)}
 
@@ -65,6 +65,31 @@ def test_what_an_outage_loses_is_missed_in_every_view(
     )
     plan = world.app.schedules.backfill_plan(report, moment("00:00:00"), moment("00:04:30"), only_missed=True)
     assert [NAMES[time.nominal] for time in plan.times] == missed
+
+
+def test_after_days_without_a_worker_every_view_names_all_times_that_did_not_run(world: World) -> None:
+    """A time counts from the moment when it was found missed, not from when it should have run."""
+    schedule, schedules = world.schedule(when=daily(hour=3)), world.app.schedules
+    world.advance(hours(4))
+    world.outage(days(3))
+    world.advance(seconds(5))
+
+    lost = [moment("03:00") + days(day) for day in (2, 3)]
+    assert [each.nominal for each in schedules.audit().missed] == lost
+    overview = world.app.insight.overview()
+    assert [each.missed for each in overview.outages] == [overview.missed_day.number] == [2]
+    assert [each.what for each in overview.attention] == ["missed 2 times, noticed in the last 24 hours"]
+
+    schedules.backfill(schedule, lost[1], lost[1])
+    world.advance(seconds(5))
+    assert [each.nominal for each in schedules.audit().missed] == lost[:1]
+    listed = schedules.list_detailed(health="missed").schedules
+    assert [each.id for each in listed] == [schedule], "the time of two days ago has still not run"
+
+    schedules.backfill(schedule, lost[0], lost[0])
+    world.advance(seconds(5))
+    assert schedules.audit().clean and not schedules.list_detailed(health="missed").schedules
+    assert world.app.insight.overview().missed_day.number == 0
 
 
 @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.BUFFER_ONE, Overlap.CANCEL_OTHER])

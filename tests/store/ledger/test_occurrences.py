@@ -139,11 +139,13 @@ def test_whether_a_time_was_missed_that_nobody_has_started_since(store: Store) -
     def missed(minute: int, name: str = "s1", **more: Any) -> OccurrenceRow:
         return occurrence(minute, name, fate="missed", reason="buffer_full", job_id=None, **more)
 
-    def since(minute: int, name: ScheduleId = S1) -> bool:
-        return store.read(lambda tx: tx.has_missed(name, tenant=DEFAULT_TENANT, since=at(minute * 60_000)))
+    def since(minute: int, name: ScheduleId = S1, decided: int = 0) -> bool:
+        span = {"since": at(minute * 60_000), "decided": at(decided * 60_000)}
+        return store.read(lambda tx: tx.has_missed(name, tenant=DEFAULT_TENANT, **span))
 
     record(store, occurrence(1), missed(2), missed(3), missed(4), missed(5, tenant=OTHER), missed(5, "s2"))
     assert (since(0), since(4), since(5), since(5, S2)) == (True, True, False, True)
+    assert not since(0, decided=1_000), "they were found long before"
 
     record(store, occurrence(3, origin="backfill", request="b"), occurrence(4, origin="trigger", request="t"))
     assert (since(0), since(2), since(3)) == (True, True, False)

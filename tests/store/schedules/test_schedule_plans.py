@@ -101,7 +101,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"occurrences_pkey"},
     ),
     "prune_occurrences": ({"before": at(120_000), "limit": 10}, {"occurrences_decided", "occurrences_pkey"}),
-    "has_missed": (ONE | {"since": at(60_000)}, {"occurrences_pkey"}),
+    "has_missed": (ONE | {"since": at(60_000), "decided": at(60_000)}, {"occurrences_pkey"}),
     "last_version": (ONE, {"schedule_history_by_schedule"}),
     "list_schedule_history": (ONE | {"before": "\x7f", "limit": 10}, {"schedule_history_by_schedule"}),
 }

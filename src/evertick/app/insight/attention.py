@@ -96,7 +96,7 @@ def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
             problem="missed",
             kind="schedule",
             name=schedule_id,
-            what=f"missed {_times(len(group))}, as was found in the last 24 hours",
+            what=f"missed {_times(len(group))}, noticed in the last 24 hours",
             why=f"{why}: {group[0].detail}" if group[0].detail else why,
             count=len(group),
             more=len(group) >= MISSED_MAX,
