@@ -128,10 +128,6 @@ class ScheduleDraws:
     def draw_has_missed(self, tables: Any) -> Any:
         span = {"since": self._moment(), "decided": self._moment()}
         return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS), **span}
-            "tenant": self._pick(TENANTS),
-            "since": self._moment(),
-            "decided": self._moment(),
-        }
 
     def draw_schedule_counts(self, tables: Any) -> Any:
         where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))
