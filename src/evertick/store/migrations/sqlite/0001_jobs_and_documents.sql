@@ -24,7 +24,7 @@ create table jobs (
     error        text,
     logs         text,
     blocked      integer not null default 0
-) without rowid;
+) without rowid, strict;
 
 -- What is claimed next. Running, finished and blocked jobs are not in it, so a claim never walks over them.
 create index jobs_due on jobs (kind, tenant, due_at, id) where state = 'pending' and blocked = 0;
@@ -43,7 +43,7 @@ create table workers (
     leased_until integer not null,
     host         text    not null,
     pid          integer not null
-) without rowid;
+) without rowid, strict;
 
 create index workers_lease on workers (leased_until);
 
@@ -52,7 +52,7 @@ create table documents (
     id     text not null,
     body   text not null,
     primary key (tenant, id)
-) without rowid;
+) without rowid, strict;
 
 create table index_entries (
     tenant      text not null,
@@ -60,7 +60,7 @@ create table index_entries (
     key         blob not null,
     document_id text not null,
     primary key (tenant, index_name, key, document_id)
-) without rowid;
+) without rowid, strict;
 
 -- Which declared indexes are built, and over which fields.
 create table document_indexes (
@@ -68,7 +68,7 @@ create table document_indexes (
     index_name text not null,
     fields     text not null,
     primary key (tenant, index_name)
-) without rowid;
+) without rowid, strict;
 
 create table calls (
     tenant      text    not null,
@@ -78,6 +78,6 @@ create table calls (
     result      text    not null,
     created_at  integer not null,
     primary key (tenant, key)
-) without rowid;
+) without rowid, strict;
 
 create index calls_created on calls (created_at);

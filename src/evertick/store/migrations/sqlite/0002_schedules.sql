@@ -25,7 +25,7 @@ create table schedules (
     created_at   integer not null,
     updated_at   integer not null,
     primary key (tenant, id)
-) without rowid;
+) without rowid, strict;
 
 -- What an evaluator must look at next. Schedules without a wake-up are not in it.
 create index schedules_wake on schedules (wake_at, tenant, id) where wake_at is not null;
@@ -49,7 +49,7 @@ create table occurrences (
     ended_at    integer,
     outcome     text,
     primary key (tenant, schedule_id, nominal_at, origin, request)
-) without rowid;
+) without rowid, strict;
 
 -- The ledger of all schedules by time.
 create index occurrences_by_time on occurrences (tenant, nominal_at);
@@ -67,7 +67,7 @@ create table run_reports (
     outcome     text    not null,
     result      text,
     message     text    not null
-) without rowid;
+) without rowid, strict;
 
 create index run_reports_by_schedule on run_reports (tenant, schedule_id, ended_at);
 
@@ -79,6 +79,6 @@ create table schedule_history (
     actor       text    not null,
     action      text    not null,
     detail      text    not null
-) without rowid;
+) without rowid, strict;
 
 create index schedule_history_by_schedule on schedule_history (tenant, schedule_id, id);

@@ -16,7 +16,7 @@ create table open_occurrences (
     started_at  integer,
     stop        text,
     primary key (tenant, schedule_id, nominal_at, origin, request)
-) without rowid;
+) without rowid, strict;
 
 -- The oldest runs of a schedule, and what waits, in order.
 create index open_occurrences_in_order on open_occurrences (tenant, schedule_id, waits, position);

@@ -11,7 +11,7 @@ create table tenant_limits (
     schedules         integer,
     -- Up to when the starts so far have used the rate, in microseconds since the epoch.
     used_until_us     integer not null default 0
-);
+) strict;
 
 -- What a tenant has to be done, for its quotas.
 create index jobs_unfinished on jobs (tenant, size) where state in ('pending', 'in_progress');

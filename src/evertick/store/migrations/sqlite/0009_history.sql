@@ -31,13 +31,13 @@ create table history (
     error        text,
     retry        text,
     on_complete text
-) without rowid;
+) without rowid, strict;
 
 -- Arguments of more than a kilobyte. The job's own `args` is empty then.
 create table bodies (
     id   text not null primary key,
     args text not null
-);
+) strict;
 
 -- Attempts that were followed by another one. The last attempt of a job stands in the job's own row.
 create table attempts (
@@ -49,7 +49,7 @@ create table attempts (
     outcome    text    not null,
     error      text,
     primary key (job_id, attempt)
-) without rowid;
+) without rowid, strict;
 
 create table logs (
     job_id  text    not null,
@@ -60,7 +60,7 @@ create table logs (
     text    text    not null,
     is_cut  integer not null,
     primary key (job_id, attempt, number)
-) without rowid;
+) without rowid, strict;
 
 -- How many jobs each function of a tenant has. SQLite has one writer, so the row is changed in place.
 create table job_counts (
@@ -71,7 +71,7 @@ create table job_counts (
     failed     integer not null,
     canceled   integer not null,
     primary key (tenant, name)
-) without rowid;
+) without rowid, strict;
 
 alter table jobs add column started_at integer;
 alter table jobs add column schedule_id text;

@@ -10,4 +10,4 @@ create table pool_limits (
     paused            integer not null default 0,
     -- Up to when the starts so far have used the rate, in microseconds since the epoch.
     used_until_us     integer not null default 0
-);
+) strict;

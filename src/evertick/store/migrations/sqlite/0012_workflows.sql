@@ -7,7 +7,7 @@ create table workflow_runs (
     generation integer not null default 0,
     parent_seq integer,
     progress   text
-) without rowid;
+) without rowid, strict;
 
 -- One row for each event of a run. Rows are only added.
 create table workflow_journal (
@@ -25,7 +25,7 @@ create table workflow_journal (
     result     text,
     error      text,
     primary key (run_id, generation, position)
-) without rowid;
+) without rowid, strict;
 
 -- What runs are sent. Rows that were taken stay as long as the run, so that their keys are known. Therefore the ids of one
 -- run's messages grow, although SQLite may use the id of a deleted row again.
@@ -40,7 +40,7 @@ create table workflow_inbox (
     key      text,
     sent_at  integer not null,
     taken_at integer
-);
+) strict;
 
 create index workflow_inbox_waiting on workflow_inbox (run_id, id) where taken_at is null;
 create unique index workflow_inbox_key on workflow_inbox (run_id, key) where key is not null;

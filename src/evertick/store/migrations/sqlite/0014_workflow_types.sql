@@ -5,4 +5,4 @@ create table workflow_types (
     name       text    not null primary key,
     status     text    not null,
     changed_at integer not null
-) without rowid;
+) without rowid, strict;

@@ -10,6 +10,6 @@ create table workflow_attributes (
     value  text not null,
     run_id text not null,
     primary key (tenant, name, value, run_id)
-) without rowid;
+) without rowid, strict;
 
 create index workflow_attributes_run on workflow_attributes (run_id);

@@ -14,7 +14,7 @@ create table access_tokens (
     expires_at   integer,
     revoked_at   integer,
     last_used_at integer
-);
+) strict;
 create index access_tokens_by_tenant on access_tokens (tenant, id);
 
 create table audit_log (
@@ -29,5 +29,5 @@ create table audit_log (
     request text not null,
     before  text,
     after   text
-);
+) strict;
 create index audit_log_by_tenant on audit_log (tenant, id);

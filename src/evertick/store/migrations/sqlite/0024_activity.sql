@@ -16,5 +16,5 @@ create table activity (
     late     text,
     took     text,
     primary key (tenant, name, at, source)
-) without rowid;
+) without rowid, strict;
 create index activity_at on activity (at);

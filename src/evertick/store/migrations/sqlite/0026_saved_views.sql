@@ -11,7 +11,7 @@ create table saved_views (
     created_by text    not null,
     created_at integer not null,
     updated_at integer not null
-) without rowid;
+) without rowid, strict;
 
 -- The views of a list, and that no two of an owner are called the same.
 create unique index saved_views_by_name on saved_views (tenant, page, owner, name);

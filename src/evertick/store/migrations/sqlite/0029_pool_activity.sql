@@ -16,5 +16,5 @@ create table pool_activity (
     -- How many came how late: numbers by bucket, as JSON.
     late     text,
     primary key (tenant, pool, at, source)
-) without rowid;
+) without rowid, strict;
 create index pool_activity_at on pool_activity (at);
