@@ -31,6 +31,8 @@ class FleetCheck(StrEnum):
     """Whether this release can read the rows of active schedules and of workers."""
     RUNS = "runs"
     """Whether runs of workflows can go on."""
+    MISSED = "missed"
+    """Whether times of schedules were found missed in the last 24 hours, and have not been run since."""
     TIMES = "times"
     """Whether active schedules have a time to come."""
 

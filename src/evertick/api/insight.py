@@ -124,7 +124,7 @@ class OverviewView(Schema):
     in neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
     and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last
     hour, which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were
-    not run again. `missed_day` are occurrences that were missed in the last 24 hours and not made up for since.
+    not run again. `missed_day` are occurrences that were found missed in the last 24 hours and not made up for since.
     `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are
     those that ended in the last 24 hours, the newest first. `unwritable` is None while the database can be written.
     """

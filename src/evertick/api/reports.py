@@ -116,11 +116,11 @@ class UnreadableSchedule(Schema):
 class AuditReport(Schema):
     """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
 
-    The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too
-    much to look at all of it. `missed` are times that nothing has made up for; those that a trigger or a backfill has
-    started or queued since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live
-    worker runs their function; they are counted as started or late, too. `unreadable` are the schedules whose times are
-    not known, because this release cannot read them: they do not run.
+    The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too much
+    to look at all of it. `missed` are times that nothing has made up for yet; those that a trigger or a backfill has
+    started since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live worker runs
+    their function; they are counted as started or late, too. `unreadable` are the schedules whose times are not known,
+    because this release cannot read them: they do not run.
     """
 
     start: Moment

@@ -115,6 +115,14 @@ class OverdueView(Schema):
     since: Moment
 
 
+class MissedView(Schema):
+    """A schedule of which `times` were found missed in the last 24 hours that no trigger or backfill has run since."""
+
+    tenant: TenantId
+    schedule: ScheduleId
+    times: int
+
+
 class UnreadableView(Schema):
     """A tenant's schedule that this release cannot read, so it does not run, and why: by column."""
 
@@ -128,12 +136,11 @@ class StatusView(Schema):
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits; jobs of paused pools,
     and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and
-    deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run
-    again since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does
-    not fit their journal. `overdue` are schedules at whose next time no worker has looked, `unreadable` those that
-    this release cannot read. `complete` is False if
-    there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
-    written.
+    deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run again
+    since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does not fit
+    their journal. `overdue` are schedules at whose next time no worker has looked, `missed` those of which times were
+    found missed in the last 24 hours, `unreadable` those that this release cannot read. `complete` is False if there
+    were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be written.
     """
 
     tenants: tuple[TenantId, ...]
@@ -147,5 +154,6 @@ class StatusView(Schema):
     unwritable: UnwritableView | None = None
     stuck: tuple[StuckView, ...] = ()
     overdue: tuple[OverdueView, ...] = ()
+    missed: tuple[MissedView, ...] = ()
     unreadable: tuple[UnreadableView, ...] = ()
     retried: int = 0

@@ -9,6 +9,7 @@ from typing import Final
 from evertick.api.reading import RowReading
 from evertick.api.status import (
     FailureView,
+    MissedView,
     OverdueView,
     QueueView,
     StatusView,
@@ -21,8 +22,9 @@ from evertick.app.limits.waiting import PoolRoom
 from evertick.app.paging import all_schedules, looked_at
 from evertick.app.workflows.stuck import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
-from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
+from evertick.base.records.insight import ScheduleTrouble
 from evertick.base.records.jobs import NO_ERROR, Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
@@ -36,6 +38,10 @@ JOBS_MAX: Final = 10_000
 """Unfinished jobs, failures of the last hour and overdue schedules that are looked at."""
 
 
+MISSED_MAX: Final = 100
+"""Schedules with missed times that are shown."""
+NEWEST_MAX: Final = 10_000
+"""Occurrences of a schedule among which missed ones are counted."""
 SCHEDULES_MAX: Final = 20_000
 """Schedules that are read, to find those that cannot be."""
 
@@ -98,6 +104,11 @@ def status_of(
             OverdueView(tenant=group.tenant, schedules=group.schedules, since=to_datetime(group.since))
             for group in sorted(overdue, key=lambda each: each.tenant)
         ),
+        missed=tuple(
+            MissedView(tenant=each.tenant, schedule=each.id, times=each.number)
+            for each in (_missed(transaction, now) if reads_schedules else ())
+            if each.tenant in tenants
+        ),
         unreadable=tuple(
             UnreadableView(tenant=row.tenant, schedule=row.id, why=why)
             for row in read[:SCHEDULES_MAX]
@@ -105,6 +116,10 @@ def status_of(
         ),
         retried=sum(each.is_retried for each in failed),
     )
+
+
+def _missed(transaction: Transaction, now: Instant) -> list[ScheduleTrouble]:
+    return transaction.missed_occurrences(since=Instant(now - DAY_MS), limit=MISSED_MAX, look=NEWEST_MAX)
 
 
 def _may_run(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:

@@ -25,8 +25,8 @@ WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 @tenants_option
 @output_option
 def status(db: str | None, out: OutputOptions) -> int:
-    """Show live workers, how long due jobs wait, unfinished jobs by function, schedules that are overdue, and the
-    failures of the last hour.
+    """Show live workers, how long due jobs wait, unfinished jobs by function, schedules that are overdue or have missed
+    times in the last 24 hours, and the failures of the last hour.
 
     The exit code is 8 if there are schedules that cannot be read, so that they do not run.
     """
@@ -35,7 +35,7 @@ def status(db: str | None, out: OutputOptions) -> int:
 
 
 def _write_status(fleet: AnyFleet, out: OutputOptions) -> int:
-    from evertick.api.status import FailureView, OverdueView, QueueView, StuckView, UnreadableView
+    from evertick.api.status import FailureView, MissedView, OverdueView, QueueView, StuckView, UnreadableView
     from evertick.api.workflows import WorkflowTypeView
 
     now = fleet.now
@@ -48,6 +48,7 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> int:
     _section(out, "workers", live, WORKER_LIST, moment)
     _section(out, "queues", found.queues, QueueView.names(), moment)
     _section(out, "overdue", found.overdue, OverdueView.names(), moment)
+    _section(out, "missed", found.missed, MissedView.names(), moment)
     _section(out, "unreadable", found.unreadable, UnreadableView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "stuck", found.stuck, StuckView.names(), moment)
@@ -118,11 +119,17 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     held += f", {limited:,} held back by pools" if limited else ""
     cut = "" if found.complete else "; there are more jobs, schedules or tenants than were looked at"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
-    schedules = f"{_overdue(found, moment)}{_unreadable(found)}"
+    schedules = f"{_overdue(found, moment)}{_missed(found)}{_unreadable(found)}"
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{schedules}{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
     again = f" and {found.retried:,} that {'was' if found.retried == 1 else 'were'} run again" if found.retried else ""
     return f"{workers}{jobs}; {failed:,} failed in the last hour{again}{of_tenants}{cut}"
+
+
+def _missed(found: "StatusView") -> str:
+    """What the summary says of missed times."""
+    number = sum(each.times for each in found.missed)
+    return f"; {number:,} missed in the last 24 hours (evertick schedule audit)" if number else ""
 
 
 def _unreadable(found: "StatusView") -> str:

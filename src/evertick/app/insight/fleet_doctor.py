@@ -71,6 +71,7 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
         *_unserved(status, serves),
         *_stuck(status),
         *_unreadable(status),
+        *_missed(status),
         *_schedules(schedules[:SCHEDULES_MAX], serves),
     ]
     return FleetReport(
@@ -189,6 +190,14 @@ def _unreadable(status: StatusView) -> Iterator[FleetFinding]:
         detail = f"the schedule cannot be read, so it does not run: {each.why}"
         fix = cure_of_unreadable(each.schedule, each.tenant)
         yield _finding(FleetCheck.ROWS, each.schedule, detail, fix, each.tenant)
+
+
+def _missed(status: StatusView) -> Iterator[FleetFinding]:
+    for each in status.missed:
+        times = "1 of its times was" if each.times == 1 else f"{each.times:,} of its times were"
+        word, whose = schedule_word(each.schedule), tenant_option(each.tenant)
+        fix = f"evertick schedule audit {word}{whose} names them, evertick schedule backfill runs them: --only-missed"
+        yield _finding(FleetCheck.MISSED, each.schedule, f"{times} found missed in the last 24 hours", fix, each.tenant)
 
 
 def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[FleetFinding]:

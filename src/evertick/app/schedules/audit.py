@@ -24,7 +24,7 @@ from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
-from evertick.rules.schedules.fates import Fate, Origin
+from evertick.rules.schedules.fates import Fate, Origin, Reason
 from evertick.rules.schedules.state import FireTime, ScheduleState
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -48,10 +48,11 @@ def audit(
     """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
 
     The end is now unless it is given. The start is 24 hours before the end; earlier, if since then times were found
-    missed that are older: the first of these, so that an audit after an outage of days names all that it missed. Also
-    every time that a schedule's rule names and that the ledger does not know. Triggers and backfills are in it by the
-    time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts,
-    ScheduleNotFound for an id that neither the ledger nor the history knows.
+    late or missed that are older, or if no worker has looked at older ones yet: the first of these, so that an audit
+    after an outage of days names all that it missed. Also every time that a schedule's rule names and that the ledger
+    does not know. Triggers and backfills are in it by the time they are for. Raises InvalidDelay for a moment without a
+    time zone, Misuse if it ends before it starts, ScheduleNotFound for an id that neither the ledger nor the history
+    knows.
     """
     late_ms = duration_ms(late_after, name="late_after")
     name = None if schedule_id is None else ScheduleId(schedule_id)
@@ -103,11 +104,12 @@ def _span(
     if start is not None:
         return span(start, until)
     day, last = span(until - timedelta(days=1), until)
-    since = Instant(last - OUTAGE_MAX_MS)
-    first = transaction.first_missed(
-        operations.tenant, reasons=MISSED_REASONS, since=since, decided=day, limit=LONG_MISSED_MAX
+    since, reasons = Instant(last - OUTAGE_MAX_MS), (*MISSED_REASONS, Reason.CAUGHT_UP)
+    found = transaction.first_missed(
+        operations.tenant, reasons=reasons, since=since, decided=day, limit=LONG_MISSED_MAX
     )
-    return day if first is None else min(day, first[0]), last
+    overdue = transaction.overdue_schedules([operations.tenant], late_at=day, limit=1)
+    return min([day, *([] if found is None else [found[0]]), *(max(since, each.since) for each in overdue)]), last
 
 
 class _Looked:
@@ -137,7 +139,8 @@ def _words(rows: Iterable[OccurrenceRow], late_ms: int) -> Iterator[tuple[Occurr
         others = [row for row in at_once if row.origin != Origin.SCHEDULE]
         for row in at_once:
             word = _word(row, late_ms)
-            yield row, "made_up" if word == "missed" and made_up_by(row, others) is not None else word
+            since = made_up_by(row, others) if word == "missed" else None
+            yield row, "made_up" if since is not None and since.fate == Fate.STARTED else word
 
 
 def _word(row: OccurrenceRow, late_ms: int) -> str:

@@ -207,7 +207,7 @@ class OverdueSchedule(NamedTuple):
 
 
 class MissedTime(NamedTuple):
-    """An occurrence that was missed; `made_up` if a trigger or a backfill has started or queued its time since."""
+    """An occurrence that was missed; `made_up` if a trigger or a backfill has started its time since."""
 
     schedule_id: ScheduleId
     nominal_at: Instant

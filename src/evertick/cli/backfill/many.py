@@ -18,7 +18,7 @@ from evertick.cli.backfill.lossy import notes_of_many
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, is_terminal, plain
 from evertick.cli.schedule.selection import counted, queried
-from evertick.cli.schedule.session import Session, open_session
+from evertick.cli.schedule.session import Session, note_if_alone, open_session
 
 if TYPE_CHECKING:
     from evertick.api.schedules import PlannedBackfill
@@ -43,7 +43,11 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
         todo = [plan for plan in plans if plan.count]
         failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
         if not plans and out.tells_of_nothing:
-            click.echo("no time to run: no schedule is chosen, or none of them has one between these moments", err=True)
+            click.echo(
+                "no time to run: no schedule is chosen, or none of them has one between these moments that no backfill "
+                "under way will run (evertick backfill list ID)",
+                err=True,
+            )
         for note in notes_of_many(session, [plan.schedule for plan in todo if plan.count > 1], flags):
             click.echo(note, err=True)
         if flags.dry_run or not todo:
@@ -64,6 +68,7 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
             except EvertickError as error:
                 failed.append((plan.schedule, str(error)))
         click.echo(f"started backfills of {counted(started)}", err=True)
+        note_if_alone(session)
     return _told(failed)
 
 

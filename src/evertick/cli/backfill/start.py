@@ -23,7 +23,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
 from evertick.cli.schedule.selection import named, sid_or_query
-from evertick.cli.schedule.session import Session, open_session
+from evertick.cli.schedule.session import Session, note_if_alone, open_session
 
 if TYPE_CHECKING:
     from evertick.api.schedules import BackfillPlanView, BackfillView
@@ -68,7 +68,11 @@ def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str |
             _confirm_future(session, plan, yes=flags.yes)
             found = session.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **flags.choice)
             click.echo(f"started {found.id}", err=True)
-        return finished(session, found, chosen or [], out) if waiting else written(found, chosen or [], out)
+        if waiting:
+            return finished(session, found, chosen or [], out)
+        if flags.canceled is None:
+            note_if_alone(session)
+        return written(found, chosen or [], out)
 
 
 def columns(out: OutputOptions) -> list[str]:
@@ -164,8 +168,6 @@ def _watched(session: Session, found: "BackfillView", news: ChangeWaiter) -> "Ba
             said = line
         if found.done and found.ended == found.started:
             return found
-        if not alone_said and session.has_no_worker():
-            click.echo("note: no worker runs on this database; the backfill goes on when one is started", err=True)
-            alone_said = True
+        alone_said = alone_said or note_if_alone(session)
         news.wait(LOOK_EVERY_S)
         found = session.schedules.backfill_status(found.schedule, found.id)

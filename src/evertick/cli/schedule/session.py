@@ -6,6 +6,8 @@ Both are imported when one is opened, so the help of a command needs neither.
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
+import click
+
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.sessions.base import opened
 
@@ -48,3 +50,11 @@ def open_session(db: str | None, app_file: str | None = None) -> AbstractContext
         return RemoteSession(client, functions or RemoteFunctions())
 
     return opened(db, local, remote)
+
+
+def note_if_alone(session: Session) -> bool:
+    """Say that a backfill waits for a worker, if it is known that none lives; returns whether it is."""
+    is_alone = session.has_no_worker()
+    if is_alone:
+        click.echo("note: no worker runs on this database; the backfill goes on when one is started", err=True)
+    return is_alone

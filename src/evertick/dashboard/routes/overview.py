@@ -104,7 +104,7 @@ def heading(now: OverviewView) -> str:
     if not now.alive:
         return "No worker is alive: what is due waits."
     counted = (
-        (now.missed_day, "missed in the last 24 hours"),
+        (now.missed_day, "found missed in the last 24 hours"),
         (late_now(now), "late"),
         (now.not_retried_hour, "failed in the last hour"),
     )
@@ -116,11 +116,11 @@ def heading(now: OverviewView) -> str:
         f"{_number(count, more)}{f' {runs[count != 1]}' if position == 0 else ''} {_verb(count, word)} {word}"
         for position, (count, more, word) in enumerate(wrong)
     )
-    return f"{said[0].upper()}{said[1:]}. The rest is on time."
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _verb(count: int, word: str) -> str:
-    one, more = {"late": ("is", "are"), "missed in the last 24 hours": ("was", "were")}.get(word, ("has", "have"))
+    one, more = {"late": ("is", "are"), "found missed in the last 24 hours": ("was", "were")}.get(word, ("has", "have"))
     return one if count == 1 else more
 
 

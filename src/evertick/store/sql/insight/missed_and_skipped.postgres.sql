@@ -5,7 +5,7 @@ select o.schedule_id, o.nominal_at, r.each, o.detail, o.actual_at, o.decided_at,
        (select 1
           from occurrences as later
          where later.tenant = :tenant and later.schedule_id = o.schedule_id and later.nominal_at = o.nominal_at
-           and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered')
+           and later.origin in ('backfill', 'trigger') and later.fate = 'started'
          limit 1) is not null
   from {each :reasons} as r
  cross join lateral (select schedule_id, nominal_at, detail, actual_at, decided_at

@@ -1,12 +1,12 @@
 -- missed_and_skipped: the newest occurrences that were missed since a moment, at most :limit of each reason, and
--- whether a trigger or a backfill has made up for them. And how many times each of some schedules skipped since
+-- whether a trigger or a backfill has started them since. And how many times each of some schedules skipped since
 -- a moment because it is paused, to :skipped_most at most, where others have their time; :pauses is a JSON list of [id, moment].
 -- Reads the index occurrences_by_reason, and the primary key.
 select o.schedule_id, o.nominal_at, o.reason, o.detail, o.actual_at, o.decided_at,
        exists (select 1
                  from occurrences as later
                 where later.tenant = :tenant and later.schedule_id = o.schedule_id and later.nominal_at = o.nominal_at
-                  and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered'))
+                  and later.origin in ('backfill', 'trigger') and later.fate = 'started')
   from {each :reasons} as r
  cross join occurrences as o
  where o.tenant = :tenant and o.reason = r.each

@@ -15,7 +15,7 @@ select tenant, id, function, missed
                                     where later.tenant = s.tenant and later.schedule_id = s.id
                                       and later.nominal_at = newest.nominal_at
                                       and later.origin in ('backfill', 'trigger')
-                                      and later.fate in ('started', 'buffered'))) as missed
+                                      and later.fate = 'started')) as missed
           from (select tenant, id, function
                   from schedules {indexed by schedules_missed}
                  where missed_at >= :since
