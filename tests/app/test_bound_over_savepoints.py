@@ -13,6 +13,8 @@ from evertick import App, MutationCtx
 from evertick.store.sqlite.address import path_of
 from tests.app.conftest import OpenApp
 
+pytestmark = pytest.mark.sql
+
 
 @pytest.fixture
 def app(open_app: OpenApp) -> App:

@@ -66,6 +66,7 @@ def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> N
     assert len(began["greedy"]) <= 5  # none began in the slot that was free first
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(postgres_url: str) -> None:
     old, new = (App("fleet", database_url=postgres_url) for _ in range(2))
@@ -265,6 +266,7 @@ def test_by_a_clock_that_runs_fast_no_mutation_holds_the_file_for_long(caplog: p
     assert caplog.records == []
 
 
+@pytest.mark.long
 def test_a_worker_holds_at_most_64_megabytes_of_arguments(open_app: OpenApp) -> None:
     app = open_app()
     together: list[int] = []

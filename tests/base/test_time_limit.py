@@ -108,6 +108,7 @@ def test_the_outer_limit_counts_for_a_function_that_is_called_inside() -> None:
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.long
 def test_a_limit_strikes_no_later_function() -> None:
     guard = current_guard()
     for _ in range(200):
@@ -155,6 +156,7 @@ def test_what_computes_is_over_by_its_processor_time_and_what_waits_by_its_wall_
         assert caught.value.over.by is by
 
 
+@pytest.mark.long
 def test_processor_time_of_earlier_calls_does_not_count() -> None:
     guard = current_guard()
     for _ in range(10):

@@ -544,6 +544,7 @@ def test_a_backfill_of_times_to_come_asks(shop: App, command: Command, monkeypat
     assert len(command(*span, "--include-done", "--dry-run").out.splitlines()) == 3
 
 
+@pytest.mark.long
 def test_waiting_for_a_backfill_tells_by_its_exit_code_whether_times_were_skipped(
     shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

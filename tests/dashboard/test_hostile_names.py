@@ -59,6 +59,7 @@ def test_a_form_is_sent_to_the_tenant_that_it_was_opened_for(site: Site) -> None
     assert form["action"] == below("acme/eu", "workflows", run_id, "terminate")
 
 
+@pytest.mark.long
 def test_a_line_for_the_terminal_names_the_schedule_and_nothing_else(site: Site) -> None:
     for name in NAMES:
         schedule(site, name)

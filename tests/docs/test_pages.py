@@ -41,6 +41,7 @@ def test_every_example_of_a_page_does_what_the_page_says(page: Path, folder: Pat
     assert run_page(page, folder, start) > 0
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.postgres
 def test_the_tests_of_the_guide_run_on_postgres(
@@ -53,6 +54,7 @@ def test_the_tests_of_the_guide_run_on_postgres(
         assert connection.execute("select count(*) from evertick.history where state = 'success'").fetchone() >= (1,)
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("old", "new"),

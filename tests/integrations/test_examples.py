@@ -48,6 +48,7 @@ def test_what_make_run_has_started_ends_with_it(number: signal.Signals, tmp_path
         demo.close()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_ctrl_c_in_make_run_shows_no_traceback_of_a_command_that_begins(tmp_path: Path) -> None:
     folder = tmp_path / "chat"

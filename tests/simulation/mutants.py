@@ -37,11 +37,12 @@ Plant = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A planted bug: what is wrong with it, and how to plant it."""
+    """A planted bug: what is wrong with it, and how to plant it; `seeds` found it last and are tried first."""
 
     name: str
     wrong: str
     plant: Plant
+    seeds: tuple[int, ...] = ()
 
 
 def swap(owner: Any, name: str, new: Any) -> Plant:
