@@ -27,7 +27,7 @@ def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def spin(seconds: float = 10.0) -> None:
+def spin(seconds: float = 100.0) -> None:
     """Count until the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -38,7 +38,7 @@ def test_a_loop_ends_soon_after_its_limit() -> None:
     began = time.monotonic()
     with pytest.raises(FunctionTimeout):
         current_guard().call(Limit(SOON_S), spin)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_a_function_that_ends_in_time_returns_or_raises_what_it_does() -> None:
@@ -105,7 +105,7 @@ def test_the_outer_limit_counts_for_a_function_that_is_called_inside() -> None:
 
     with pytest.raises(FunctionTimeout):
         guard.call(Limit(SOON_S), outer)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.long

@@ -71,6 +71,7 @@ def search_all(mutants: Sequence[Mutant], where: Callable[[str], Verdict], jobs:
         for mutant, verdict in zip(mutants, verdicts, strict=True):
             click.echo(f"planted bug {mutant.name!r} ({mutant.wrong}): {verdict}")
             missed += not verdict.found
+    click.echo(f"{len(mutants) - missed} of {len(mutants)} planted bugs found")
     return missed
 
 

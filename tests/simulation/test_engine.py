@@ -8,8 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from evertick.engine.jobs.claims import Claims
+from tests.simulation import flow_mutants, schedule_mutants
 from tests.simulation.faults import plan_text
-from tests.simulation.mutants import MUTANTS
+from tests.simulation.mutants import MUTANTS, Mutant, swap
+from tests.simulation.planted import search
 from tests.simulation.scenario import simulate
 
 SEEDS = 3
@@ -41,8 +44,23 @@ def test_a_seed_and_its_faults_replay_exactly() -> None:
     assert simulate(seed, plan=first.plan, trace=True).digest == first.digest
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_every_bug_can_be_planted(mutant: object) -> None:
-    """The code that a mutant changes is still there."""
-    with mutant.plant():  # type: ignore[attr-defined]
+@pytest.mark.parametrize("mutant", (*MUTANTS, *schedule_mutants.MUTANTS, *flow_mutants.MUTANTS), ids=lambda m: m.name)
+def test_every_bug_can_be_planted(mutant: Mutant) -> None:
+    """The code that a mutant changes is still there, and takes the same arguments."""
+    with mutant.plant():
         pass
+
+
+def test_a_function_that_takes_other_arguments_is_no_bug_but_an_error() -> None:
+    with pytest.raises(LookupError, match=r"the arguments of Claims\.\w+ have changed"):
+        swap(Claims, "_promote", lambda self: 0)()
+
+
+def test_errors_of_a_mutant_are_not_what_it_breaks() -> None:
+    def raising(self: Claims, transaction: object, now: object) -> int:
+        raise AttributeError("planted")
+
+    verdict = search(Mutant("misfit", "raises", swap(Claims, "_promote", raising), seeds=(1,)), simulate, 0)
+
+    assert not verdict.found
+    assert "AttributeError: planted" in str(verdict)
