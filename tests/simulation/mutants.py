@@ -373,7 +373,7 @@ MUTANTS: Final = (
     Mutant("finish_outside", "a mutation's end is written after its commit",
            swap(batch.OpenBatch, "finish", finish_later)),
     Mutant("blind_retry", "a call whose reply was lost is made again", swap(Execution, "call_once",
-           call_again_without_key)),
+           call_again_without_key), seeds=(10,)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
            both(swap(SimulatedExecutors, "write", look_then_claim),
                 swap(SqliteTransaction, "ready_heads", heads_as_was_seen),
