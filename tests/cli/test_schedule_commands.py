@@ -567,6 +567,7 @@ def test_a_trigger_runs_behind_overdue_times_that_it_lets_start(shop: App, comma
     deadline = time.monotonic() + 60
     while not command("schedule", "audit", "s", "--to", "now+1s", "-o", "json").json["unrecorded"]:
         assert time.monotonic() < deadline, "a second has not passed"
+        time.sleep(0.1)
 
     found = command("schedule", "trigger", "s", "-o", "json").json
 

@@ -15,6 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTS = {"with-fastapi": 5, "with-litestar": 3, "with-pytest": 6}
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("name", TESTS)
 def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
