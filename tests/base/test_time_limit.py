@@ -218,6 +218,7 @@ def random_function(chance: random.Random, engine: _Engine, depth: int = 0) -> N
                 pass
 
 
+@pytest.mark.long
 def test_whatever_instant_a_limit_strikes_at_the_engine_stays_whole(
     fast_watcher: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,7 +179,7 @@ def names_in(form: Tag) -> set[str]:
     return found - CONFIRMS
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", one_in(3, PLACES))
 def test_each_form_says_its_command_and_of_each_field_what_becomes_of_it(things: Things, where: str) -> None:
     """A form that is new is in the table of forms (test_every_form.py), so it has to be here too."""
     form = opened(things, where)

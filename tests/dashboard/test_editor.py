@@ -15,6 +15,7 @@ from evertick.dashboard.editor.drafts import Draft, differing
 from tests.dashboard.commands import soup_of
 from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.fields import fields_sent
+from tests.sampling import one_in
 from tests.server.conftest import order_of
 
 
@@ -127,7 +128,7 @@ def test_only_what_was_changed_is_saved(site: Site, report: str) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
+    one_in(3, [
         {"jitter": "5s", "zone": "Asia/Kathmandu"},
         {"s__0__cron": "0 9 * * *", "note": "", "overlap": "allow_all"},
         {"start": "2027-01-01 00:00", "end": "2028-01-01", "catch_up": "latest", "concurrency_limit": "3"},
@@ -138,7 +139,7 @@ def test_only_what_was_changed_is_saved(site: Site, report: str) -> None:
         {"s__0__kind": "moments", "s__0__moments": "2027-01-01 09:00\n2027-02-01 09:00"},
         {"s__0__kind": "interval", "s__0__every": "1d", "s__0__anchor": "at", "s__0__anchor_at": "2026-01-05T09:00Z"},
         {"x__0__kind": "dates", "x__0__dates": "2026-12-24, 2026-12-31", "run_id_template": "r-{nominal}"},
-    ],
+    ]),
 )  # fmt: skip
 def test_the_command_makes_of_a_schedule_what_the_form_makes(
     site: Site, report: str, changes: dict[str, str], capsys: pytest.CaptureFixture[str]

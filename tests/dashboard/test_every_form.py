@@ -164,6 +164,7 @@ def test_every_form_of_the_table_is_filled_in() -> None:
     assert forms == FORMS.keys()
 
 
+@pytest.mark.long
 def test_what_was_typed_stays_beside_a_complaint(open_app: OpenApp) -> None:
     """In turn, each field has each text. No text is an error of the server, or markup on the page."""
     things = things_of(open_app)

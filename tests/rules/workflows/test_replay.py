@@ -265,6 +265,7 @@ def test_the_time_of_a_timer_is_that_of_the_journal() -> None:
     assert driver.replayed(code, 500).next_due_at == driver.run.next_due_at
 
 
+@pytest.mark.long
 def test_random_workflows_replay_at_every_cut_and_notice_edits() -> None:
     report = Report()
     for seed in range(SEEDS):
