@@ -33,7 +33,7 @@ from tests.simulation.scenario import Report, simulate
 ROOT: Final = Path(__file__).parent.parent.parent
 REGRESSIONS: Final = Path(__file__).with_name("regressions.txt")
 CHUNK: Final = 20
-SEEDS_MIN: Final = 300
+SEEDS_MIN: Final = 200
 """A full run (one of more seeds than that) on a slow machine stops early, but not before that many."""
 SEEDS_TO_COUNT: Final = 200
 MUTANT_SEEDS: Final = 400
