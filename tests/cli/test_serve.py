@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.desk import SEED_LINES, Command
-from tests.cli.programs import COMMAND, Program, Start, admin_token, environment, evertick
+from tests.cli.programs import COMMAND, DEADLINE_S, Program, Start, admin_token, environment, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -240,7 +240,7 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     secret = admin_token(folder)
 
     def until(status: int) -> dict[str, Any]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while (reply := ask(f"{address}/ready"))[0] != status:
             assert time.monotonic() < deadline, reply
             time.sleep(0.1)

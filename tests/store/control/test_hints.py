@@ -26,7 +26,7 @@ store = open_store(sys.argv[1])
 insert(store, new_job())
 store.close()
 """
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Counter:
