@@ -30,8 +30,8 @@ test: $(VENV)/.installed-dev ## Lint, check types, run every test but the long o
 	@$(MAKE) --no-print-directory -j 3 lint types compiled
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(ARGS)
 
-test-long: $(VENV)/.installed-dev ## Run the long tests: benchmarks, the documentation's site, examples under mypy, upgrades
-	$(BIN)/python -m pytest -n $(WORKERS) -m long $(ARGS)
+test-long: $(VENV)/.installed-dev ## Run the long tests: browsers, programs, benchmarks, all cases of long tables
+	EVERTICK_TEST_DEPTH=all $(BIN)/python -m pytest -n $(WORKERS) -m 'long or random' $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes and not long' --timeout 120 \
@@ -53,7 +53,7 @@ docs: $(VENV)/.installed-dev ## Build the documentation's site in build/site; a 
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
 	@echo 'build/site/index.html'
 
-check: ## What CI runs: the tests, then simulation, kills and fuzzing (up to an hour)
+check: ## What CI runs: the tests, then simulation, kills and fuzzing (half an hour on two cores)
 	PYTHON='$(PYTHON)' VENV='$(VENV)' bash .ci/run
 
 bench: $(VENV)/.installed-dev ## Measure speed beside the physical limit of the same work

@@ -183,8 +183,20 @@ ON_BOTH_DATABASES: Final = pytest.mark.parametrize("database_url", BOTH, indirec
 
 @pytest.fixture(params=BOTH)
 def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty database, of each kind. Its tables have plain names, so that a test can look into them on both."""
+    """An empty database, of each kind. Its tables have plain names, so that a test can look into them on both.
+
+    On PostgreSQL the test is long unless it is marked with `sql`.
+    """
     return empty_database(request, request.param)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What does not depend on the database runs on SQLite in `make test`; the stores themselves run on both."""
+    for item in items:
+        chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if chosen.get("database_url") == "postgres" and item.get_closest_marker("sql") is None:
+            item.add_marker(pytest.mark.long)
 
 
 def empty_database(request: pytest.FixtureRequest, kind: str) -> str:

@@ -7,14 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("contract", ["each floor imports only floors below it", "no cycles anywhere"])
-def test_imports_follow_the_contract(contract: str) -> None:
+def test_imports_follow_the_contracts() -> None:
     lint = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([lint, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert f"{contract} KEPT" in done.stdout, done.stdout
+    for contract in ("each floor imports only floors below it", "no cycles anywhere"):
+        assert f"{contract} KEPT" in done.stdout, done.stdout
     assert done.returncode == 0, done.stdout

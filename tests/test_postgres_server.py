@@ -182,6 +182,7 @@ def shared_memory_ids() -> set[int]:
     return {int(line.split()[1]) for line in table.read_text().splitlines()[1:]} if table.exists() else set()
 
 
+@pytest.mark.long
 def test_a_wheel_that_the_unprivileged_user_cannot_reach_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

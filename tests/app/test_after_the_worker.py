@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from evertick import App, MutationCtx, QueryCtx
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
@@ -23,6 +25,7 @@ def ready(open_app: OpenApp) -> App:
     return app
 
 
+@pytest.mark.long
 def test_calls_go_on_when_the_worker_has_ended(open_app: OpenApp) -> None:
     app = ready(open_app)
     with Engine(app) as engine:

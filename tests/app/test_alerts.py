@@ -84,6 +84,7 @@ class Watched:
             self.scrape()
 
 
+@pytest.mark.long
 def test_two_days_without_trouble_fires_nothing(tmp_path: Path) -> None:
     app, _ = make_app()
     with World(app) as world:
@@ -99,6 +100,7 @@ def test_two_days_without_trouble_fires_nothing(tmp_path: Path) -> None:
     watched.prometheus.check(tmp_path)
 
 
+@pytest.mark.long
 def test_the_first_missed_times_ever_fire_when_a_worker_finds_them(tmp_path: Path) -> None:
     """They are found as the worker starts, before its first scrape; then a backfill runs them."""
     app, _ = make_app()
@@ -137,6 +139,7 @@ def test_missed_times_of_one_outage_fire_for_a_day(tmp_path: Path) -> None:
     watched.prometheus.check(tmp_path)
 
 
+@pytest.mark.long
 def test_a_schedule_that_fails_each_night_fires_from_its_first_run_until_one_succeeds(tmp_path: Path) -> None:
     app, fails = make_app()
     with World(app) as world:
@@ -200,6 +203,7 @@ def test_few_failures_among_many_attempts_fire_nothing(open_app: OpenApp, tmp_pa
     prometheus.check(tmp_path)
 
 
+@pytest.mark.long
 def test_more_schedules_than_are_named_share_one_alert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evertick.app.measuring.measures.SCHEDULES_MAX", 1)
     app, fails = make_app()

@@ -13,6 +13,8 @@ from evertick import App, MutationCtx
 from evertick.store.sqlite.address import path_of
 from tests.app.conftest import OpenApp
 
+pytestmark = pytest.mark.sql
+
 
 @pytest.fixture
 def app(open_app: OpenApp) -> App:
@@ -67,5 +69,5 @@ def test_after_a_rollback_the_next_commit_is_the_jobs_own(app: App, engine: Engi
         other.execute(text("select 1"))
     assert numbers(app) == [2]
     if app.database_url.startswith("sqlite"):
-        with closing(sqlite3.connect(Path(path_of(app.database_url) or ""), timeout=1)) as file:
+        with closing(sqlite3.connect(Path(path_of(app.database_url) or ""), timeout=30)) as file:
             file.execute("create table mine (x)")  # no one holds the file

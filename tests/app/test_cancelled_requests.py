@@ -69,6 +69,7 @@ async def cancelled_after(turns: int, task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
+@pytest.mark.long
 def test_requests_after_a_cancelled_one_are_committed(app: App, url: str, driver: str) -> None:
     async def requests() -> None:
         for turns in TURNS:

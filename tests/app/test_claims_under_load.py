@@ -30,7 +30,7 @@ PROMPT_S = 2.0
 """At once, also on a busy machine: less than what a job would wait for others (3 s), or for a worker's poll (5 s)."""
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for a condition. Fails if it does not come true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -40,32 +40,38 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> None:
     app = open_app(settings=Settings(action_slots=4))
-    began: dict[str, list[float]] = {"greedy": [], "small": []}
-    ended: list[float] = []
+    began: Counter[str] = Counter()
+    may_end: list[None] = []
+    noted = threading.Event()
 
     @app.action
-    async def work(ctx: ActionCtx, whose: str, seconds: float) -> None:
-        began[whose].append(time.monotonic())
-        await asyncio.sleep(seconds)
-        ended.append(time.monotonic())
+    async def work(ctx: ActionCtx, whose: str) -> None:
+        began[whose] += 1
+        while whose == "greedy" and not may_end:
+            await asyncio.sleep(0.005)
+        if whose == "greedy":
+            may_end.pop()
 
     @app.mutation
-    def note(ctx: MutationCtx, sent: float) -> None:
-        late.append(time.monotonic() - sent)
+    def note(ctx: MutationCtx) -> None:
+        noted.set()
 
-    late: list[float] = []
     with Engine(app):
-        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy", 3 + n / 10) for n in range(40)])
-        until(lambda: len(began["greedy"]) == 4)
-        app.tenant("small").scheduler.run_after(0, work, "small", 0)
-        app.scheduler.run_after(0, note, time.monotonic())
-        until(lambda: began["small"] and late)
+        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy") for _ in range(40)])
+        until(lambda: began["greedy"] == 4)
+        app.tenant("small").scheduler.run_after(0, work, "small")
+        app.scheduler.run_after(0, note)
+        until(noted.is_set)
+        assert not began["small"]
+        may_end.append(None)
+        until(lambda: began["small"])
+        greedy = began["greedy"]
+        may_end.extend([None] * 40)
 
-    assert began["small"][0] - ended[0] <= PROMPT_S
-    assert late[0] <= PROMPT_S
-    assert len(began["greedy"]) <= 5  # none began in the slot that was free first
+    assert greedy <= 5  # none began in the slot that was free first
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(postgres_url: str) -> None:
     old, new = (App("fleet", database_url=postgres_url) for _ in range(2))
@@ -147,7 +153,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     def bulk(ctx: MutationCtx, number: int) -> None:
         if number == 20:
             begun.set()
-            waited.append(small_ran.wait(20))
+            waited.append(small_ran.wait(45))
 
     @app.mutation
     def few(ctx: MutationCtx) -> None:
@@ -242,8 +248,7 @@ def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pyte
         engine.wait(app.scheduler.run_after(0, hoard))
     app.close()
 
-    (record,) = caplog.records
-    assert record.getMessage().startswith("hoard held the database file for ")
+    assert [each for each in caplog.records if each.getMessage().startswith("hoard held the database file for ")]
 
 
 def test_by_a_clock_that_runs_fast_no_mutation_holds_the_file_for_long(caplog: pytest.LogCaptureFixture) -> None:
@@ -262,9 +267,10 @@ def test_by_a_clock_that_runs_fast_no_mutation_holds_the_file_for_long(caplog: p
         engine.wait(app.scheduler.run_after(0, quick))
     app.close()
 
-    assert caplog.records == []
+    assert not [each for each in caplog.records if "held the database file" in each.getMessage()]
 
 
+@pytest.mark.long
 def test_a_worker_holds_at_most_64_megabytes_of_arguments(open_app: OpenApp) -> None:
     app = open_app()
     together: list[int] = []

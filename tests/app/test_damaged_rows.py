@@ -84,6 +84,7 @@ def has_ended(app: App, job_id: str) -> JobView | None:
 NAMES = ("change", "plain", "awaited", "flow")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("held", [False, True], ids=["pending", "held by a dead worker"])
 def test_damaged_jobs_end_and_those_beside_them_run(open_app: OpenApp, held: bool) -> None:
     app = shop(open_app)

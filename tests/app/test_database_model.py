@@ -17,6 +17,8 @@ from evertick.app.documents.ranges import IndexRange
 from evertick.documents import Document
 from tests.app.conftest import OpenApp
 
+pytestmark = pytest.mark.sql
+
 INDEXES = {"by_a": ["a"], "by_ab": ["a", "b"], "by_path": ["o.x", "a"]}
 TABLES = ("t", "t_e1", "t_X", "t_u")
 MOMENT = datetime(9000, 1, 1, tzinfo=UTC)

@@ -75,7 +75,7 @@ def meet_once_after_reading(app: App, both: threading.Barrier) -> None:
                 found = read()
                 if not both.broken:
                     with suppress(threading.BrokenBarrierError):
-                        both.wait(10)
+                        both.wait(60)
                     both.abort()
                 return found
 

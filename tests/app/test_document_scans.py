@@ -11,6 +11,8 @@ from evertick.base.errors import InvalidArguments, Misuse
 from tests.app.conftest import OpenApp
 from tests.app.test_documents import numbers, with_index
 
+pytestmark = pytest.mark.sql
+
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_table_is_read_without_the_tables_whose_names_begin_alike(

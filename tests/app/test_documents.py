@@ -11,6 +11,8 @@ from evertick import UNSET, App, MutationCtx, QueryCtx
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from tests.app.conftest import OpenApp
 
+pytestmark = pytest.mark.sql
+
 VALUES: dict[str, Any] = {
     "null": None,
     "true": True,

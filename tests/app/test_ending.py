@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import DEFAULT_TENANT
@@ -57,6 +59,7 @@ def test_an_action_that_is_cut_off_says_that_its_worker_was_stopped(open_app: Op
     assert str(job.error).startswith("WorkerStopped: its worker was stopped before the function had ended")
 
 
+@pytest.mark.long
 def test_an_action_that_every_deploy_cuts_off_is_tried_again_and_never_quarantined(open_app: OpenApp) -> None:
     app, begun = opened(open_app)
     job_id = app.scheduler.using(retry=Retry(100, first=0.001)).run_after(0, "long")
@@ -147,6 +150,7 @@ def seconds_to_end(*, away: bool, takes: float, drain_ms: int) -> float:
         app.close()
 
 
+@pytest.mark.long
 def test_a_worker_ends_by_one_deadline_while_the_database_is_away() -> None:
     most = 30 + CLEAN_UP_S + LAST_WRITES_S + 0.1
 

@@ -18,6 +18,7 @@ from tests.app.engine import Engine
 TIMES = 1_500
 
 
+@pytest.mark.long
 def test_it_is_tried_again_ever_more_slowly_until_it_is_written_and_the_log_is_not_flooded(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
 WORLD = "from evertick import App; from evertick.testing import World; World(App('x')).__enter__()."
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("package", "code", "says"),

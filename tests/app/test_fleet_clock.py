@@ -267,7 +267,7 @@ def test_workers_with_different_zone_data_are_warned_about(
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -56,6 +56,7 @@ app.close()
 """
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_a_worker_goes_on_by_itself_when_the_disk_has_room_again(tmp_path: Path) -> None:
     """The action ended while nothing could be written, and is not run again."""

@@ -245,6 +245,7 @@ def test_a_task_that_an_action_has_left_running_is_interrupted_alone(open_app: O
     assert type(held[0].exception()).__name__ == "FunctionTimeout"
 
 
+@pytest.mark.long
 def test_a_log_that_is_written_without_end_is_interrupted(open_app: OpenApp) -> None:
     """It is nearly always inside of code that all share."""
     app = open_app(settings=Settings(await_within_ms=100))

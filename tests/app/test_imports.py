@@ -59,6 +59,7 @@ def test_functions_are_registered_without_pydantic_or_a_database() -> None:
     assert not HEAVY & loaded_after(code)
 
 
+@pytest.mark.long
 def test_the_list_of_heavy_modules_names_modules_that_exist() -> None:
     code = (
         "import evertick.app.functions.codec, evertick.app.crons, evertick.app.execution.runner\n"
@@ -127,6 +128,7 @@ def test_every_error_is_in_the_public_module() -> None:
     assert set(evertick.errors.__all__) == defined
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [each for each in PUBLIC if each != "evertick"])
 def test_importing_the_package_is_enough_for_its_public_modules(name: str) -> None:
     code = f"import evertick\nmodule = {name}\nassert all(hasattr(module, each) for each in module.__all__)"

@@ -14,6 +14,8 @@ from evertick.functions import JobState
 from evertick.store.transaction.endings import refuse_ending
 from tests.app.engine import Engine
 
+pytestmark = pytest.mark.sql
+
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
 
 

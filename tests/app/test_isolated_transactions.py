@@ -16,6 +16,8 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.places import with_plain_names
 
+pytestmark = pytest.mark.sql
+
 OWN_ERRORS = [WriteConflict, DatabaseUnavailable, OutcomeUnknown]
 
 
@@ -149,6 +151,7 @@ def test_a_generator_that_outlives_its_function_writes_nothing(open_app: OpenApp
     assert refused
 
 
+@pytest.mark.long
 def test_a_time_limit_inside_called_mutations_leaves_nothing(open_app: OpenApp) -> None:
     app = open_app()
 

@@ -23,6 +23,8 @@ from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine, job_of, whole_jobs
 
+pytestmark = pytest.mark.sql
+
 NEWER = '{"v": 99}'
 """A stored value that only a newer release can read."""
 

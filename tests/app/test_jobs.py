@@ -91,6 +91,7 @@ def test_jobs_scheduled_while_the_worker_runs_start_at_once(app: App) -> None:
     assert app.call("texts") == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_a_self_scheduling_chain_ends(app: App) -> None:
     @app.mutation
     def hop(ctx: MutationCtx, left: int) -> None:

@@ -214,6 +214,7 @@ def test_a_held_job_can_be_canceled_and_put_off_and_frees_no_place_that_it_had_n
     assert mail.most["c"] == 1
 
 
+@pytest.mark.long
 def test_a_lost_worker_leaves_no_place_taken(app: App) -> None:
     mail = mailing(app, seconds=300)
     with World(app) as world:
@@ -247,6 +248,7 @@ def test_a_limit_that_is_removed_or_raised_lets_held_jobs_go(open_app: OpenApp, 
     assert most is None or mail.most["c"] <= most
 
 
+@pytest.mark.long
 def test_a_limit_that_is_set_while_jobs_run_and_wait_holds_from_then_on(app: App) -> None:
     mail = mailing(app, seconds=60)
     with World(app, settings=Settings(action_slots=4)) as world:

@@ -386,6 +386,7 @@ def test_a_running_action_is_canceled_by_its_job(app: App) -> None:
     assert app.jobs.get(job_id).state == "canceled"
 
 
+@pytest.mark.long
 def test_a_retry_needs_room_and_arguments_of_a_size(app: App, open_app: OpenApp) -> None:
     ids = [app.scheduler.run_after(TOMORROW, "note", str(number)) for number in range(3)]
     for job_id in ids:

@@ -17,6 +17,8 @@ from evertick.base.errors import DatabaseUnavailable, InvalidText, Misuse
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
+pytestmark = pytest.mark.sql
+
 
 @pytest.fixture
 def app(open_app: OpenApp) -> App:

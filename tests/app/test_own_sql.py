@@ -18,6 +18,8 @@ from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, 
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of, whole_jobs
 
+pytestmark = pytest.mark.sql
+
 
 class Base(DeclarativeBase): ...
 

@@ -69,6 +69,7 @@ def test_no_more_jobs_of_a_pool_run_at_a_time_than_its_limit(open_app: OpenApp) 
     assert others.most["all"] > 2
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_workers_share_the_limit(open_postgres_app: OpenApp) -> None:
     app, mail, _ = mailing(open_postgres_app)

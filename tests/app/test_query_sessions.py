@@ -11,6 +11,8 @@ from evertick import App, MutationCtx, QueryCtx
 from evertick.base.errors import Misuse
 from tests.app.conftest import OpenApp
 
+pytestmark = pytest.mark.sql
+
 
 class Base(DeclarativeBase): ...
 

@@ -17,6 +17,8 @@ from evertick.store.contract.notifications import EVERYTHING, Listener
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S
 
+pytestmark = pytest.mark.sql
+
 
 class Broken(Exception):
     """What no loop expects."""

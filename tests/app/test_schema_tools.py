@@ -12,6 +12,8 @@ from evertick.store.sqlite.address import path_of
 from tests.cli.programs import ALEMBIC, DJANGO, run_python
 from tests.places import postgres_beside, sqlite_beside
 
+pytestmark = pytest.mark.sql
+
 MODELS = """
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 

@@ -10,6 +10,8 @@ from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
+pytestmark = pytest.mark.sql
+
 POSTGRES = {
     "role": "create role harmless; set role harmless",
     "local role": "create role harmless2; set local role harmless2",

@@ -22,6 +22,8 @@ from tests.app.test_async_bind import DRIVERS
 from tests.cli.programs import evertick
 from tests.places import postgres_beside, sqlite_beside
 
+pytestmark = pytest.mark.sql
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest) -> str:
@@ -77,6 +79,7 @@ def count_of(url: str, table: str) -> int:
         return int(row[0]) if row else -1
 
 
+@pytest.mark.long
 def test_a_whole_program_runs_beside_tables_of_the_same_names(url: str) -> None:
     app = app_at(url)
     app.crons.add("hourly", every(hours=1), app.functions.resolve("note"), "cron")
@@ -208,6 +211,7 @@ def test_an_app_on_the_tables_of_another_one_says_so(url: str, caplog: pytest.Lo
     assert "this database has crons of the app shop, and this is the app blog, whose workers run its own" in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_a_worker_beside_one_of_another_app_says_so(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
     first, again, second = app_at(postgres_url, "shop"), app_at(postgres_url, "shop"), app_at(postgres_url, "blog")

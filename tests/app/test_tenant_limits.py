@@ -406,6 +406,7 @@ def test_the_limit_of_mutations_is_locked_until_their_claim_is_committed(open_po
     assert counts == [0]
 
 
+@pytest.mark.long
 def test_a_rate_beyond_what_can_be_counted_is_refused_and_one_that_is_stored_ends_no_worker(open_app: OpenApp) -> None:
     app, _ = counting(open_app)
     with pytest.raises(Misuse, match="starts_per_minute= takes a whole number from 1 to 1,000,000, not 60000001"):

@@ -38,6 +38,7 @@ def test_a_lock_is_given_in_the_order_of_asking() -> None:
     assert lock.acquire(0)
 
 
+@pytest.mark.long
 def test_an_action_that_gathers_thousands_of_mutations_delays_no_other(open_app: OpenApp) -> None:
     app = open_app()
     written: list[int] = []

@@ -204,6 +204,7 @@ def test_mypy_accepts_new_projects(tmp_path: Path, template: str) -> None:
     assert (output, errors, code) == ("", "", 0)
 
 
+@pytest.mark.long
 def test_so_does_pyright(program: Path) -> None:
     """In its strict mode, as basedpyright, which brings all that it needs as a wheel."""
     (program.parent / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')

@@ -20,6 +20,7 @@ from evertick.engine.maintenance.unreadable import UnreadableSchedules
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.store.contract.store import Transaction
 from tests.app.conftest import OpenApp
+from tests.sampling import one_in
 
 GONE = json.dumps({"crons": ["0 9 * * *"], "time_zone": "Mars/Olympus"})
 DAMAGES = {
@@ -79,7 +80,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 
 @pytest.mark.parametrize("is_due", [False, True], ids=["before it is due", "after it was due"])
-@pytest.mark.parametrize("damaged", DAMAGES)
+@pytest.mark.parametrize("damaged", one_in(4, DAMAGES))
 def test_it_is_named_everywhere(app: App, damaged: str, is_due: bool) -> None:
     column, text = DAMAGES[damaged]
     damage(app, "broken", column, text)
@@ -100,7 +101,7 @@ def test_it_is_named_everywhere(app: App, damaged: str, is_due: bool) -> None:
     assert count == 1
 
 
-@pytest.mark.parametrize("damaged", DAMAGES)
+@pytest.mark.parametrize("damaged", one_in(4, DAMAGES))
 def test_it_is_paused_resumed_replaced_and_deleted(app: App, damaged: str) -> None:
     column, text = DAMAGES[damaged]
     damage(app, "broken", column, text)
@@ -136,7 +137,7 @@ def test_new_times_alone_replace_times_that_cannot_be_read(app: App) -> None:
     assert "Mars/Olympus" in app.schedules.history("broken")[0].detail
 
 
-@pytest.mark.parametrize("damaged", DAMAGES)
+@pytest.mark.parametrize("damaged", one_in(4, DAMAGES))
 @pytest.mark.parametrize("declares", [True, False], ids=["declared again", "removed from the code"])
 def test_a_cron_that_cannot_be_read_stops_no_start(
     app: App, damaged: str, declares: bool, caplog: pytest.LogCaptureFixture

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from evertick import App, MutationCtx, Step, every
 from evertick.errors import InvalidArguments
 from evertick.testing import World
+from tests.sampling import examples
 
 app = App("values")
 
@@ -93,7 +94,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(PLAIN)
 def test_a_value_of_json_reads_back_as_an_argument_and_as_a_result(value: Any) -> None:
     assert same(anything.decode_args(anything.encode_args((value,), {}))[1], {"value": value})

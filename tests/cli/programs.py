@@ -26,7 +26,7 @@ import pytest
 
 from evertick.engine.runtime.stop_requests import TOGETHER_S
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 COMMAND = (sys.executable, "-P", "-m", "evertick.cli.main")
 PYTEST = (
     *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),

@@ -13,6 +13,7 @@ from evertick.client import calls
 from evertick.engine.jobs import completion
 from tests.cli.desk import Command, Ended
 from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop, shop_file
+from tests.sampling import one_in
 from tests.server.serving import serving
 
 __all__ = ["ids", "shop_file"]
@@ -100,7 +101,7 @@ def without_age(ended: Ended) -> tuple[int, str, str]:
     return ended.code, AGE.sub("just now", ended.out), ended.err
 
 
-@pytest.mark.parametrize("name", sorted(READS))
+@pytest.mark.parametrize("name", one_in(4, sorted(READS)))
 @pytest.mark.parametrize("form", ["json", "table"])
 def test_what_only_reads_prints_the_same(name: str, form: str, ids: dict[str, str], url: str, command: Command) -> None:
     has_times = any(each.name == "time_style" for each in LEAVES[name].params)
@@ -113,7 +114,7 @@ def test_what_only_reads_prints_the_same(name: str, form: str, ids: dict[str, st
     assert remote.code == 0
 
 
-@pytest.mark.parametrize("name", sorted(CHANGES))
+@pytest.mark.parametrize("name", one_in(4, sorted(CHANGES)))
 def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
     row, words = ROWS[name], words_of(name, ids)
     done = command(*words, *(("-o", "json") if row.keys else ()), "--url", url)
@@ -122,7 +123,7 @@ def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], ur
         assert set(row.keys) <= set(done.json[0] if isinstance(done.json, list) else done.json)
 
 
-@pytest.mark.parametrize("name", sorted(READS | CHANGES | OTHERS.keys()))
+@pytest.mark.parametrize("name", one_in(6, sorted(READS | CHANGES | OTHERS.keys())))
 def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
     row = ROWS[name]
     done = command(*name.split(), *(ids.get(word, word) for word in row.wrong.split()), "--url", url)
@@ -150,6 +151,7 @@ def test_all_others_need_the_database(name: str, command: Command) -> None:
     assert "needs the database" in done.err
 
 
+@pytest.mark.long
 def test_a_schedule_is_made_changed_and_removed(ids: dict[str, str], url: str, command: Command) -> None:
     def ended(*words: str) -> Ended:
         return command("schedule", *words, "--url", url)

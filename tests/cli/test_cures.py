@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import pytest
 
 from evertick.base.cures import commands_of
 from tests.dashboard.commands import parse
@@ -63,6 +64,7 @@ def found_lines() -> dict[str, list[str]]:
     return {name: lines for name, lines in found.items() if lines}
 
 
+@pytest.mark.long
 def test_the_command_line_understands_what_messages_offer() -> None:
     # One test for all modules: to make one for each, they would have to be parsed whenever tests are collected.
     found = found_lines()

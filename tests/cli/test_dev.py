@@ -105,6 +105,7 @@ def test_a_change_of_the_code_is_taken_over(folder: Path, start: Start) -> None:
     dev.wait_for(r"✓ app\.added")
 
 
+@pytest.mark.long
 def test_code_that_does_not_import_leaves_the_last_good_version_running(
     folder: Path, start: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -123,6 +124,7 @@ def test_code_that_does_not_import_leaves_the_last_good_version_running(
     dev.wait_for(r"↻ reloaded app\.py in .*: 5 functions$")
 
 
+@pytest.mark.long
 def test_an_app_that_is_called_otherwise_has_another_database_and_says_so(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -132,6 +134,7 @@ def test_an_app_that_is_called_otherwise_has_another_database_and_says_so(folder
     dev.wait_for(r"! the database is \.evertick/talk\.db now; what is scheduled in \.evertick/chat\.db waits there")
 
 
+@pytest.mark.long
 def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -143,6 +146,7 @@ def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path
     dev.wait_for(r"↻ reloaded later\.py")
 
 
+@pytest.mark.long
 def test_an_action_that_runs_ends_before_the_new_code_takes_over(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -156,6 +160,7 @@ def test_an_action_that_runs_ends_before_the_new_code_takes_over(folder: Path, s
     assert listed.out == "success\t1\n"
 
 
+@pytest.mark.long
 def test_it_ends_quietly_when_nobody_reads_what_it_writes(folder: Path) -> None:
     command = [*COMMAND, "dev", "app.py"]
     with (
@@ -182,6 +187,7 @@ def test_it_ends_quietly_when_nobody_reads_what_it_writes(folder: Path) -> None:
         assert errors.read() == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(start: Start, number: signal.Signals) -> None:
     dev = start("dev", "app.py")
@@ -193,6 +199,7 @@ def test_a_signal_ends_it_cleanly(start: Start, number: signal.Signals) -> None:
     assert "Traceback" not in dev.text
 
 
+@pytest.mark.long
 def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -205,6 +212,7 @@ def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
     assert evertick(folder, "job", "list", "--fields", "state").out == "success\n"
 
 
+@pytest.mark.long
 def test_kill_waits_for_a_running_action_as_ctrl_c_does(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -217,6 +225,7 @@ def test_kill_waits_for_a_running_action_as_ctrl_c_does(folder: Path, start: Sta
     assert evertick(folder, "job", "list", "--fields", "state").out == "success\n"
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py")
     dev.wait_for(READY)
@@ -231,6 +240,7 @@ def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
     assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"
 
 
+@pytest.mark.long
 def test_after_kill_9_of_everything_the_next_start_runs_what_was_due(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -244,6 +254,7 @@ def test_after_kill_9_of_everything_the_next_start_runs_what_was_due(folder: Pat
     assert evertick(folder, "run", "app.messages").out == "[]\n"
 
 
+@pytest.mark.long
 def test_after_kill_9_of_the_parent_alone_the_file_is_free_again(start: Start) -> None:
     dev = start("dev", "app.py")
     dev.wait_for(READY)
@@ -272,6 +283,7 @@ def test_after_kill_9_of_the_parent_a_running_action_does_not_keep_the_child(
     assert ended is None
 
 
+@pytest.mark.long
 def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: Path, start: Start) -> None:
     assert evertick(folder, "run", "app.messages").code == 0
     file = folder / ".evertick" / "chat.db"
@@ -286,6 +298,7 @@ def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: P
     dev.wait_for(r"! the process that runs the app ended with code 7: .*chat\.db is no SQLite .*; starting it again")
 
 
+@pytest.mark.long
 def test_a_killed_child_is_started_again_and_loses_nothing(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -300,6 +313,7 @@ def test_a_killed_child_is_started_again_and_loses_nothing(folder: Path, start: 
     dev.wait_for(r"✓ app\.destruct")
 
 
+@pytest.mark.long
 def test_a_second_one_in_the_same_folder_is_refused_and_names_the_process(start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -311,6 +325,7 @@ def test_a_second_one_in_the_same_folder_is_refused_and_names_the_process(start:
     assert second.text.startswith(f"error: another evertick (process {child}) already runs the engine on ")
 
 
+@pytest.mark.long
 def test_it_runs_on_postgresql(folder: Path, start: Start, postgres_url: str) -> None:
     dev = start("dev", "app.py", QUIET, EVERTICK_DATABASE_URL=postgres_url)
     dev.wait_for(READY)
@@ -331,6 +346,7 @@ def test_code_that_does_not_import_at_the_start_is_an_error_with_its_place(folde
     assert done.err == "error: app.py:3: ModuleNotFoundError: No module named 'nowhere'\n"
 
 
+@pytest.mark.long
 def test_the_dashboard_is_there_and_stays_at_its_address_when_the_code_changes(folder: Path, start: Start) -> None:
     # Not the usual port, which another test's program may take while the code is replaced.
     dev = start("dev", "app.py", "--port", str(free_port()))

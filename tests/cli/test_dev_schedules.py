@@ -114,6 +114,7 @@ def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) ->
     assert "26 of 26 started, 26 ended" in done.err
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -133,6 +134,7 @@ def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: P
     assert watched.out.splitlines() == ["started\t4", "ended\t4", "done\ttrue"]
 
 
+@pytest.mark.long
 def test_a_reload_tells_which_crons_changed(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -154,6 +156,7 @@ def test_a_cron_that_cannot_work_ends_the_start_with_its_name(folder: Path) -> N
 # -- the simulated clock
 
 
+@pytest.mark.long
 def test_a_night_without_half_past_two_on_a_simulated_clock(folder: Path, start: Start) -> None:
     """In Berlin clocks went from 02:00 to 03:00 on 29 March 2026, which is 01:00 UTC."""
     (folder / "app.py").write_text(NIGHT)
@@ -194,6 +197,7 @@ def test_commands_on_a_simulation_follow_its_clock(folder: Path, start: Start) -
     assert "is a simulation with a clock of its own" in worker.err
 
 
+@pytest.mark.long
 def test_a_simulation_stops_with_dev_and_goes_on_where_it_stopped(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z")
     dev.wait_for(r"✓ app\.clear")
@@ -213,6 +217,7 @@ def test_a_simulation_stops_with_dev_and_goes_on_where_it_stopped(folder: Path, 
     assert later > stopped
 
 
+@pytest.mark.long
 def test_a_simulation_never_touches_a_real_database(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", QUIET)
     dev.wait_for(READY)
@@ -231,6 +236,7 @@ def test_a_simulation_never_touches_a_real_database(folder: Path, start: Start) 
     assert (folder / ".evertick/shop.db").read_bytes() == real
 
 
+@pytest.mark.long
 def test_each_simulation_begins_anew(folder: Path, start: Start) -> None:
     first = start("dev", "app.py", QUIET, "--at", "2031-07-01T00:00Z")
     first.wait_for(r"✓ app\.clear")

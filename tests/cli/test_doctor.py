@@ -190,6 +190,7 @@ async def fulfil(step: Step, order: int) -> None:
 """
 
 
+@pytest.mark.long
 def test_runs_that_have_begun_keep_their_arguments_and_their_steps_are_no_complaint(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(FLOWS)
     start = f"""

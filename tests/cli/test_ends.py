@@ -61,6 +61,7 @@ def running(start: Start, folder: Path, command: str, function: str, *words: str
     return program
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["worker", "serve", "dev"])
 def test_an_action_that_ignores_its_cancel_is_named_and_keeps_no_process(
     stubborn: Path, start: Start, command: str
@@ -76,6 +77,7 @@ def test_an_action_that_ignores_its_cancel_is_named_and_keeps_no_process(
     assert "Task was destroyed" not in program.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["worker", "serve"])
 def test_a_second_signal_is_heard_while_an_action_holds_the_event_loop(
     folder: Path, start: Start, command: str
@@ -91,6 +93,7 @@ def test_a_second_signal_is_heard_while_an_action_holds_the_event_loop(
     assert "the event loop is held by the action app.holding job_" in program.text
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_a_server_with_a_worker_at_once(folder: Path, start: Start) -> None:
     program = start("serve", "app.py", "--port", "0", "--worker")
     program.wait_for(READY["serve"])
@@ -106,6 +109,7 @@ def test_a_second_signal_ends_a_server_with_a_worker_at_once(folder: Path, start
     assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_mutation_that_does_not_end_keeps_no_worker(stubborn: Path, start: Start, signals: int) -> None:
     """The close of a SQLite file waits for whoever writes."""
@@ -120,6 +124,7 @@ def test_a_mutation_that_does_not_end_keeps_no_worker(stubborn: Path, start: Sta
     assert evertick(stubborn, "job", "list", "--fields", "state").out == "pending\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["worker", "serve"])
 def test_a_hangup_drains(folder: Path, start: Start, command: str) -> None:
     program = start(command, "app.py", *PORT[command])
@@ -133,6 +138,7 @@ def test_a_hangup_drains(folder: Path, start: Start, command: str) -> None:
     assert evertick(folder, "job", "list", "--fields", "state,result").out == 'success\t"waited"\n'
 
 
+@pytest.mark.long
 def test_a_worker_under_nohup_goes_on_after_a_hangup(folder: Path) -> None:
     worker = Program(folder, *COMMAND, "worker", command=["nohup"])
     try:
@@ -147,6 +153,7 @@ def test_a_worker_under_nohup_goes_on_after_a_hangup(folder: Path) -> None:
         worker.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_its_process_group_drains_dev(folder: Path, start: Start, number: signal.Signals) -> None:
     """It reaches the process that runs the app, too, which is besides told by the other: that is one request."""
@@ -161,6 +168,7 @@ def test_a_signal_to_its_process_group_drains_dev(folder: Path, start: Start, nu
     assert evertick(folder, "job", "list", "--fields", "state,result").out == 'success\t"waited"\n'
 
 
+@pytest.mark.long
 def test_a_second_signal_to_its_process_group_ends_dev_at_once(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", "--no-dashboard", "--drain", "600")
     dev.wait_for(READY["dev"])
@@ -175,6 +183,7 @@ def test_a_second_signal_to_its_process_group_ends_dev_at_once(folder: Path, sta
     assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["worker", "serve", "dev"])
 def test_a_signal_before_it_has_begun_ends_it_without_a_failure(folder: Path, start: Start, command: str) -> None:
     (folder / "app.py").write_text("import time\nprint('imports', flush=True)\ntime.sleep(600)\n" + APP)

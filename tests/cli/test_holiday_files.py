@@ -11,6 +11,7 @@ from tests.cli.test_schedule_files import Apply, apply, one
 __all__ = ["apply", "one"]
 
 
+@pytest.mark.long
 def test_holidays_are_a_place_in_a_file_and_the_days_of_a_schedule_stay(
     one: App, apply: Apply, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tests.cli.programs import PYTEST, environment, evertick, programs_in
 MADE = {"app.py", "test_app.py", "README.md", "pyproject.toml", ".gitignore"}
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("template", KINDS)
 def test_the_tests_of_a_new_project_pass(tmp_path: Path, template: str) -> None:
@@ -46,6 +47,7 @@ with TestClient(api) as client:
 """
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_the_api_of_a_new_project_runs_beside_evertick_dev(tmp_path: Path) -> None:
     """In the order of its README: two terminals, of which the first runs the jobs."""

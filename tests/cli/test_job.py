@@ -196,6 +196,7 @@ def test_a_job_is_named_by_its_key_too(chat: App, command: Command) -> None:
     assert again[0]["job_id"] == job_id
 
 
+@pytest.mark.long
 def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: App, command: Command) -> None:
     for _ in range(1_200):
         chat.scheduler.run_after(60, "chat.fail")
@@ -264,6 +265,7 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Command) -> None
     assert listed.err.startswith("these are the newest 50; there are more: --limit, or --cursor job_")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["table", "json", "jsonl"])
 def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command: Command, output: str) -> None:
     chat.scheduler.run_after_many(60, [chat.functions.resolve("chat.greet").args("ada" * 500)] * 300)

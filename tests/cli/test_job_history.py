@@ -153,6 +153,7 @@ def test_wrong_input_is_one_line_and_an_exit_code(
     assert message in done.err
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_the_logs_of_a_running_action_are_followed_until_it_has_ended(folder: Path, start: Start) -> None:
     job_id = evertick(folder, "run", "app.wait", "seconds=600", "--after", "0s").out.split()[0]
@@ -172,6 +173,7 @@ def test_the_logs_of_a_running_action_are_followed_until_it_has_ended(folder: Pa
     assert "Traceback" not in alone.text + follow.text
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_the_lines_of_all_functions_are_followed(folder: Path, start: Start) -> None:
     job_id = evertick(folder, "run", "app.wait", "seconds=600", "--after", "0s").out.split()[0]

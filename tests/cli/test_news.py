@@ -97,6 +97,7 @@ def write_under_ctrl_c_at_every_line() -> None:
     store.close()
 
 
+@pytest.mark.long
 def test_ctrl_c_at_any_line_of_a_write_lets_it_end_whole_and_the_store_usable() -> None:
     """In a process of its own: it sends signals to itself and traces every line, which other tests' threads delay."""
     code = "from tests.cli.test_news import write_under_ctrl_c_at_every_line as work\nwork()\n"

@@ -94,6 +94,7 @@ def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> 
     assert worker.end() == 0
 
 
+@pytest.mark.long
 def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must(folder: Path, start: Start) -> None:
     code = "\n@app.action\nasync def block(ctx) -> None:\n    import time\n    ctx.log.info('blocking')\n"
     code += "    time.sleep(600)\n"
@@ -113,6 +114,7 @@ def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must
     assert worker.end() == 130
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_a_worker_without_its_lease_or_its_database_is_live_but_not_ready(
     folder: Path, start: Start, postgres_url: str
@@ -193,6 +195,7 @@ def begin_three(folder: Path, start: Start, url: str, *words: str) -> tuple[Prog
     return supervisor, changes
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_is_replaced_and_all_drain(folder: Path, start: Start, postgres_url: str) -> None:
     port = free_port(3)
     supervisor, changes = begin_three(folder, start, postgres_url, "--health-port", str(port))

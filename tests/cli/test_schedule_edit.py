@@ -85,6 +85,7 @@ def test_a_text_that_stays_wrong_is_kept(ids: dict[str, str], editor: Editor, co
     assert "bad: [" in kept_text(done.err)
 
 
+@pytest.mark.long
 def test_an_edit_meanwhile_is_a_conflict_and_the_text_is_kept(
     ids: dict[str, str], editor: Editor, command: Command
 ) -> None:

@@ -148,6 +148,7 @@ def test_what_was_exported_makes_the_same_and_then_changes_nothing(
     assert command("schedule", "apply", "f", "--check").code == 0
 
 
+@pytest.mark.long
 def test_a_server_is_a_database_to_it(one: App, command: Command, tmp_path: Path) -> None:
     fill(one)
     with serving(one) as url:
@@ -231,6 +232,7 @@ def test_what_only_the_database_refuses_is_told_the_same_way(one: App, apply: Ap
     assert one.schedules.list(kind="schedule").schedules == ()
 
 
+@pytest.mark.long
 def test_everything_that_is_wrong_with_a_file_is_reported_in_one_round(one: App, apply: Apply) -> None:
     """What its form forbids, what a spec cannot say, and what the database refuses, also in one entry."""
     work_once(one)  # so its function is known

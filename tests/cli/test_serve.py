@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.desk import SEED_LINES, Command
-from tests.cli.programs import COMMAND, Program, Start, admin_token, environment, evertick
+from tests.cli.programs import COMMAND, DEADLINE_S, Program, Start, admin_token, environment, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -43,6 +43,7 @@ def ask(url: str, secret: str | None = None, body: Any = None) -> tuple[int, Any
         return error.code, json.loads(error.read())
 
 
+@pytest.mark.long
 def test_full_collections_pass_by_the_program_of_a_server(folder: Path, start: Start) -> None:
     """Each of them was a pause of a tenth of a second, in which no request was replied to."""
     with (folder / "app.py").open("a") as code:
@@ -75,6 +76,7 @@ def test_it_serves_runs_jobs_and_ends_cleanly(folder: Path, start: Start) -> Non
     assert "Traceback" not in server.text
 
 
+@pytest.mark.long
 def test_lines_of_other_schedulers_work_against_a_server(
     folder: Path, start: Start, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_lines_of_other_schedulers_work_against_a_server(
     assert command("schedule", "history", "my-schedule-id", "-o", "json").json == history
 
 
+@pytest.mark.long
 def test_a_service_writes_no_secret_into_its_log_and_says_how_to_make_one(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0")
     address = address_of(server)
@@ -114,6 +117,7 @@ def test_a_service_writes_no_secret_into_its_log_and_says_how_to_make_one(folder
     assert ask(f"{address}/api/v1/workers", admin_token(folder))[0] == 200
 
 
+@pytest.mark.long
 def test_the_first_token_is_shown_at_a_terminal_on_the_first_start_alone(folder: Path) -> None:
     assert "evt_" in at_a_terminal(folder)
     assert "evt_" not in at_a_terminal(folder)
@@ -138,6 +142,7 @@ def at_a_terminal(folder: Path) -> str:
     return written.decode()
 
 
+@pytest.mark.long
 def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0")
     host, port = address_of(server).removeprefix("http://").split(":")
@@ -149,6 +154,7 @@ def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
         assert server.end() == 0
 
 
+@pytest.mark.long
 def test_open_streams_are_told_of_changes_and_end_with_the_server(folder: Path, start: Start) -> None:
     server = start("serve", "--port", "0", "--worker")
     address = address_of(server)
@@ -172,6 +178,7 @@ def test_open_streams_are_told_of_changes_and_end_with_the_server(folder: Path, 
     assert "Traceback" not in server.text
 
 
+@pytest.mark.long
 def test_a_connection_without_a_request_is_closed(folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "app.py").write_text(
         (folder / "app.py").read_text() + "\nimport evertick.server.protocol as p\np.HEAD_S = 0.2\n"
@@ -216,6 +223,7 @@ def test_a_port_in_use_is_refused(folder: Path) -> None:
     assert done.err == f"error: cannot listen at 127.0.0.1:{port}: Address already in use; choose another port\n"
 
 
+@pytest.mark.long
 def test_it_listens_for_others_behind_a_proxy(folder: Path, start: Start) -> None:
     server = start("serve", "--host", "0.0.0.0", "--port", "0", "--behind-proxy", "--allow-host", "api.example.org")
     port = address_of(server).rpartition(":")[2]
@@ -224,6 +232,7 @@ def test_it_listens_for_others_behind_a_proxy(folder: Path, start: Start) -> Non
         assert reply.status == 200
 
 
+@pytest.mark.long
 def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Path, start: Start) -> None:
     """A limit on the size of files stands for the disk. It strikes the engine's process, and not who only looks."""
     server = start("serve", "--port", "0", "--worker")
@@ -231,7 +240,7 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     secret = admin_token(folder)
 
     def until(status: int) -> dict[str, Any]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while (reply := ask(f"{address}/ready"))[0] != status:
             assert time.monotonic() < deadline, reply
             time.sleep(0.1)
@@ -268,6 +277,7 @@ def close(ctx: SyncActionCtx, first: int) -> None:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("serve", "--port", "0", "--worker"), ("worker",)])
 def test_a_process_whose_descriptors_a_function_has_closed_ends(
     folder: Path, start: Start, command: tuple[str, ...]

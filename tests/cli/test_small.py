@@ -126,6 +126,7 @@ def test_a_name_that_no_file_can_have_is_no_app(text: str) -> None:
         parse_target(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("target", "code", "err"), [("/dev/full", 1, "error: cannot write"), ("&-", 0, "")])
 def test_output_that_cannot_be_written_is_no_traceback(target: str, code: int, err: str) -> None:
     line = f"exec {sys.executable} -m evertick.cli.main version -o json >{target}"

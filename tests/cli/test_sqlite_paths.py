@@ -30,6 +30,7 @@ def spellings(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_a_database_has_one_engine_however_its_path_is_spelled(
     folder: Path, start: Start, spellings: dict[str, str]
@@ -76,6 +77,7 @@ def leave(ctx) -> str:
 """
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("when", ["in a function", "at import"])
 def test_a_program_that_changes_its_folder_keeps_its_database(folder: Path, start: Start, when: str) -> None:
@@ -133,6 +135,7 @@ def test_migrate_creates_a_database_and_its_folder(tmp_path: Path) -> None:
     assert evertick(tmp_path, "run", "app.send", "body=hi", "--db", TYPO).code == 0
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_the_folder_of_a_worker_may_be_moved_away_from_the_path_it_was_started_in(folder: Path, start: Start) -> None:
     """Another file at the old path is another database: the worker writes nothing into it."""

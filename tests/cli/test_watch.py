@@ -27,6 +27,7 @@ def test_the_list_is_written_again_when_a_job_is_written_and_canceled(folder: Pa
     assert "Traceback" not in watch.text
 
 
+@pytest.mark.long
 def test_a_pipe_gets_a_list_only_when_it_reads_otherwise(folder: Path, start: Start) -> None:
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
     watch = start("job", "list", "--watch", "--fields", "function,state")
@@ -43,6 +44,7 @@ def test_a_pipe_gets_a_list_only_when_it_reads_otherwise(folder: Path, start: St
     assert watch.text.splitlines().count("app.wait\tpending") == 2
 
 
+@pytest.mark.long
 def test_distances_are_those_of_the_real_clock(folder: Path, start: Start) -> None:
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "60s")
 
@@ -54,6 +56,7 @@ def test_distances_are_those_of_the_real_clock(folder: Path, start: Start) -> No
     assert watch.end() == 130
 
 
+@pytest.mark.long
 def test_the_status_is_watched_too(folder: Path, start: Start) -> None:
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
     watch = start("status", "--watch")
@@ -66,6 +69,7 @@ def test_the_status_is_watched_too(folder: Path, start: Start) -> None:
     assert watch.end() == 130
 
 
+@pytest.mark.long
 def test_pools_are_watched_too(folder: Path, start: Start) -> None:
     evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
     evertick(folder, "pool", "set", "mail", "--running", "3")
@@ -79,6 +83,7 @@ def test_pools_are_watched_too(folder: Path, start: Start) -> None:
     assert watch.end() == 130
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "reader"),
     [

@@ -37,6 +37,7 @@ def test_it_runs_jobs_and_logs_json(migrated: Path, start: Start) -> None:
     assert {"time", "duration_ms", "late_ms", "attempt"} <= entry.keys()
 
 
+@pytest.mark.long
 def test_it_logs_how_many_functions_it_serves_as_lists_of_workers_show_them(folder: Path, start: Start) -> None:
     """A query is no job, so no worker serves it."""
     code = "from evertick import App\napp = App('chat')\n"
@@ -52,6 +53,7 @@ def test_it_logs_how_many_functions_it_serves_as_lists_of_workers_show_them(fold
     assert logged == len(listed["functions"]) == 3
 
 
+@pytest.mark.long
 def test_a_keyboard_interrupt_that_an_action_raises_is_its_failure_and_does_not_end_the_worker(
     migrated: Path, start: Start
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_signal_drains_it(migrated: Path, start: Start, number: signal.Signals
     assert "stopped" in worker.lines[-1]
 
 
+@pytest.mark.long
 def test_the_deadline_of_the_drain_ends_what_runs_on(migrated: Path, start: Start) -> None:
     worker = start("worker", "--drain", "0.2")
     worker.wait_for(READY)
@@ -96,6 +99,7 @@ def test_the_deadline_of_the_drain_ends_what_runs_on(migrated: Path, start: Star
     assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"
 
 
+@pytest.mark.long
 def test_signals_that_come_together_are_one_request(migrated: Path, start: Start) -> None:
     worker = start("worker")
     worker.wait_for(READY)
@@ -109,6 +113,7 @@ def test_signals_that_come_together_are_one_request(migrated: Path, start: Start
     assert evertick(migrated, "job", "list", "--fields", "state").out == "success\n"
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_it_at_once(migrated: Path, start: Start) -> None:
     worker = start("worker", "--drain", "600")
     worker.wait_for(READY)
@@ -123,6 +128,7 @@ def test_a_second_signal_ends_it_at_once(migrated: Path, start: Start) -> None:
     assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"
 
 
+@pytest.mark.long
 def test_a_thread_that_never_ends_does_not_hold_the_process(folder: Path, start: Start) -> None:
     code = "import time\nfrom evertick import App\napp = App('chat')\n\n@app.action\ndef stuck(ctx) -> None:\n"
     (folder / "app.py").write_text(code + "    ctx.log.info('stuck')\n    time.sleep(600)\n")
@@ -137,6 +143,7 @@ def test_a_thread_that_never_ends_does_not_hold_the_process(folder: Path, start:
     assert worker.end() == 0
 
 
+@pytest.mark.long
 def test_a_job_lost_to_a_killed_worker_is_logged_with_what_follows(migrated: Path, start: Start) -> None:
     job_id = evertick(migrated, "run", "app.wait", "seconds=600", "--after", "0s").out.strip()
     first = start("worker", "app.py")
@@ -201,6 +208,7 @@ def test_an_unreachable_postgresql_is_one_line_without_the_password(folder: Path
         assert "check that it runs and that the address is right" in done.err
 
 
+@pytest.mark.long
 def test_several_workers_share_one_postgresql(folder: Path, start: Start, postgres_url: str) -> None:
     changes = {"EVERTICK_DATABASE_URL": postgres_url}
     assert "0001_" in evertick(folder, "migrate", **changes).out

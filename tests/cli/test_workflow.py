@@ -157,6 +157,7 @@ def test_a_value_is_json_or_text(shop: Path, command: Command, words: list[str],
     assert the_app().workflows.get(run_id).progress == {"verified": sent}
 
 
+@pytest.mark.long
 def test_a_run_that_failed_is_told_so_and_restarted_from_a_step(shop: Path, command: Command) -> None:
     run_id = onboarded(command, "fails=true")
 

@@ -150,6 +150,7 @@ def test_a_document_that_its_index_refuses_is_not_there_when_the_error_is_caught
     assert notes_by_index(w) == ["kept"]
 
 
+@pytest.mark.long
 def test_a_nested_mutation_that_failed_gives_its_writes_back(w: World) -> None:
     """As in Convex: what was written and undone counts no more; what was scheduled and read does."""
     w.call(insert_around_a_failure, 9_000, 9_000)

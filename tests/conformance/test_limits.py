@@ -167,6 +167,7 @@ def test_a_failed_nested_mutation_gives_its_count_not_back(world: OpenWorld) -> 
         w.call(schedule_after_a_failed_part, 1001, 1)
 
 
+@pytest.mark.long
 @fact("cvx-sf-020")
 def test_the_1001st_job_of_an_action_is_refused_and_those_before_it_stay(world: OpenWorld) -> None:
     w = world(app)
@@ -176,6 +177,7 @@ def test_the_1001st_job_of_an_action_is_refused_and_those_before_it_stay(world: 
     assert len(w.jobs(small)) == 1000
 
 
+@pytest.mark.long
 def test_actions_that_an_action_calls_share_the_count_and_mutations_have_their_own(world: OpenWorld) -> None:
     w = world(app)
     w.call(act_in_parts, 500, 500)
@@ -193,6 +195,7 @@ def test_more_than_8_megabytes_of_arguments_in_an_action_are_refused(world: Open
     assert len(w.jobs()) == 7
 
 
+@pytest.mark.long
 def test_an_action_that_comes_near_a_limit_is_warned_in_its_log(world: OpenWorld) -> None:
     w = world(app)
     job_id = w.app.scheduler.run_after(0, act_schedule, 801)
@@ -211,6 +214,7 @@ def test_above_four_fifths_of_the_jobs_the_log_warns(world: OpenWorld, count: in
     assert w.job(job_id).logs == [line] * warnings
 
 
+@pytest.mark.long
 def test_more_than_8_megabytes_of_arguments_in_a_call_are_refused(world: OpenWorld) -> None:
     w = world(app)
     w.call(schedule_large, 7, MEGABYTE)
@@ -231,6 +235,7 @@ def test_above_four_fifths_of_the_arguments_the_log_warns(world: OpenWorld) -> N
     assert w.job(job_id).logs == [line]
 
 
+@pytest.mark.long
 def test_arguments_of_one_job_are_refused_above_4_megabytes_wherever_it_is_scheduled(world: OpenWorld) -> None:
     w = world(app)
 
@@ -241,6 +246,7 @@ def test_arguments_of_one_job_are_refused_above_4_megabytes_wherever_it_is_sched
     assert w.jobs() == []
 
 
+@pytest.mark.long
 def test_letters_beyond_ascii_count_by_their_bytes(world: OpenWorld) -> None:
     local = App("local")
 
@@ -323,6 +329,7 @@ def test_a_document_that_is_wide_is_not_taken_for_a_deep_one(world: OpenWorld) -
     assert len(w.query("docs")[0]["rows"]) == 1000
 
 
+@pytest.mark.long
 def test_a_call_writes_up_to_16000_documents(world: OpenWorld) -> None:
     w = world(app)
     w.call(write_many, 16_000)
@@ -332,6 +339,7 @@ def test_a_call_writes_up_to_16000_documents(world: OpenWorld) -> None:
     assert w.call(read_many, 1) == 16_000
 
 
+@pytest.mark.long
 def test_a_call_reads_up_to_32000_documents_dropped_ones_included(world: OpenWorld) -> None:
     w = world(app)
     w.call(write_many, 16_000)

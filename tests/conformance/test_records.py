@@ -212,6 +212,7 @@ def test_a_finished_job_stays_readable_for_seven_days_and_is_gone_a_little_later
         w.job(job_id)
 
 
+@pytest.mark.long
 def test_retention_counts_from_the_end_and_spares_what_is_pending(world: OpenWorld) -> None:
     w = world(app)
     late = w.call(send_later, timedelta(days=30).total_seconds(), "late")

@@ -92,6 +92,18 @@ def site_of(app: App, limits: Limits | None = None, **options: Any) -> Site:
     return Site(app, server, app.tokens.create("root", scope="admin").secret)
 
 
+BROWSER_IN_EVERY_RUN = "test_in_a_browser.py"
+"""It has a test of each thing that the script does. The other tests with a browser, which takes seconds, are long."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser as long."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()) and item.path.name != BROWSER_IN_EVERY_RUN:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages may take long on a machine that is busy with other tests."""

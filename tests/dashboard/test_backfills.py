@@ -84,6 +84,7 @@ def test_a_backfill_is_started_followed_and_ends(site: Site) -> None:
     assert "12 of 12" in text_of(site.page("schedules/report/backfills"))
 
 
+@pytest.mark.long
 def test_the_last_backfills_of_a_schedule_are_listed(site: Site) -> None:
     assert "This schedule has no backfills" in text_of(site.page("schedules/report/backfills"))
     [link] = site.page("schedules/report").find_all("a", href="/t/default/schedules/report/backfills")
@@ -155,6 +156,7 @@ def test_a_range_reads_in_the_zone_of_the_schedule_and_means_the_same_when_it_is
     assert form["end"][0].endswith("Z")
 
 
+@pytest.mark.long
 def test_bad_ranges_come_back_with_their_complaint(site: Site) -> None:
     back = site.page("schedules/report/backfill?start=yesterda&end=2026-05-01", status=422)
     assert "'yesterda' is not a date" in text_of(back.find(id="f-start-e") or back)

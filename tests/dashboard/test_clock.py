@@ -42,7 +42,7 @@ def test_the_clock_stands_still_goes_and_goes_ahead(simulated: Site) -> None:
     assert START <= stood == e.clock.now()
 
     simulated.send("clock", do="hour", next="/")
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while e.clock.now() < stood + HOUR_MS:
         assert time.monotonic() < end, "an hour is a second"
     assert simulated.request("GET", "clock").json()["speed"] == 0.0, "then it stands again"

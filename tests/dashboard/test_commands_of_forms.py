@@ -32,6 +32,7 @@ from tests.dashboard.test_every_form import (
     things_of,
 )
 from tests.dashboard.test_pages import TABLE
+from tests.sampling import one_in
 
 CONFIRMS: Final = {"typed", "confirmed"}
 """What is typed to confirm something, which a command does not ask for."""
@@ -178,7 +179,7 @@ def names_in(form: Tag) -> set[str]:
     return found - CONFIRMS
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", one_in(3, PLACES))
 def test_each_form_says_its_command_and_of_each_field_what_becomes_of_it(things: Things, where: str) -> None:
     """A form that is new is in the table of forms (test_every_form.py), so it has to be here too."""
     form = opened(things, where)
@@ -189,7 +190,7 @@ def test_each_form_says_its_command_and_of_each_field_what_becomes_of_it(things:
         assert not names_in(form) or (place is not None and place.has_attr("data-from")), "it does not follow"
 
 
-@pytest.mark.parametrize("where", SAYS)
+@pytest.mark.parametrize("where", one_in(4, SAYS))
 def test_the_command_says_what_is_typed(things: Things, where: str) -> None:
     form = opened(things, where)
     before = [read(line) for line in commands_in(previewed(things.site, form, {}, where))]
@@ -203,7 +204,7 @@ def test_the_command_says_what_is_typed(things: Things, where: str) -> None:
             assert not where.startswith("schedules/s/") or shlex.split(line)[3] == "s"
 
 
-@pytest.mark.parametrize("where", SAYS)
+@pytest.mark.parametrize("where", one_in(4, SAYS))
 def test_what_the_form_refuses_no_command_does(things: Things, where: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For what only the database or the app can refuse there may be a command, which is refused as well."""
     site, form = things.site, opened(things, where)
@@ -225,6 +226,7 @@ def test_what_the_form_refuses_no_command_does(things: Things, where: str, capsy
                 capsys.readouterr()
 
 
+@pytest.mark.long
 def test_a_preview_changes_nothing(things: Things, monkeypatch: pytest.MonkeyPatch) -> None:
     site = things.site
     forms = [(where, opened(things, where)) for where in SAYS]

@@ -15,6 +15,7 @@ from evertick.dashboard.editor.drafts import Draft, differing
 from tests.dashboard.commands import soup_of
 from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.fields import fields_sent
+from tests.sampling import one_in
 from tests.server.conftest import order_of
 
 
@@ -70,6 +71,7 @@ def test_a_schedule_is_created_as_the_form_and_its_command_say(site: Site) -> No
     assert differing(by_form, Draft.of(site.app.schedules.get("other"))) == []
 
 
+@pytest.mark.long
 def test_bad_input_comes_back_with_its_complaint(site: Site) -> None:
     typed = fields_of(site.page("new-schedule"), s__0__cron="0 25 * * *", jitter="45x", function="shop.order")
     back = page_of(site.send("new-schedule", status=422, **typed, do="save"))
@@ -89,6 +91,7 @@ def test_bad_input_comes_back_with_its_complaint(site: Site) -> None:
     assert "taken" in text_of(page_of(site.send("new-schedule", status=422, **twice, do="save")).find(id="f-id-e"))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_rows_are_added_and_removed_without_script(site: Site) -> None:
     typed = fields_of(site.page("new-schedule"), s__0__cron="0 9 * * *")
     two = page_of(site.send("new-schedule", status=200, **typed, do="add:s"))
@@ -125,7 +128,7 @@ def test_only_what_was_changed_is_saved(site: Site, report: str) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
+    one_in(3, [
         {"jitter": "5s", "zone": "Asia/Kathmandu"},
         {"s__0__cron": "0 9 * * *", "note": "", "overlap": "allow_all"},
         {"start": "2027-01-01 00:00", "end": "2028-01-01", "catch_up": "latest", "concurrency_limit": "3"},
@@ -136,7 +139,7 @@ def test_only_what_was_changed_is_saved(site: Site, report: str) -> None:
         {"s__0__kind": "moments", "s__0__moments": "2027-01-01 09:00\n2027-02-01 09:00"},
         {"s__0__kind": "interval", "s__0__every": "1d", "s__0__anchor": "at", "s__0__anchor_at": "2026-01-05T09:00Z"},
         {"x__0__kind": "dates", "x__0__dates": "2026-12-24, 2026-12-31", "run_id_template": "r-{nominal}"},
-    ],
+    ]),
 )  # fmt: skip
 def test_the_command_makes_of_a_schedule_what_the_form_makes(
     site: Site, report: str, changes: dict[str, str], capsys: pytest.CaptureFixture[str]
@@ -183,6 +186,7 @@ def test_what_another_editor_changed_alike_is_no_conflict(site: Site, report: st
     assert (after.version, after.note, after.spec.jitter_ms) == (3, "the same", 5_000)
 
 
+@pytest.mark.long
 def test_the_times_before_stand_beside_those_after(site: Site, report: str) -> None:
     typed = fields_of(site.page("schedules/report/edit?tz=Asia/Kathmandu"), s__0__cron="0 9 * * 1-5")
     words = text_of(page_of(site.send("schedules/report/edit/preview", status=200, **typed)).select_one("#preview"))  # type: ignore[arg-type]
@@ -247,6 +251,7 @@ def test_each_fault_of_a_json_text_has_plain_words(text: str, words: str) -> Non
     assert words in json_fault(raised.value)
 
 
+@pytest.mark.long
 def test_the_arguments_are_fields_of_the_function(site: Site, report: str) -> None:
     shown = site.page("schedules/report/edit")
     item = shown.find(id="f-a.item")
@@ -328,6 +333,7 @@ def test_every_complaint_of_the_editor_is_shown_with_the_button(site: Site) -> N
     assert "Choose what it starts" in text_of(bar)
 
 
+@pytest.mark.long
 def test_what_catch_up_means_follows_the_overlap_policy(site: Site) -> None:
     fields = fields_of(site.page("new-schedule"), s__0__cron="0 9 * * *", overlap="skip")
     words = {}

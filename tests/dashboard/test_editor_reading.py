@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from evertick.base.errors import InvalidSpec
@@ -19,6 +19,7 @@ from evertick.recurrence.spec.spec import Dst, Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from tests.recurrence.authors import specs
+from tests.sampling import examples
 
 NOW_S = 1_795_500_000
 DEFINITIONS = st.fixed_dictionaries(
@@ -60,7 +61,7 @@ def form_of(*pairs: tuple[str, str], **fields: str) -> Form:
     return Form([*pairs, *fields.items()])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(specs(), DEFINITIONS)
 def test_what_a_schedule_is_comes_back_unchanged_from_its_form(spec: Spec, definition: dict[str, Any]) -> None:
     kept = written(spec)

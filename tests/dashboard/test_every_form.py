@@ -19,6 +19,7 @@ from tests.dashboard.commands import soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.dashboard.fields import fields_sent
 from tests.dashboard.test_pages import TABLE
+from tests.sampling import one_in
 from tests.server.conftest import order_of, shop_on
 
 TYPED: Final = ("<b>x</b>\u202e", "\x00", "9" * 400)
@@ -163,6 +164,7 @@ def test_every_form_of_the_table_is_filled_in() -> None:
     assert forms == FORMS.keys()
 
 
+@pytest.mark.long
 def test_what_was_typed_stays_beside_a_complaint(open_app: OpenApp) -> None:
     """In turn, each field has each text. No text is an error of the server, or markup on the page."""
     things = things_of(open_app)
@@ -243,7 +245,7 @@ def assert_harmless(html: str, where: object) -> None:
     assert not {"\u202e", "\x00"} & set(str(page)), where
 
 
-@pytest.mark.parametrize("where", [each for places in FORMS.values() for each in places])
+@pytest.mark.parametrize("where", one_in(4, [each for places in FORMS.values() for each in places]))
 def test_what_is_wrong_with_a_field_is_said_beside_it(open_app: OpenApp, where: str) -> None:
     """One field after the other is wrong, and all others are right."""
     things = things_of(open_app)

@@ -336,6 +336,7 @@ def test_limits_of_a_tenant_are_changed(site: Site) -> None:
     assert (limits.running, limits.jobs) == (3, None)
 
 
+@pytest.mark.long
 def test_the_settings_tell_versions_and_how_pages_look(site: Site) -> None:
     about = text_of(site.page("settings?view=about"))
     assert ("SQLite" if site.app.environment.store.single_engine else "PostgreSQL") in about
@@ -389,6 +390,7 @@ def test_the_tenant_of_a_change_stands_on_one_line(site: Site, window: Window) -
     assert set(page.eval_on_selector_all("td.c-ten", lines)) == {1}
 
 
+@pytest.mark.long
 def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -> None:
     assert "No job waits for its time" in text_of(site.page("functions?order=due"))
     order = site.app.functions.resolve("shop.order")

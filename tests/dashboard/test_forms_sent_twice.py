@@ -11,6 +11,7 @@ from evertick import App
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import text_of
 from tests.dashboard.test_every_form import BEGIN, FIELDS, FORMS, form_of, sent_of, things_of
+from tests.sampling import one_in
 
 LATER: Final = {
     "functions/shop.order/run": {"when": "after", "after": "1h"},
@@ -26,7 +27,7 @@ TOLD: Final = {
 PLACES: Final = [*((where, {}) for places in FORMS.values() for where in places), *LATER.items()]
 
 
-@pytest.mark.parametrize(("where", "more"), PLACES)
+@pytest.mark.parametrize(("where", "more"), one_in(4, PLACES))
 def test_a_form_sent_twice_does_what_it_does_once(open_app: OpenApp, where: str, more: dict[str, str]) -> None:
     things = things_of(open_app)
     site = things.site

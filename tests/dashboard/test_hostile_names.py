@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from evertick import every
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, text_of
+from tests.sampling import one_in
 from tests.server.conftest import order_of
 
 NAMES = ("a/b", "a%2Fb", "100%", "q?x=1#y", "日本 \"'<b>", "-qstate:active", "--yes")
@@ -26,7 +27,7 @@ def below(tenant: str, *parts: str, **query: str) -> str:
     return f"/{path}?{urlencode(query)}" if query else f"/{path}"
 
 
-@pytest.mark.parametrize("tenant", ["default", "acme/eu?x#y", "日本 50%"])
+@pytest.mark.parametrize("tenant", one_in(3, ["acme/eu?x#y", "default", "日本 50%"]))
 def test_a_page_goes_on_at_itself(site: Site, tenant: str) -> None:
     site.tenant = tenant
     for name in NAMES:
@@ -59,6 +60,7 @@ def test_a_form_is_sent_to_the_tenant_that_it_was_opened_for(site: Site) -> None
     assert form["action"] == below("acme/eu", "workflows", run_id, "terminate")
 
 
+@pytest.mark.long
 def test_a_line_for_the_terminal_names_the_schedule_and_nothing_else(site: Site) -> None:
     for name in NAMES:
         schedule(site, name)

@@ -80,6 +80,7 @@ def test_jobs_stand_in_tabs_with_their_counts(site: Site) -> None:
     assert failed in str(site.page("functions?state=failed"))
 
 
+@pytest.mark.long
 def test_jobs_are_filtered_by_what_the_address_says(site: Site) -> None:
     keyed = site.app.scheduler.using(key="k 1").run_after(LATER, "shop.tally", n=7)
     late = site.app.scheduler.run_at(datetime.now(UTC) - timedelta(minutes=1), "mail.send", to="ann")

@@ -206,6 +206,7 @@ def test_an_outage_with_more_missed_times_than_are_looked_at_is_backfilled_whole
     assert engine.times("backfill", "started", "buffered") == missed
 
 
+@pytest.mark.long
 def test_times_that_waited_too_long_are_no_outage(engine: Engine) -> None:
     site = engine.site
     site.app.schedules.create(

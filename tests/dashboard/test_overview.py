@@ -127,6 +127,7 @@ def test_what_is_explained_already_is_not_said_twice() -> None:
     assert unexplained(now()) is None
 
 
+@pytest.mark.long
 def test_like_changes_by_one_program_are_one_line(site: Site) -> None:
     for n in range(12):
         site.app.schedules.create(f"c{n}", when=every(hours=1), do=order_of(site.app))

@@ -19,6 +19,7 @@ from evertick.dashboard.page import PREVIEW
 from evertick.server.callers import PUBLIC
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.sampling import one_in
 from tests.server.conftest import order_of, shop_on
 from tests.server.test_scopes import path_of, scope_of
 
@@ -101,7 +102,7 @@ def test_a_form_from_another_site_does_nothing(site: Site) -> None:
     assert not site.app.schedules.get("s").paused
 
 
-@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("scope", one_in(2, Scope))
 def test_a_token_reaches_the_pages_of_its_scope_alone(open_app: OpenApp, scope: Scope) -> None:
     site = site_of(shop_on(open_app)).by(scope)
     for route in TABLE:
@@ -126,6 +127,7 @@ def test_every_page_that_changes_something_needs_more_than_read() -> None:
             assert scope_of(route) not in (PUBLIC, Scope.READ), route.path
 
 
+@pytest.mark.long
 def test_a_token_of_a_tenant_sees_no_page_of_others(site: Site) -> None:
     acme = site.by("admin", tenant="acme")
     for route in TABLE:
@@ -178,6 +180,7 @@ def test_the_api_has_no_faces(site: Site) -> None:
     assert (reply.status_code, reply.headers["content-type"]) == (404, "application/problem+json")
 
 
+@pytest.mark.long
 def test_every_form_has_a_page_or_a_face_at_its_address(site: Site) -> None:
     for route in TABLE:
         if route.methods == {"POST"}:

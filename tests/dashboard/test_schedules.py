@@ -284,6 +284,7 @@ def test_why_it_did_not_run_is_told_step_by_step(site: Site) -> None:
     assert commands_in(acme.page("schedules/s?at=2020-01-08+09:00"))[-1].endswith(" --tenant acme")
 
 
+@pytest.mark.long
 def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     """Under a clock that jumps: an hour of pause, an outage, and a change of the clocks."""
     clock = SetClock()

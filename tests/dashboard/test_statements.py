@@ -136,6 +136,7 @@ def pools(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+@pytest.mark.long
 def test_a_list_costs_few_statements_however_many_pools_there_are(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, pools: int
 ) -> None:

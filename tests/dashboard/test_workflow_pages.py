@@ -88,6 +88,7 @@ def _waits_for_event(site: Site, run_id: str) -> bool:
     return any(each.kind == "event" for each in site.app.workflows.timeline(run_id).waits_for)
 
 
+@pytest.mark.long
 def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
     assert "No run of a workflow yet" in text_of(site.page("workflows"))
     run_id = start(site, "shop.onboard", "onboarding/ada", user="ada")
@@ -238,6 +239,7 @@ def test_an_event_is_checked_by_its_declaration(site: Site) -> None:
     assert site.app.workflows.get(run_id).waiting_event_count == 1
 
 
+@pytest.mark.long
 def test_an_event_is_sent_from_a_form(site: Site) -> None:
     run_id = start(site, "shop.onboard", "ada", user="ada")
     form = site.page(f"workflows/{run_id}/signal")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.programs import Start, programs_in
 from tests.docs.pages import ROOT, blocks_of, run_page
+from tests.sampling import one_in
 
 README = ROOT / "README.md"
 GUIDE = sorted(page for folder in ("guide", "coming-from") for page in (ROOT / "docs" / folder).glob("*.md"))
@@ -36,11 +37,12 @@ def start(folder: Path) -> Iterator[Start]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("page", [README, *GUIDE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", one_in(3, [README, *GUIDE]), ids=lambda page: page.name)
 def test_every_example_of_a_page_does_what_the_page_says(page: Path, folder: Path, start: Start) -> None:
     assert run_page(page, folder, start) > 0
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.postgres
 def test_the_tests_of_the_guide_run_on_postgres(
@@ -53,6 +55,7 @@ def test_the_tests_of_the_guide_run_on_postgres(
         assert connection.execute("select count(*) from evertick.history where state = 'success'").fetchone() >= (1,)
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("old", "new"),

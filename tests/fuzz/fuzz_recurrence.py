@@ -140,8 +140,8 @@ def try_once(raw: bytes) -> None:
 
 
 def share(runs: int, seed: int, jobs: int) -> int:
-    """Let several processes try an equal part each; 1 if any of them found something."""
-    command = [sys.executable, __file__, "--runs", str(-(-runs // jobs)), "--seed"]
+    """Let processes try an equal part each, and say what they did; 1 if any of them found something."""
+    command = [sys.executable, __file__, "--jobs", "0", "--runs", str(-(-runs // jobs)), "--seed"]
     children = [subprocess.Popen([*command, str(seed + number)]) for number in range(jobs)]
     failed = [child for child in children if child.wait()]
     print(f"{jobs} processes ran {runs} runs, {len(failed)} of them found something", flush=True)
@@ -153,9 +153,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=100_000, help="how many inputs to try")
     parser.add_argument("--seed", type=int, default=1, help="where chance begins")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share the inputs, each with its own seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the inputs; 0: this one")
     options = parser.parse_args()
-    if options.jobs > 1:
+    if options.jobs > 0:
         sys.exit(share(options.runs, options.seed, options.jobs))
     atheris.Setup(
         [sys.argv[0], f"-runs={options.runs}", f"-seed={options.seed}", "-max_len=512", "-timeout=20", "-verbosity=0"],

@@ -197,6 +197,7 @@ def test_a_worker_serves_the_pools_that_it_is_given(database_url: str) -> None:
     app.close()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("ask", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_running_actions_end(database_url: str, tmp_path: Path, ask: signal.Signals) -> None:

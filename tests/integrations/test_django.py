@@ -189,6 +189,7 @@ def test_migrate_leaves_the_tables_alone_if_told_to(project: Path) -> None:
     assert re.search(r"\d+ steps taken", python(project, "manage.py", "evertick_migrate"))
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_a_worker_runs_what_was_committed_and_drains(project: Path, start: Start) -> None:
     python(project, "manage.py", "migrate")

@@ -15,6 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTS = {"with-fastapi": 5, "with-litestar": 3, "with-pytest": 6}
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("name", TESTS)
 def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
@@ -48,6 +49,7 @@ def test_what_make_run_has_started_ends_with_it(number: signal.Signals, tmp_path
         demo.close()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_ctrl_c_in_make_run_shows_no_traceback_of_a_command_that_begins(tmp_path: Path) -> None:
     folder = tmp_path / "chat"

@@ -70,7 +70,7 @@ class Recorder:
 
     def until(self, number: int) -> None:
         """Wait until so many spans have ended: that of a request ends a moment after its reply."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(self.spans.get_finished_spans()) < number and time.monotonic() < deadline:
             time.sleep(0.005)
         assert len(self.spans.get_finished_spans()) == number

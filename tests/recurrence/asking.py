@@ -1,7 +1,6 @@
 """Short ways for tests to make specs and to write instants."""
 
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from evertick.recurrence.parse.moments import format_instant
 from evertick.recurrence.wire.reading import spec_from_wire
 
 VECTORS = Path(__file__).parent.parent / "vectors"
-FULL_DEPTH = os.environ.get("EVERTICK_TEST_DEPTH") == "full"
 
 
 def vectors(name: str) -> list[dict[str, Any]]:

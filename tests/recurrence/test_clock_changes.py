@@ -9,17 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.recurrence import Recurrence
 from evertick.recurrence.parse.moments import format_instant
 from evertick.recurrence.zones.names import zone_named, zone_names
 from tests.recurrence import brute
-from tests.recurrence.asking import FULL_DEPTH, at, cron, local, recurrence
+from tests.recurrence.asking import at, cron, local, recurrence
+from tests.sampling import FULL_DEPTH, examples, one_in
 
 BEGIN, END = at("1970-01-01T00:00:00Z"), at("2038-01-01T00:00:00Z")
 ZONES = sorted(set(zone_names()))
+PARTS = 6
+"""The zones in so many portions, of which `make test` takes one."""
 POLICIES = [(gap, overlap) for gap in ("next", "shift", "skip") for overlap in ("first", "both", "last")]
 CHANGES_PER_ZONE = 10_000 if FULL_DEPTH else 2
 
@@ -45,9 +48,15 @@ def check_around(rule: Recurrence, wanted: list[int], begin: int, end: int) -> N
         assert rule.prev(time + 1) == time
 
 
-@pytest.mark.parametrize("name", ZONES)
-def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(name: str) -> None:
+@pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
+def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(part: int) -> None:
     """Several times of day, among them ones inside the change, under all policies in turn."""
+    for name in ZONES[part::PARTS]:
+        check_fixed_times(name)
+
+
+def check_fixed_times(name: str) -> None:
+    """The fixed times of a zone."""
     chance = random.Random(name)
     zone = brute.zone(name)
     found = changes(name)
@@ -66,9 +75,15 @@ def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(name: 
         check_around(rule, wanted, begin, end)
 
 
-@pytest.mark.parametrize("name", ZONES[:: 1 if FULL_DEPTH else 7])
-def test_patterns_that_start_with_a_star_follow_real_time(name: str) -> None:
+@pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
+def test_patterns_that_start_with_a_star_follow_real_time(part: int) -> None:
     """`*/20 * * * *` fires at every local time that occurs, as often as it occurs."""
+    for name in ZONES[:: 1 if FULL_DEPTH else 7][part::PARTS]:
+        check_stars(name)
+
+
+def check_stars(name: str) -> None:
+    """The patterns of a zone."""
     chance = random.Random(name)
     zone = brute.zone(name)
     found = changes(name)
@@ -80,9 +95,15 @@ def test_patterns_that_start_with_a_star_follow_real_time(name: str) -> None:
         check_around(rule, wanted, begin, end)
 
 
-@pytest.mark.parametrize("name", ZONES[:: 1 if FULL_DEPTH else 5])
-def test_a_fixed_daily_rule_fires_once_for_every_day(name: str) -> None:
+@pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
+def test_a_fixed_daily_rule_fires_once_for_every_day(part: int) -> None:
     """Also for the day that a zone left out: it fires right after the gap."""
+    for name in ZONES[:: 1 if FULL_DEPTH else 5][part::PARTS]:
+        check_daily_rule(name)
+
+
+def check_daily_rule(name: str) -> None:
+    """The daily rule of a zone."""
     minute = random.Random(name).randrange(1440)
     rule = cron(f"{minute % 60} {minute // 60} * * *", name)
     for change in changes(name)[-4:]:
@@ -96,7 +117,7 @@ def test_a_fixed_daily_rule_fires_once_for_every_day(name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=600 if FULL_DEPTH else 120, deadline=None)
+@examples(600 if FULL_DEPTH else 120)
 def test_any_question_in_any_order_gets_the_same_answer(data: st.DataObject) -> None:
     """The engine remembers where it was; asking in another order must not change what it says."""
     name = data.draw(st.sampled_from(["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]))

@@ -8,13 +8,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence import compile_spec
 from evertick.recurrence.wire.reading import canonical, spec_from_wire, spec_to_wire
 from tests.recurrence.asking import rrule
+from tests.sampling import examples
 
 LONG = "1" * 1_000_000
 
@@ -160,7 +161,7 @@ RECUR = st.sampled_from(RRULE_WORDS.split())
 
 
 @given(st.lists(PIECES, max_size=14).map(" ".join) | st.text(max_size=40))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_any_text_is_a_cron_line_or_refused(text: str) -> None:
     check({"crons": [text]})
     check({"crons": [text], "dialect": "temporal"})
@@ -169,7 +170,7 @@ def test_any_text_is_a_cron_line_or_refused(text: str) -> None:
 
 
 @given(st.lists(RECUR, max_size=16).map("".join) | st.text(max_size=40))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_any_text_is_an_rrule_or_refused(text: str) -> None:
     check({"rrules": [{"dtstart": "2026-01-01T00:00:00", "rrule": text}]})
     check({"rrules": [text]})
@@ -184,7 +185,7 @@ KEYS = ["crons", "intervals", "calendars", "rrules", "times", "except", "start",
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=4) | JSON)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_json_is_a_spec_or_refused(wire: Any) -> None:
     check(wire)
 

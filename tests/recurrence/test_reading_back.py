@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.app.schedules.specs import union
@@ -21,6 +21,7 @@ from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Dst, Gap, Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import canonical
+from tests.sampling import examples
 
 
 class Named(tzinfo):
@@ -124,7 +125,7 @@ DOORS: dict[str, tuple[Callable[..., Spec], st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_what_is_accepted_is_read_back(door: str, data: st.DataObject) -> None:
     """It is refused with an error of ours, or its text means the same when it is read."""

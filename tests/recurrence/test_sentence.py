@@ -4,7 +4,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from evertick.base.errors import InvalidSpec
@@ -18,6 +18,7 @@ from evertick.recurrence.spec.sources import Interval
 from evertick.recurrence.spec.spec import Dialect, Spec
 from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
 from tests.recurrence.authors import specs
+from tests.sampling import examples
 
 SYNONYMS = [
     ("every weekday at 9am", "at 09:00 on weekdays"),
@@ -236,7 +237,7 @@ def noon_except(line: str, dialect: Dialect = Dialect.TEMPORAL) -> Spec:
     return Spec(crons=(parse_cron("0 12 * * *"),), excludes=(exclude.Cron(cron=parse_cron(line)),), dialect=dialect)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(300, suppress_health_check=list(HealthCheck))
 @given(specs())
 @example(noon_except("* * * * * * 2101/1"))
 @example(noon_except("* * * * * * 2102/1"))
@@ -309,7 +310,7 @@ def test_hostile_text_is_refused_or_read_with_bounded_work(text: str) -> None:
     assert calls < 60_000
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=200))
 def test_any_text_is_an_error_of_ours_or_a_spec(text: str) -> None:
     try:
@@ -322,7 +323,7 @@ def test_any_text_is_an_error_of_ours_or_a_spec(text: str) -> None:
 WORDS = sorted({word for form in FORMS for word in form.replace(",", " ,").split()} | {"starting", "skipping", "until"})
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_any_order_of_known_words_is_an_error_of_ours_or_compiles(text: str) -> None:
     try:

@@ -13,7 +13,8 @@ import pytest
 from evertick.recurrence.zones.names import zone_names
 from evertick.recurrence.zones.zones import Zone
 from tests.recurrence import brute
-from tests.recurrence.asking import FULL_DEPTH, at
+from tests.recurrence.asking import at
+from tests.sampling import FULL_DEPTH
 
 PARTS = 4
 BEGIN, END = at("1900-01-01T00:00:00Z"), at("2110-01-01T00:00:00Z")
@@ -29,6 +30,7 @@ def listed(data: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f">{times}q", data, second + 44)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_zone_has_the_offsets_of_the_standard_library(part: int) -> None:
     moments = [(instant, brute.EPOCH + timedelta(seconds=instant)) for instant in REGULARLY]

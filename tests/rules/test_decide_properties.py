@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.base.errors import SchemaMismatch
@@ -34,6 +34,7 @@ from evertick.rules.schedules.plan import Note, Plan, Start, Verdict
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, RunEnd, ScheduleState, Unlisted, new_state
 from evertick.rules.schedules.state_json import from_text, to_text
+from tests.sampling import examples
 
 SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
 
@@ -210,7 +211,7 @@ def folding_at_once_is_deciding_one_by_one(history: History) -> None:
 
 
 @given(histories(SLOTTED, by_hand=False))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_policy_but_allow_all_starts_a_run_while_the_limit_is_reached(history: History) -> None:
     for before, events, now, _ in history.rounds:
         state = before
@@ -229,7 +230,7 @@ def nothing_waits_while_a_slot_is_free(history: History) -> None:
 
 
 @given(histories([Overlap.BUFFER_ALL], by_hand=False))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_buffer_all_keeps_the_order_of_nominal_times(history: History) -> None:
     started = [start.occurrence.nominal_at for *_, plan in history.rounds for start in plan.starts]
 
@@ -295,7 +296,7 @@ def a_state_written_as_text_reads_back_the_same(history: History) -> None:
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_every_check_holds_for_every_history(history: History) -> None:
     """All at once: to make a history costs ten times as much as to look at it."""
     for check in CHECKS:
@@ -303,7 +304,7 @@ def test_every_check_holds_for_every_history(history: History) -> None:
 
 
 @given(histories(), st.text(), st.text())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_words_of_a_state_are_written_as_json_has_them(history: History, first: str, second: str) -> None:
     end = RunEnd(OccurrenceKey(Origin.TRIGGER, first, history.now), history.now, second or None, first)
     state = history.state._replace(

@@ -259,6 +259,7 @@ def test_a_spec_without_sources_is_for_triggers(world: OpenWorld) -> None:
     assert len(w.query("ticks")) == 1
 
 
+@pytest.mark.long
 def test_a_schedule_without_times_stays_until_it_is_deleted(world: OpenWorld) -> None:
     """It has no last time after which it would be over, however long no trigger comes."""
     w = world(app)

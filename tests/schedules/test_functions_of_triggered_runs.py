@@ -19,6 +19,7 @@ def shop(pool: str = "mail") -> App:
     return app
 
 
+@pytest.mark.long
 def test_a_triggered_run_is_in_the_pool_of_its_function_and_has_its_retry_policy() -> None:
     app = shop()
     with World(app) as world:
@@ -42,6 +43,7 @@ def test_a_schedule_that_is_created_with_a_trigger_knows_its_function_too() -> N
         assert [job.pool for job in app.jobs.list().jobs] == ["mail"]
 
 
+@pytest.mark.long
 def test_without_the_code_the_pool_is_the_one_that_a_worker_says() -> None:
     app = shop()
     with World(app) as world:

@@ -49,6 +49,7 @@ def test_each_schedule_comes_with_its_last_run_and_how_the_newest_ended(world: O
     assert (none.expression, none.time_zone) == ("0 9 * * 1-5", "Asia/Tokyo")
 
 
+@pytest.mark.long
 def test_a_strip_has_the_newest_thirty_the_oldest_first(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("long", when=every(minutes=1), do=tick)
@@ -64,6 +65,7 @@ def test_a_strip_has_the_newest_thirty_the_oldest_first(world: OpenWorld) -> Non
     assert short.strip == ("failed",) * 30
 
 
+@pytest.mark.long
 def test_what_an_outage_did_is_late_and_missed_for_a_day(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("caught up", when=every(minutes=5), do=tick)

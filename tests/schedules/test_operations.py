@@ -68,6 +68,7 @@ def test_a_pause_until_a_moment_ends_by_itself(world: OpenWorld) -> None:
         app.schedules.pause("s", until=START)
 
 
+@pytest.mark.long
 def test_a_long_pause_is_written_down_before_it_ends(world: OpenWorld) -> None:
     """The schedule names 51,840 times in three days; every one of them has its row, and none runs late."""
     w = world(app)
@@ -175,6 +176,7 @@ def test_a_plan_of_a_schedule_that_changed_is_not_run(world: OpenWorld) -> None:
     assert app.schedules.get("s").backfills == ()
 
 
+@pytest.mark.long
 def test_a_backfill_of_ten_years_of_minutes_is_refused_with_the_moment_that_still_fits(world: OpenWorld) -> None:
     world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)
@@ -479,6 +481,7 @@ def test_matching_times_of_a_schedule_or_a_spec_begin_inside_and_end_outside(wor
         app.schedules.matching_times([every(minutes=1), every(minutes=1, jitter=3)], START, START)
 
 
+@pytest.mark.long
 def test_many_are_paused_resumed_and_deleted_by_filter(world: OpenWorld) -> None:
     w = world(app)
     for number in range(1_100):

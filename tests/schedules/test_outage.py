@@ -58,6 +58,7 @@ def site() -> Iterator[Site]:
     site.app.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overlap", ["skip", "buffer_all", "allow_all"])
 def test_an_outage_is_made_up_for_in_small_transactions(site: Site, overlap: str) -> None:
     for number in range(SCHEDULES):

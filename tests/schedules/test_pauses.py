@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from evertick import App, MutationCtx, Overlap, every
 from evertick.schedules import Reason
 from evertick.testing import World
@@ -13,6 +15,7 @@ app = App("pauses")
 def tick(ctx: MutationCtx) -> None: ...
 
 
+@pytest.mark.long
 def test_all_times_of_a_pause_that_ends_by_itself_are_skipped() -> None:
     """Also those that are judged in a later round than the end of the pause: 250 times are judged in one."""
     with World(app) as world:

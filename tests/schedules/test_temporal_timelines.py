@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rules.timeline import play, stories
+from tests.sampling import one_in
 from tests.schedules.engine_driver import EngineDriver
 
 Json = dict[str, Any]
@@ -40,6 +41,6 @@ def driver() -> Iterator[EngineDriver]:
     driver.close()
 
 
-@pytest.mark.parametrize("vector", stories(), ids=lambda vector: vector["id"])
+@pytest.mark.parametrize("vector", one_in(8, stories()), ids=lambda vector: vector["id"])
 def test_a_timeline_plays_on_the_engine_as_in_temporal(vector: Json, driver: EngineDriver) -> None:
     play(adapted(vector), driver)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick import App, MutationCtx, Retry, every
@@ -16,6 +16,7 @@ from evertick.cli.schedule.files.yaml_form import read_yaml, yaml_of
 from evertick.errors import EvertickError, InvalidArguments
 from evertick.rules.schedules.policies import CatchUp, Overlap
 from evertick.testing import World
+from tests.sampling import examples
 
 TEXTS = st.text(max_size=20) | st.sampled_from(["~", "1e3", "17:30", " x ", "a\n", "\x00", "\ud800", "{nominal}"])
 FLOATS = st.floats() | st.sampled_from([float("nan"), float("inf"), 1e308])
@@ -68,7 +69,7 @@ def retry_of(given: tuple[int, timedelta, float, timedelta, float]) -> RetryPoli
     return Retry(attempts, first=first, factor=factor, cap=cap, jitter=jitter)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.fixed_dictionaries({}, optional=OPTIONS), JSON)
 def test_every_schedule_that_can_be_made_can_be_applied(shop: World, options: dict[str, Any], what: Any) -> None:
     count: Any = shop.app.functions.resolve("count")

@@ -12,6 +12,7 @@ from evertick import App, MutationCtx, Step
 from evertick.base.job_options import RESERVED_KEYS
 from evertick.errors import Misuse
 from tests.cli.desk import Command, commands
+from tests.sampling import one_in
 from tests.server.conftest import HOME, Http, http_of
 
 ID = "0" * 28
@@ -53,7 +54,7 @@ def command(shop: App, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     return commands(capsys)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", one_in(6, KEYS))
 def test_an_accepted_key_names_its_job_everywhere(shop: App, http: Http, key: str) -> None:
     job_id = shop.scheduler.using(key=key).run_after(60, "shop.order")
 
@@ -68,7 +69,7 @@ def test_an_accepted_key_names_its_job_everywhere(shop: App, http: Http, key: st
     assert shop.jobs.get(last).state == "canceled"
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", one_in(6, KEYS))
 def test_an_accepted_key_names_its_run_everywhere(shop: App, http: Http, key: str) -> None:
     run_id = http.ok("POST", f"{HOME}/workflows", json={"function": "shop.fulfil", "key": key})["id"]
 
@@ -106,6 +107,7 @@ def test_a_key_that_could_not_be_used_later_is_refused_when_scheduling(shop: App
             assert "key" in problem["detail"], problem
 
 
+@pytest.mark.long
 def test_no_address_below_jobs_has_the_form_of_a_key(http: Http) -> None:
     """An address such as /jobs/count would hide the job with this key."""
     read = [each for each in http.server.api.routes if isinstance(each, Route) and "GET" in (each.methods or ())]

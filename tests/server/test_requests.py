@@ -219,6 +219,7 @@ def hangs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Http]:
             app.close()
 
 
+@pytest.mark.long
 def test_a_database_that_hangs_is_a_503_in_time(hangs: Http, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads can be tried again; a change may have happened, unless its token was not looked up yet."""
     for method, path in (("GET", f"{HOME}/jobs"), ("GET", "/ready"), ("POST", f"{HOME}/jobs")):
@@ -459,6 +460,7 @@ def test_a_page_of_jobs_ends_when_it_is_large(http: Http, monkeypatch: pytest.Mo
         assert ids == sorted(set(ids), reverse=newest_first)
 
 
+@pytest.mark.long
 def test_wrong_items_cost_no_more_than_one(http: Http) -> None:
     """Each was an error of its own, of some kilobytes: ten times as many took half a minute and a gigabyte."""
     span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
@@ -507,6 +509,7 @@ def test_head_is_get_without_the_body(http: Http) -> None:
     assert http("HEAD", "/api/v1/nothing").status_code == 404
 
 
+@pytest.mark.long
 def test_a_parameter_that_a_route_does_not_know_is_refused_on_every_route(http: Http) -> None:
     """Ignored it would do harm: a rehearsal that cancels, a filter that shows everything."""
     http.server.show(Dashboard())

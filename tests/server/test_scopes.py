@@ -12,6 +12,7 @@ from evertick.base.records.access import Scope
 from evertick.server.application import ROUTES, Server
 from evertick.server.callers import PUBLIC, SCOPE_KEY
 from tests.app.conftest import OpenApp
+from tests.sampling import one_in
 from tests.server.conftest import HOME, Http, http_of, shop_on
 
 TABLE = [route for routes in ROUTES for route in routes.routes if isinstance(route, APIRoute)]
@@ -44,7 +45,7 @@ def test_the_table_is_whole() -> None:
     assert {route.path for route in TABLE if scope_of(route) == PUBLIC} == {"/health", "/ready"}
 
 
-@pytest.mark.parametrize("scope", [None, *Scope])
+@pytest.mark.parametrize("scope", one_in(2, [None, *Scope]))
 def test_a_token_reaches_the_routes_of_its_scope_alone(open_app: OpenApp, scope: Scope | None) -> None:
     root = http_of(shop_on(open_app))
     root.server.api.state.limits.failures._most = 1_000
@@ -58,6 +59,7 @@ def test_a_token_reaches_the_routes_of_its_scope_alone(open_app: OpenApp, scope:
             assert status == 403, route.path
 
 
+@pytest.mark.long
 def test_a_token_of_a_tenant_reaches_nothing_of_others(open_app: OpenApp) -> None:
     http = http_of(shop_on(open_app)).by("admin", tenant="acme")
     for own in ("acme", "~"):

@@ -14,6 +14,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.conftest import ON_BOTH_DATABASES
 from tests.dashboard.conftest import Site, text_of
+from tests.sampling import one_in
 from tests.server.conftest import HOME, Http, http_of, shop_on
 from tests.server.test_scopes import TABLE
 
@@ -76,7 +77,7 @@ def addresses() -> list[str]:
 
 
 @ON_BOTH_DATABASES
-@pytest.mark.parametrize("text", ["{oops", '{"v": 99}', "[1]"])
+@pytest.mark.parametrize("text", one_in(3, ["{oops", '{"v": 99}', "[1]"]))
 def test_no_list_is_closed_by_rows_that_cannot_be_read(shop: Http, text: str) -> None:
     assert all(damage(shop, column, text) for column in DAMAGED)
     replies = {path: shop("GET", path) for path in addresses()}
@@ -111,6 +112,7 @@ def test_what_cannot_be_read_is_named_with_its_column() -> None:
     assert max(map(len, reading.problems)) <= 200
 
 
+@pytest.mark.long
 def test_the_pages_of_a_job_and_of_a_run_say_what_cannot_be_read(shop: Http) -> None:
     assert all(damage(shop, column, "{oops") for column in ("jobs.args", "history.args", "history.result"))
     pages = Site(shop.app, shop.server, shop.secret)

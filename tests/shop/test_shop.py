@@ -3,10 +3,13 @@
 import os
 import subprocess
 
+import pytest
+
 from tests.cli.programs import PYTEST
 from tests.shop.releases import EXAMPLE
 
 
+@pytest.mark.long
 def test_the_tests_of_the_example_pass() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(

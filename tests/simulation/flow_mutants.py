@@ -118,7 +118,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "no wake", "a message that comes while its run goes on wakes nothing",
-        swap(SqliteTransaction, "wake_parked", forget),
+        swap(SqliteTransaction, "wake_parked", forget), seeds=(235,),
     ),
     Mutant(
         "signal sleeps", "a message does not make its run due",
@@ -133,16 +133,17 @@ MUTANTS: Final = (
     Mutant("children go on", "what a run has given up is not canceled", swap(open_runs, "cancel", forget)),
     Mutant("cancel forgotten", "a run does not hear that it is to be canceled", swap(advance, "_next_row", no_cancel)),
     Mutant("own end missed", "a run goes on behind a step that has terminated it",
-           swap(open_runs._Around, "run_step", step_goes_on)),
+           swap(open_runs._Around, "run_step", step_goes_on), seeds=(380,)),
     Mutant("memory ahead", "a run stays in memory though its transaction was undone",
            swap(RunsInMemory, "drop", keep_undone)),
     Mutant("one loan", "a run in memory is found by a batch that runs beside the one that has it",
-           swap(RunsInMemory, "lend", one_loan)),
+           swap(RunsInMemory, "lend", one_loan), seeds=(139,)),
     Mutant("old memory", "a run in memory goes on though another worker has let it go on since",
            swap(memory, "_follows", lambda *_: True)),
     Mutant(
         "pause undone", "a run that is paused while a worker has it goes on",
         sql("park_runs", "case when stage = 'paused' then stage else e.value ->> 'stage' end", "e.value ->> 'stage'"),
+        seeds=(11,),
     ),
     Mutant("rows forgotten", "what a run did in a batch is not written", swap(OpenRuns, "_note", forget)),
 )  # fmt: skip

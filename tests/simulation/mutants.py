@@ -5,6 +5,7 @@ nothing about the bugs that nobody planted; some of these were real once (marked
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -37,16 +38,34 @@ Plant = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A planted bug: what is wrong with it, and how to plant it."""
+    """A planted bug: what is wrong with it, and how to plant it; `seeds` found it last and are tried first."""
 
     name: str
     wrong: str
     plant: Plant
+    seeds: tuple[int, ...] = ()
 
 
 def swap(owner: Any, name: str, new: Any) -> Plant:
-    """Replace an attribute."""
-    return lambda: patch.object(owner, name, new, create=isinstance(new, property))
+    """Replace an attribute; a function by one that takes the same arguments."""
+
+    def plant() -> Any:
+        old = getattr(owner, name, None)
+        if inspect.isfunction(old) and inspect.isfunction(new):
+            _check_arguments(old, new)
+        return patch.object(owner, name, new, create=isinstance(new, property))
+
+    return plant
+
+
+def _check_arguments(old: Callable[..., Any], new: Callable[..., Any]) -> None:
+    takes = inspect.signature(old).parameters.values()
+    named = {each.name: None for each in takes if each.kind is each.KEYWORD_ONLY}
+    in_order = [None for each in takes if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    try:
+        inspect.signature(new).bind(*in_order, **named)
+    except TypeError as error:
+        raise LookupError(f"the arguments of {old.__qualname__} have changed: {error}; correct the mutant") from error
 
 
 def sql(name: str, old: str, new: str) -> Plant:
@@ -57,7 +76,7 @@ def sql(name: str, old: str, new: str) -> Plant:
         statements = load_statements("sqlite", "")  # written as a transaction asks for them: each call has its own
         text = statements[name]
         if old not in text:
-            raise LookupError(f"the statement {name} does not contain {old!r}; mend the mutant")
+            raise LookupError(f"the statement {name} does not contain {old!r}; correct the mutant")
         with patch.dict(statements, {name: text.replace(old, new)}):
             yield
 
@@ -127,7 +146,7 @@ def tell_later(transaction: Any, claimed: Any, ends: Any, *, worker_id: Any, now
     return held
 
 
-def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, key: str, tenant: Any) -> Any:
+def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, /, *, key: str) -> Any:
     work = self._mutation_work(function, function.encode_args(args, kwargs), None)
     try:
         return self.transact(work)
@@ -354,7 +373,7 @@ MUTANTS: Final = (
     Mutant("finish_outside", "a mutation's end is written after its commit",
            swap(batch.OpenBatch, "finish", finish_later)),
     Mutant("blind_retry", "a call whose reply was lost is made again", swap(Execution, "call_once",
-           call_again_without_key)),
+           call_again_without_key), seeds=(10,)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
            both(swap(SimulatedExecutors, "write", look_then_claim),
                 swap(SqliteTransaction, "ready_heads", heads_as_was_seen),
@@ -392,7 +411,7 @@ MUTANTS: Final = (
     Mutant("held_for_ever", "no end lets a job start that was held for its key",
            swap(SqliteTransaction, "release_held", lambda self, rooms: None)),
     Mutant("held_without_limit", "jobs stay held when their pool's limit is removed",
-           swap(SqliteTransaction, "any_limits", limits_alone)),
+           swap(SqliteTransaction, "any_limits", limits_alone), seeds=(68,)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
            both(swap(actions.ActionEnds, "round", ends_or_gives_up),
                 swap(actions.ActionLoop, "_remember", lambda self, attempt: None))),  # which hides it
@@ -413,9 +432,10 @@ MUTANTS: Final = (
                 swap(actions.ActionLoop, "_start", start_whatever_runs))),
     Mutant("newcomers_unknown", "what runs beside a large tenant's batch is taken for an unheard claim",
            both(swap(MutationLoop, "_run_newcomers", run_newcomers_unseen),
-                swap(claims.Claims, "lost", look_each_time))),  # which it does now and then
+                swap(claims.Claims, "lost", look_each_time)),  # which it does now and then
+           seeds=(99,)),
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
-           swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
+           swap(batch.OpenBatch, "__init__", batch_that_does_not_settle), seeds=(23,)),
     Mutant("blamed", "real once: a mutation fails because its claim was forgotten by a crash, and made again",
            swap(recovery, "EndedItself", batch.FenceLost)),
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
@@ -424,11 +444,12 @@ MUTANTS: Final = (
            both(sql("retry_job", ":crashes >= 2", ":crashes >= 9"),
                 sql("release_job", "crashes >= 2", "crashes >= 9"))),
     Mutant("suspect_beside_actions", "a suspect mutation does not wait for the actions that run",
-           swap(actions.ActionLoop, "pause", lambda self: True)),
+           swap(actions.ActionLoop, "pause", lambda self, by: True), seeds=(15,)),
     Mutant("unpaused", "actions start beside a suspect mutation",
-           swap(actions.ActionLoop, "pause", lambda self: not (self._tasks or self._starting))),
+           swap(actions.ActionLoop, "pause", lambda self, by: not (self._tasks or self._starting)),
+           seeds=(88,)),
     Mutant("never_resumed", "after a suspect mutation, no action starts any more",
-           swap(actions.ActionLoop, "resume", lambda self: None)),
+           swap(actions.ActionLoop, "resume", lambda self, by: None), seeds=(44,)),
     Mutant("suspects_together", "suspect actions run beside each other",
            swap(actions.ActionLoop, "_runs_suspect", False)),
     Mutant("suspects_unseen", "a suspect action that a look has seen is not asked for",

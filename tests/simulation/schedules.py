@@ -36,7 +36,7 @@ from evertick.store.transaction import schedules as sql_schedules
 from tests.simulation.faults import Fault, Plan, plan_text
 from tests.simulation.functions import Stage
 from tests.simulation.loop import SimulationFailure, SimulationLoop
-from tests.simulation.mutants import Mutant
+from tests.simulation.planted import Verdict, search, search_all
 from tests.simulation.run import base_of_commit
 from tests.simulation.schedule_cluster import Profile, ScheduleCluster, profile_of
 from tests.simulation.schedule_mutants import MUTANTS
@@ -47,7 +47,7 @@ STEPS_MAX: Final = 200_000
 REST_TRIES: Final = 400
 MUTANT_SEEDS: Final = 120
 """A planted bug must be found within so many seeds, the same for every commit."""
-SEEDS_TO_COUNT: Final = 100
+SEEDS_TO_COUNT: Final = 50
 
 RARE_PER_100_SEEDS: Final = {
     "clock -3600 s": 15,
@@ -219,29 +219,10 @@ def run_seeds(seeds: Sequence[int], seconds: float, jobs: int) -> tuple[int, Cou
     return failed, seen, count
 
 
-def find(mutant: Mutant, seeds: int = MUTANT_SEEDS) -> Report | None:
-    """The first run that finds a planted bug."""
-    with mutant.plant():
-        for seed in range(seeds):
-            report = simulate(seed)
-            if report.violations:
-                return report
-    return None
-
-
-def where_found(name: str) -> str | None:
-    """Plant a bug and look for it, in a process of its own: the seed and what it broke."""
-    found = find(next(mutant for mutant in MUTANTS if mutant.name == name))
-    return None if found is None else f"seed {found.seed}: {found.violations[0].splitlines()[0][:90]}"
-
-
-def find_mutants(jobs: int) -> int:
-    """Look for every planted bug; returns how many were not found."""
-    with ProcessPoolExecutor(jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
-        answers = list(pool.map(where_found, [mutant.name for mutant in MUTANTS]))
-    for mutant, where in zip(MUTANTS, answers, strict=True):
-        click.echo(f"planted bug {mutant.name!r} ({mutant.wrong}): {where or 'NOT FOUND'}")
-    return answers.count(None)
+def where_found(name: str) -> Verdict:
+    """Plant a bug and search for it, in a process of its own."""
+    logging.disable(logging.CRITICAL)
+    return search(next(mutant for mutant in MUTANTS if mutant.name == name), simulate, MUTANT_SEEDS)
 
 
 def too_seldom(seen: Counter[str], count: int) -> list[str]:
@@ -272,7 +253,7 @@ def main(seeds: int, base: int | None, seconds: float, seed: int | None, jobs: i
         click.echo(f"{profile_of(seed)}\n{report.timeline}\nplan: {plan_text(report.plan)[:2000]}")
         click.echo("\n".join(report.violations) or f"seed {seed} holds: {report.occurrences} occurrences")
         sys.exit(bool(report.violations))
-    unfound = find_mutants(jobs) if mutants else 0
+    unfound = search_all(MUTANTS, where_found, jobs) if mutants else 0
     failed, seen, count = run_seeds(range(base, base + seeds), seconds, jobs)
     for name, number in sorted(seen.items()):
         click.echo(f"  {name:40s} {number}")

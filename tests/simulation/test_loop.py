@@ -30,6 +30,7 @@ def run_sample(seed: int, hash_seed: int) -> str:
     ).stdout
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_run_in_every_interpreter() -> None:
     """Neither the hash seed nor the addresses of tasks have a say."""
     runs = {run_sample(3, hash_seed) for hash_seed in (0, 1, 4_000_000_000)}

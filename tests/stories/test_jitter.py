@@ -2,6 +2,8 @@
 
 from datetime import UTC
 
+import pytest
+
 from evertick import App, MutationCtx
 from evertick.testing import World, days, hours, minutes, moment
 
@@ -37,6 +39,7 @@ def test_the_nominal_time_names_the_run_and_the_actual_time_starts_it(world: Wor
     assert moment("01:00") < occurrence.actual == occurrence.started
 
 
+@pytest.mark.long
 def test_the_coming_moments_are_known_beforehand(world: World) -> None:
     """What `upcoming` shows is what will happen."""
     meals = world.schedule(every=hours(1), jitter=minutes(30), do=feed)
@@ -46,6 +49,7 @@ def test_the_coming_moments_are_known_beforehand(world: World) -> None:
     assert world.starts(meals)[: len(coming)] == coming
 
 
+@pytest.mark.long
 def test_no_occurrence_passes_the_next_one(world: World) -> None:
     """However large the jitter, a delay ends before the next nominal time."""
     meals = world.schedule(every=minutes(10), jitter=hours(5), do=feed)

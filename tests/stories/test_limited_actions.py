@@ -71,6 +71,7 @@ def test_a_limit_of_none_at_all_is_refused(world: World) -> None:
         world.schedule(every=minutes(1), remaining_actions=0)
 
 
+@pytest.mark.long
 def test_a_completed_schedule_is_forgotten_after_a_week(world: World) -> None:
     report = world.schedule(every=minutes(1), remaining_actions=1)
     world.advance(days(6))

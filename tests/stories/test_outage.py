@@ -143,6 +143,7 @@ def test_a_time_that_finds_a_late_run_of_the_outage_is_missed_with_it(world: Wor
     assert fates(world, report) == {1: "started", 2: "started", 3: LATE, 4: LATE}
 
 
+@pytest.mark.long
 def test_without_an_outage_nothing_is_missed(world: World) -> None:
     """A world steps its clock over days, and runs that take longer than the interval are skipped as ever."""
     report = world.schedule(every=minutes(10), takes=minutes(15))

@@ -78,6 +78,7 @@ def test_the_provider_is_never_asked_more_than_it_takes(post: Post) -> None:
     assert post.world.query("bounced") == []
 
 
+@pytest.mark.long
 def test_what_failed_while_it_was_away_is_listed_and_runs_again_once_each(post: Post) -> None:
     post.provider.away = True
     failed = post.mail("ada", "bob", "cat")

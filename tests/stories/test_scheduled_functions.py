@@ -110,6 +110,7 @@ def test_a_retry_policy_says_that_starting_again_does_no_harm(world: World) -> N
     assert job.completed_at == moment("00:00:30")
 
 
+@pytest.mark.long
 def test_a_job_can_be_months_away(world: World) -> None:
     """It is a row in the database: no process has to live that long."""
     world.app.scheduler.run_at(moment("2026-03-01T09:00"), charge, "1234")

@@ -54,6 +54,7 @@ def test_a_schedule_is_made_with_the_transaction_or_not_at_all(world: World) -> 
     assert world.call(next_reports) == {"report-ada": "Mon 05 09:00"}
 
 
+@pytest.mark.long
 def test_it_runs_until_somebody_deletes_it(world: World) -> None:
     world.call(book, "ada", "friday", credit=1)
     world.advance(days(10))

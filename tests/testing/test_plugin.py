@@ -73,6 +73,7 @@ def test_worlds_of_the_ini_option_and_of_markers(tmp_path: Path) -> None:
     assert "6 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("option", "says"),
@@ -89,6 +90,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, option: str | None, says: str) ->
     assert says in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_what_the_marker_does_not_take_is_named(tmp_path: Path) -> None:
     tests = "import pytest\n@pytest.mark.evertick(1, att='2026-03-29')\ndef test_one(evertick_world): ...\n"

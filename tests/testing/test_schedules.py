@@ -170,6 +170,7 @@ def test_a_timeline_draws_a_backfill_where_it_happened(world: OpenWorld) -> None
     ]
 
 
+@pytest.mark.long
 def test_a_timeline_counts_in_units_and_starts_at_the_first_of_them(world: OpenWorld) -> None:
     w = world(app)
     w.advance(days(40))

@@ -165,6 +165,7 @@ def test_a_call_raises_what_the_function_raises(world: OpenWorld) -> None:
         w.call(nap, 1)
 
 
+@pytest.mark.long
 def test_an_action_that_waits_for_nothing_is_ended(world: OpenWorld) -> None:
     local = App("local")
 
@@ -178,6 +179,7 @@ def test_an_action_that_waits_for_nothing_is_ended(world: OpenWorld) -> None:
     w.advance(60)
 
 
+@pytest.mark.long
 def test_drain_runs_everything_however_far_away_and_stops_when_the_last_has_run(world: OpenWorld) -> None:
     w = world(app, at="2026-01-01T00:00:00Z")
     w.app.scheduler.run_after(timedelta(days=100), note, "far")
@@ -219,6 +221,7 @@ def test_drain_waits_for_actions_that_run(world: OpenWorld) -> None:
     assert w.now == start + timedelta(seconds=30)
 
 
+@pytest.mark.long
 def test_drain_of_a_chain_without_end_says_so(world: OpenWorld) -> None:
     w = world(app)
     w.app.scheduler.run_after(0, tick_for_ever)
@@ -566,6 +569,7 @@ def test_a_closed_world_stays_closed() -> None:
         w.jobs()
 
 
+@pytest.mark.long
 def test_a_thousand_jobs_and_a_year_pass_without_a_thread_or_a_wait(world: OpenWorld) -> None:
     w = world(app)
     w.app.scheduler.run_after_many(timedelta(days=300), [note.args(f"{n}") for n in range(1000)])
@@ -574,6 +578,7 @@ def test_a_thousand_jobs_and_a_year_pass_without_a_thread_or_a_wait(world: OpenW
     assert len(w.query("notes")) == 1000
 
 
+@pytest.mark.long
 def test_a_worker_without_work_does_next_to_nothing(world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real once: what counts ended attempts looked once a minute, and a year took ten seconds."""
     waits: Counter[str] = Counter()

@@ -60,6 +60,7 @@ async def leaves(step: Step, how: str) -> None:
     await step.run(note, "end")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "found"),
     [

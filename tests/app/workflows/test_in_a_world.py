@@ -123,6 +123,7 @@ def test_the_outcome_of_an_action_whose_worker_was_lost_is_unknown() -> None:
         assert len(begun) == 1
 
 
+@pytest.mark.long
 def test_a_step_that_takes_longer_than_its_timeout_is_canceled_and_the_run_goes_on() -> None:
     local = App("late")
 

@@ -36,6 +36,7 @@ def test_a_run_goes_on_in_memory_and_not_by_replay(open_app: OpenApp) -> None:
     assert app.counters.snapshot()["runs_from_memory"] > STEPS / 2
 
 
+@pytest.mark.long
 def test_a_worker_that_keeps_no_runs_replays_them(open_app: OpenApp) -> None:
     app = open_app(settings=Settings(runs_in_memory=0))
     assert run_actions(app) > STEPS

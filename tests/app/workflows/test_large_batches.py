@@ -1,5 +1,7 @@
 """Many runs that share a commit, on both databases."""
 
+import pytest
+
 from evertick import App, MutationCtx, Step
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -8,6 +10,7 @@ RUNS = 60
 """More than one transaction of PostgreSQL reads the records of (READ_WITHIN_MAX)."""
 
 
+@pytest.mark.long
 def test_many_runs_with_attributes_messages_and_steps_end_and_each_step_counts_once(open_app: OpenApp) -> None:
     app: App = open_app()
 

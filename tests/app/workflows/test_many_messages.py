@@ -10,6 +10,7 @@ from evertick.rules.workflows import advance
 from evertick.testing import World
 
 
+@pytest.mark.long
 def test_the_ends_of_many_calls_that_were_given_up_are_taken_at_once() -> None:
     app = App("flows")
 

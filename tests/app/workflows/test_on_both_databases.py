@@ -28,6 +28,8 @@ from evertick.functions import Mutation
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
 
+pytestmark = pytest.mark.sql
+
 Add = Mutation[[str], int]
 
 

@@ -17,6 +17,8 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 
+pytestmark = pytest.mark.sql
+
 CALLERS = 8
 ENDING = ("cancel", "terminate", "restart", "pause", "resume", "restart")
 
@@ -48,6 +50,7 @@ def told(app: App) -> Counter[str]:
     return Counter(line["run"] for line in app.db.query("ends").collect())
 
 
+@pytest.mark.long
 def test_a_run_ends_once_whoever_ends_signals_or_restarts_it_at_the_same_moment(app: App) -> None:
     @app.mutation(name="told")
     def tell(ctx: MutationCtx, job_id: str, context: None, result: JobResult) -> None:

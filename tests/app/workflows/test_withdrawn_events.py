@@ -103,6 +103,7 @@ def test_an_event_is_withdrawn_in_a_mutation_and_from_an_event_loop(app: App) ->
     assert asyncio.run(take_back()) == 2
 
 
+@pytest.mark.long
 def test_history_says_who_sent_an_event(app: App) -> None:
     ids = {each: begun(app, each) for each in ("program", "mutation", "action", "run")}
     app.workflows.signal("program", "decision", 0)

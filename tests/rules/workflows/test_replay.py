@@ -265,6 +265,7 @@ def test_the_time_of_a_timer_is_that_of_the_journal() -> None:
     assert driver.replayed(code, 500).next_due_at == driver.run.next_due_at
 
 
+@pytest.mark.long
 def test_random_workflows_replay_at_every_cut_and_notice_edits() -> None:
     report = Report()
     for seed in range(SEEDS):
@@ -276,6 +277,7 @@ def test_random_workflows_replay_at_every_cut_and_notice_edits() -> None:
     assert set(report.kinds) >= {"cancel", "drop", "patch", "call workflow", "call job", "call timer", "step query"}
 
 
+@pytest.mark.long
 def test_the_fuzzer_notices_tasks_that_are_hashed_otherwise_at_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """As addresses are: sets of tasks then have another order each time."""
     numbers = itertools.count()

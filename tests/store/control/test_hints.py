@@ -26,7 +26,7 @@ store = open_store(sys.argv[1])
 insert(store, new_job())
 store.close()
 """
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Counter:
@@ -114,6 +114,7 @@ def test_a_commit_of_another_connection_is_told(open_shared: OpenStore) -> None:
         assert counter.wait_for(before + 1)
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_a_commit_of_another_process_is_told(open_shared: OpenStore) -> None:
     store = open_shared()

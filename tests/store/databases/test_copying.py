@@ -123,6 +123,7 @@ def test_there_and_back_nothing_is_lost_or_changed(source: str, tmp_path: Path, 
     assert content(source) == before
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_the_copy_goes_on_where_the_original_stood(source: str, postgres_url: str) -> None:
     run_id = filled(source)
@@ -151,6 +152,7 @@ def test_the_copy_goes_on_where_the_original_stood(source: str, postgres_url: st
     app.close()
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 @pytest.mark.parametrize("turn", [1, -1], ids=["from a file", "to a file"])
 def test_a_database_with_rows_is_left_alone(turn: int, source: str, postgres_url: str) -> None:

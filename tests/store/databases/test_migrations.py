@@ -135,6 +135,7 @@ def test_a_new_database_gets_all_steps_or_none(bare_store: Store, monkeypatch: p
     bare_store.check_schema()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_processes_that_migrate_at_once_do_it_once(kind: str, request: pytest.FixtureRequest, tmp_path) -> None:  # type: ignore[no-untyped-def]

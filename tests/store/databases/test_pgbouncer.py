@@ -122,6 +122,7 @@ def test_transactions_have_the_settings_that_sessions_lack(lenient: Pgbouncer) -
         assert store.read(lambda tx: tx.connection.execute(b"show lock_timeout").fetchone()) == ("10s",)
 
 
+@pytest.mark.long
 def test_jobs_run_and_polling_is_said_once(
     pooler: Pgbouncer, postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -209,6 +210,7 @@ def count(url: str, question: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 def test_programs_schedule_in_their_own_transactions(pooler: Pgbouncer, postgres_url: str) -> None:
     app = app_at(pooler.url(), poll_ms=100)
     app.migrate()
@@ -227,6 +229,7 @@ def test_programs_schedule_in_their_own_transactions(pooler: Pgbouncer, postgres
     app.close()
 
 
+@pytest.mark.long
 def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_url: str) -> None:
     app = app_at(lenient.url(), poll_ms=100)
     app.migrate()

@@ -250,6 +250,7 @@ def mortal(server: PostgresServer) -> Iterator[Store]:
     server.start()
 
 
+@pytest.mark.long
 def test_while_the_server_is_away_writes_say_so_and_afterwards_they_work(server: PostgresServer, mortal: Store) -> None:
     insert(mortal, new_job(1))
     server.stop("immediate")

@@ -124,6 +124,7 @@ def put(tx: Transaction, document_id: str, body: str) -> None:
     tx.put_documents(DEFAULT_TENANT, [StoredDocument(document_id, body)])
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_two_processes_that_read_and_then_write_lose_nothing(store: SqliteStore, url: str) -> None:
     """A deferred transaction would fail half-way with SQLITE_BUSY_SNAPSHOT, whatever the timeout."""
@@ -199,6 +200,7 @@ def test_only_the_process_that_runs_the_engine_moves_the_log_into_the_file(store
     engine.close()
 
 
+@pytest.mark.long
 @pytest.mark.processes
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_a_store_is_refused_after_a_fork_and_still_works_in_the_parent(

@@ -12,11 +12,10 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime, Trouble
 from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, SEEN_LATE, unseen
-from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
+from evertick.rules.schedules.fates import MISSED_REASONS, Reason
 from evertick.store.contract.insight import MissedLook
 from evertick.store.contract.store import Transaction
 
-MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
 MISSED_MAX: Final = 1_000
 """Missed times of each reason that are looked at."""
 LONG_MISSED_MAX: Final = 10_000

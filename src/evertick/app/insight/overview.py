@@ -18,7 +18,7 @@ from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served, long_pauses
 from evertick.app.insight.functions import DUE_MAX
-from evertick.app.insight.outages import MISSED_MAX, MISSED_REASONS, missed_and_skipped, outages
+from evertick.app.insight.outages import MISSED_MAX, missed_and_skipped, outages
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
 from evertick.app.workflows.stuck import LOOK, STUCK_MAX, stuck_until
@@ -32,6 +32,7 @@ from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
+from evertick.rules.schedules.fates import MISSED_REASONS
 from evertick.store.contract.insight import ComingLook, TroubleLook
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, StoredSpec

@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
-from evertick.app.insight.outages import LONG_MISSED_MAX, MISSED_REASONS
 from evertick.app.paging import all_occurrences, all_schedules
 from evertick.app.schedules.blocked_runs import is_blocked
 from evertick.app.schedules.made_up import made_up_by
@@ -24,7 +23,7 @@ from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
-from evertick.rules.schedules.fates import Fate, Origin, Reason
+from evertick.rules.schedules.fates import MISSED_REASONS, Fate, Origin, Reason
 from evertick.rules.schedules.state import FireTime, ScheduleState
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -32,6 +31,8 @@ from evertick.store.records.schedule import Schedule
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations
 
+MISSED_MAX: Final = 10_000
+"""Missed times among which an audit without a span looks for the first."""
 ROWS_MAX: Final = 200_000
 """Rows of the ledger, and times of rules, that one audit looks at; beyond, `complete` is False."""
 
@@ -106,7 +107,7 @@ def _span(
     day, last = span(until - timedelta(days=1), until)
     since, reasons = Instant(last - OUTAGE_MAX_MS), (*MISSED_REASONS, Reason.CAUGHT_UP)
     found = transaction.first_missed(
-        operations.tenant, reasons=reasons, since=since, decided=day, limit=LONG_MISSED_MAX
+        operations.tenant, reasons=reasons, since=since, decided=day, limit=MISSED_MAX
     )
     overdue = transaction.overdue_schedules([operations.tenant], late_at=day, limit=1)
     return min([day, *([] if found is None else [found[0]]), *(max(since, each.since) for each in overdue)]), last

@@ -85,6 +85,7 @@ FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
     }
 )
 
+MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
 
 AFTER_OUTAGE: Final[Mapping[Reason, Reason]] = MappingProxyType(
     {Reason.OVERLAP: Reason.CATCH_UP_OVERLAP, Reason.SUPERSEDED: Reason.CATCH_UP_SUPERSEDED}
