@@ -65,8 +65,8 @@ MESSAGE_BYTES: Final = 2 << 10
 """The longest message of an error; the rest is cut."""
 STACK_BYTES: Final = 4 << 10
 LOG_LINE_BYTES: Final = 4 << 10
-LOG_LINES: Final = 10_000
-"""Lines of log of one run: short ones cost memory, too."""
+LOG_LINE_COST: Final = 16
+"""What a line counts beside its text, in `Limits.log_bytes`: empty lines cost memory, too."""
 
 
 class Kind(StrEnum):
@@ -109,7 +109,7 @@ class HostCall:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run has ended or its deadline has passed."""
+        """Whether the call is over: the run has ended, or its deadline has passed."""
         return self._canceled.is_set() or time.monotonic() >= self.deadline
 
     def remaining_ms(self) -> int:
@@ -117,7 +117,7 @@ class HostCall:
         return 0 if self._canceled.is_set() else max(0, int((self.deadline - time.monotonic()) * 1_000))
 
     def cancel(self) -> None:
-        """The run has ended; the supervisor says so."""
+        """Nothing that the function still does is of use; the supervisor says so."""
         self._canceled.set()
 
 
@@ -131,6 +131,10 @@ class HostFunction(NamedTuple):
 
     call: Callable[..., Json]
     parameters: tuple[Parameter, ...] = ()
+    awaited: bool = True
+    """Whether it returns a promise in JavaScript; otherwise the value itself, as for `ctx.time.format`. In Python, it
+    is never awaited.
+    """
 
 
 class HostError(Exception):
