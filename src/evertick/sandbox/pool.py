@@ -162,7 +162,7 @@ class Zygote:
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
         try:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 - of our own words
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
             theirs.close()
@@ -410,8 +410,7 @@ class Conversation:
             self.zygote.say({"seal": self.live.number})
             self._wait(None)
             self._send(child, event.data)
-        else:
-            assert isinstance(event, Reply)
+        elif isinstance(event, Reply):
             self._send(child, event.data)
         return None
 
@@ -585,11 +584,11 @@ class Sandbox:
                 raise SandboxUnavailable("the sandbox is closed, or it belongs to another process")
             zygote = self._zygote
             if zygote is None or zygote.dead or zygote.worn:
-                self._zygote = Zygote(_library(), _monty(), self._died)
+                fresh = self._zygote = Zygote(_library(), _monty(), self._died)
                 if zygote is not None:
                     zygote.retire()
-            assert self._zygote is not None
-            return self._zygote
+                return fresh
+            return zygote
 
     def _died(self, zygote: Zygote) -> None:
         """Replace a zygote that died by itself, so that the next run need not wait."""

@@ -14,6 +14,7 @@ listener, the zygote, which lets them pass. The zygote closes the listener befor
 (`seal`); from then on these calls fail with ENOSYS.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -28,27 +29,29 @@ from typing import Final, NamedTuple
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-NUMBERS: Final = {
-    "x86_64": dict(
-        read=0, write=1, close=3, fstat=5, poll=7, mmap=9, mprotect=10, munmap=11, brk=12, rt_sigaction=13,
-        rt_sigprocmask=14, rt_sigreturn=15, pread64=17, access=21, sched_yield=24, mremap=25, madvise=28, getpid=39,
-        sendmsg=46, clone=56, exit=60, readlink=89, gettimeofday=96, sigaltstack=131, prctl=157, arch_prctl=158,
-        gettid=186, futex=202, sched_getaffinity=204, set_tid_address=218, restart_syscall=219, clock_gettime=228,
-        exit_group=231, tgkill=234, openat=257, newfstatat=262, set_robust_list=273, prlimit64=302, getrandom=318,
-        execveat=322, rseq=334, clone3=435, faccessat2=439,
-    ),
-    "aarch64": dict(
-        faccessat=48, openat=56, close=57, read=63, write=64, pread64=67, ppoll=73, readlinkat=78, newfstatat=79,
-        fstat=80, exit=93, exit_group=94, set_tid_address=96, futex=98, set_robust_list=99, clock_gettime=113,
-        sched_getaffinity=123, sched_yield=124, restart_syscall=128, tgkill=131, sigaltstack=132, rt_sigaction=134,
-        rt_sigprocmask=135, rt_sigreturn=139, prctl=167, gettimeofday=169, getpid=172, gettid=178, sendmsg=211, brk=214,
-        munmap=215, mremap=216, clone=220, mmap=222, mprotect=226, madvise=233, prlimit64=261, getrandom=278,
-        execveat=281, rseq=293, clone3=435, faccessat2=439,
-    ),
+NUMBERS: Final[dict[str, dict[str, int]]] = {
+    "x86_64": {
+        "read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
+        "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "access": 21, "sched_yield": 24,
+        "mremap": 25, "madvise": 28, "getpid": 39, "sendmsg": 46, "clone": 56, "exit": 60, "readlink": 89,
+        "gettimeofday": 96, "sigaltstack": 131, "prctl": 157, "arch_prctl": 158, "gettid": 186, "futex": 202,
+        "sched_getaffinity": 204, "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228,
+        "exit_group": 231, "tgkill": 234, "openat": 257, "newfstatat": 262, "set_robust_list": 273, "prlimit64": 302,
+        "getrandom": 318, "execveat": 322, "rseq": 334, "clone3": 435, "faccessat2": 439,
+    },
+    "aarch64": {
+        "faccessat": 48, "openat": 56, "close": 57, "read": 63, "write": 64, "pread64": 67, "ppoll": 73,
+        "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "set_tid_address": 96,
+        "futex": 98, "set_robust_list": 99, "clock_gettime": 113, "sched_getaffinity": 123, "sched_yield": 124,
+        "restart_syscall": 128, "tgkill": 131, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135,
+        "rt_sigreturn": 139, "prctl": 167, "gettimeofday": 169, "getpid": 172, "gettid": 178, "sendmsg": 211,
+        "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233,
+        "prlimit64": 261, "getrandom": 278, "execveat": 281, "rseq": 293, "clone3": 435, "faccessat2": 439,
+    },
 }  # fmt: skip
 """The system calls that filters name, by machine; those of x86_64 that aarch64 lacks have other names there."""
 AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-OTHERS: Final = dict(seccomp=(317, 277), landlock=(444, 444), close_range=(436, 436), execveat=(322, 281))
+OTHERS: Final = {"seccomp": (317, 277), "landlock": (444, 444), "close_range": (436, 436), "execveat": (322, 281)}
 """Calls that glibc has no function for: their numbers on x86_64 and aarch64. Landlock's three are in a row."""
 
 RUNNING: Final = (
@@ -239,12 +242,10 @@ def close_descriptors(first: int) -> None:
     """Close every descriptor from `first` on, however high. Raises OSError if one stays open."""
     if other("close_range", first, 0xFFFFFFFF, 0) == 0:
         return
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) >= first:
-            try:
-                os.close(int(name))
-            except OSError:  # the descriptor of the listing itself
-                continue
+    for path in list(Path("/proc/self/fd").iterdir()):
+        if int(path.name) >= first:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
+                os.close(int(path.name))
 
 
 def limit_process(caps: Caps, parent: int) -> None:

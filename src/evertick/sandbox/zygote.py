@@ -204,14 +204,14 @@ class Zygote:
             if not walls.let_through(descriptor):
                 self.seal(child)
             return
-        assert child.handover is not None
-        message, listeners, _, _ = socket.recv_fds(child.handover, 64, 1)
+        handover, child.handover = child.handover, None
         self.forget(descriptor)
-        child.handover.close()
-        child.handover = None
-        if message and listeners:
-            child.listener = listeners[0]
-            self.waits(child, child.listener)
+        if handover is not None:
+            with handover:
+                _, listeners, _, _ = socket.recv_fds(handover, 64, 1)
+            if listeners:
+                child.listener = listeners[0]
+                self.waits(child, child.listener)
 
     def seal(self, child: Child) -> None:
         """From now on the loader's calls of a child fail."""
