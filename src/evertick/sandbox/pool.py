@@ -96,7 +96,8 @@ FLOOD: Final = 16
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXIT_START: Final = 70
-EXIT_MEMORY: Final = 71
+EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
+"""The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.TEXT: ((str,), "a text"),
     Kind.INTEGER: ((int,), "a whole number"),
@@ -693,7 +694,9 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(
             Outcome.VIOLATION, None, ScriptError("", "the process of the script made a forbidden system call")
         )
-    if end.status == EXIT_MEMORY or (end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2):
+    if end.status == EXITS_OF_MEMORY[run.language] or (
+        end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2
+    ):
         return Stopped(Outcome.MEMORY, "memory_bytes", None)
     if end.signal == signal.SIGKILL:
         return Stopped(Outcome.KILLED, None, None)

@@ -34,7 +34,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
         "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "access": 21, "sched_yield": 24,
         "mremap": 25, "madvise": 28, "getpid": 39, "sendmsg": 46, "clone": 56, "exit": 60, "readlink": 89,
-        "gettimeofday": 96, "sigaltstack": 131, "prctl": 157, "arch_prctl": 158, "gettid": 186, "futex": 202,
+        "gettimeofday": 96, "getrusage": 98, "sigaltstack": 131, "prctl": 157, "arch_prctl": 158, "gettid": 186, "futex": 202,
         "sched_getaffinity": 204, "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228,
         "exit_group": 231, "tgkill": 234, "openat": 257, "newfstatat": 262, "set_robust_list": 273, "prlimit64": 302,
         "getrandom": 318, "execveat": 322, "rseq": 334, "clone3": 435, "faccessat2": 439,
@@ -44,7 +44,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "set_tid_address": 96,
         "futex": 98, "set_robust_list": 99, "clock_gettime": 113, "sched_getaffinity": 123, "sched_yield": 124,
         "restart_syscall": 128, "tgkill": 131, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135,
-        "rt_sigreturn": 139, "prctl": 167, "gettimeofday": 169, "getpid": 172, "gettid": 178, "sendmsg": 211,
+        "rt_sigreturn": 139, "prctl": 167, "gettimeofday": 169, "getrusage": 165, "getpid": 172, "gettid": 178, "sendmsg": 211,
         "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233,
         "prlimit64": 261, "getrandom": 278, "execveat": 281, "rseq": 293, "clone3": 435, "faccessat2": 439,
     },
@@ -56,7 +56,7 @@ OTHERS: Final = {"seccomp": (317, 277), "landlock": (444, 444), "close_range": (
 
 RUNNING: Final = (
     "read", "write", "close", "munmap", "brk", "rt_sigreturn", "sched_yield", "mremap", "madvise", "getpid", "gettid",
-    "futex", "sched_getaffinity", "restart_syscall", "clock_gettime", "gettimeofday", "exit", "exit_group", "getrandom",
+    "futex", "sched_getaffinity", "restart_syscall", "clock_gettime", "gettimeofday", "getrusage", "exit", "exit_group", "getrandom",
 )  # fmt: skip
 """What an engine needs while it runs. `write` and `read` reach only the run's own socket: nothing else is open."""
 REFUSED: Final = ("rt_sigaction", "rt_sigprocmask", "sigaltstack")
