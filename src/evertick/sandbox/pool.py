@@ -13,6 +13,7 @@ replaced after a while in any case: all children of a zygote have the same layou
 
 import contextlib
 import contextvars
+import functools
 import importlib.metadata
 import importlib.util
 import itertools
@@ -758,6 +759,7 @@ def _monty() -> str:
     return str(programs[0].resolve()) if programs else ""
 
 
+@functools.cache
 def _engine(language: Language) -> str:
     if language is Language.PYTHON:
         return f"monty {VERSION}"
