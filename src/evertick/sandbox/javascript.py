@@ -11,6 +11,7 @@ strict and bound, errors have no `prepareStackTrace`, and only texts cross the b
 import json
 import os
 import re
+import resource
 import struct
 from collections.abc import Callable
 from typing import Any, Final, Never, Protocol
@@ -278,8 +279,6 @@ class Run:
 
     def short_of_memory(self) -> bool:
         """Whether an error without a value is likely the engine's own, for which there was no memory."""
-        import resource
-
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return bool(used > self.limits["memory_bytes"] // 2)
 

@@ -338,8 +338,6 @@ UNDEFINED: Final = frame(field(5, field(3, b"")))
 class PythonTalk:
     """The conversation with one Monty: frames in, events and replies out."""
 
-    seals = True
-
     def __init__(
         self, source: str, names: Sequence[str], context: Mapping[str, Json], limits: Limits, mode: str
     ) -> None:
@@ -352,17 +350,13 @@ class PythonTalk:
                 table = table.setdefault(part, {})  # type: ignore[assignment]
             table[last] = True
         self.functions = frozenset(names)
+        self.longest = 4 * max(limits.argument_bytes, limits.result_bytes) + (64 << 10)
         self.stage = "configure"
         self.line = ""
         self.sleeping: dict[int, float] = {}
 
     def begin(self) -> bytes:
         return configure(self.limits)
-
-    @property
-    def longest(self) -> int:
-        """The longest frame that is read; of longer ones the beginning says what they are (`oversized`)."""
-        return 4 * max(self.limits.argument_bytes, self.limits.result_bytes) + (64 << 10)
 
     def oversized(self, head: bytes) -> Event:
         """What a frame means that is too long. Raises Malformed."""
@@ -377,11 +371,10 @@ class PythonTalk:
 
     def read(self, body: bytes) -> list[Event]:
         """What a frame means. Raises Malformed."""
-        kinds = [(number, content) for number, content in fields(body) if number < 20]
-        if len(kinds) != 1 or not isinstance(kinds[0][1], bytes):
+        kinds = [(number, content) for number, content in fields(body) if number < 20 and isinstance(content, bytes)]
+        if len(kinds) != 1:
             raise Malformed("an event of no kind or two")
         kind, content = kinds[0]
-        assert isinstance(content, bytes)
         if self.stage == "configure":
             if kind != 10:
                 return [Stopped(Outcome.INTERNAL, None, None)]
@@ -551,14 +544,14 @@ def _shown(node: Node) -> str:
 
 def _names_of_error(head: bytes) -> tuple[str, str]:
     """The type and the beginning of the message of an error whose frame was cut. Raises Malformed."""
-    at, texts = 0, []
+    at, texts = 0, ["Error", ""]
     for _ in range(2):  # the event, and the error in it
         _, at = _varint(head, at)
         _, at = _varint(head, at)
-    for key in (0x0A, 0x12):
+    for part, key in enumerate((0x0A, 0x12)):
         if head[at : at + 1] != bytes([key]):
             break
         size, at = _varint(head, at + 1)
-        texts.append(head[at : at + min(size, MESSAGE_BYTES)].decode(errors="ignore"))
+        texts[part] = head[at : at + min(size, MESSAGE_BYTES)].decode(errors="ignore")
         at += size
-    return (texts + ["Error", ""])[0] if texts else "Error", texts[1] if len(texts) > 1 else ""
+    return texts[0], texts[1]

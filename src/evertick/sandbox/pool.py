@@ -13,6 +13,7 @@ replaced after a while in any case: all children of a zygote have the same layou
 
 import contextlib
 import contextvars
+import functools
 import importlib.metadata
 import importlib.util
 import itertools
@@ -96,7 +97,8 @@ FLOOD: Final = 16
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXIT_START: Final = 70
-EXIT_MEMORY: Final = 71
+EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
+"""The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.TEXT: ((str,), "a text"),
     Kind.INTEGER: ((int,), "a whole number"),
@@ -162,7 +164,7 @@ class Zygote:
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
         try:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 - of our own words
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
             theirs.close()
@@ -410,8 +412,7 @@ class Conversation:
             self.zygote.say({"seal": self.live.number})
             self._wait(None)
             self._send(child, event.data)
-        else:
-            assert isinstance(event, Reply)
+        elif isinstance(event, Reply):
             self._send(child, event.data)
         return None
 
@@ -585,11 +586,11 @@ class Sandbox:
                 raise SandboxUnavailable("the sandbox is closed, or it belongs to another process")
             zygote = self._zygote
             if zygote is None or zygote.dead or zygote.worn:
-                self._zygote = Zygote(_library(), _monty(), self._died)
+                fresh = self._zygote = Zygote(_library(), _monty(), self._died)
                 if zygote is not None:
                     zygote.retire()
-            assert self._zygote is not None
-            return self._zygote
+                return fresh
+            return zygote
 
     def _died(self, zygote: Zygote) -> None:
         """Replace a zygote that died by itself, so that the next run need not wait."""
@@ -694,7 +695,9 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(
             Outcome.VIOLATION, None, ScriptError("", "the process of the script made a forbidden system call")
         )
-    if end.status == EXIT_MEMORY or (end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2):
+    if end.status == EXITS_OF_MEMORY[run.language] or (
+        end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2
+    ):
         return Stopped(Outcome.MEMORY, "memory_bytes", None)
     if end.signal == signal.SIGKILL:
         return Stopped(Outcome.KILLED, None, None)
@@ -756,6 +759,7 @@ def _monty() -> str:
     return str(programs[0].resolve()) if programs else ""
 
 
+@functools.cache
 def _engine(language: Language) -> str:
     if language is Language.PYTHON:
         return f"monty {VERSION}"

@@ -14,9 +14,11 @@ listener, the zygote, which lets them pass. The zygote closes the listener befor
 (`seal`); from then on these calls fail with ENOSYS.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import platform
 import resource
@@ -28,32 +30,36 @@ from typing import Final, NamedTuple
 
 libc = ctypes.CDLL(None, use_errno=True)
 
-NUMBERS: Final = {
-    "x86_64": dict(
-        read=0, write=1, close=3, fstat=5, poll=7, mmap=9, mprotect=10, munmap=11, brk=12, rt_sigaction=13,
-        rt_sigprocmask=14, rt_sigreturn=15, pread64=17, access=21, sched_yield=24, mremap=25, madvise=28, getpid=39,
-        sendmsg=46, clone=56, exit=60, readlink=89, gettimeofday=96, sigaltstack=131, prctl=157, arch_prctl=158,
-        gettid=186, futex=202, sched_getaffinity=204, set_tid_address=218, restart_syscall=219, clock_gettime=228,
-        exit_group=231, tgkill=234, openat=257, newfstatat=262, set_robust_list=273, prlimit64=302, getrandom=318,
-        execveat=322, rseq=334, clone3=435, faccessat2=439,
-    ),
-    "aarch64": dict(
-        faccessat=48, openat=56, close=57, read=63, write=64, pread64=67, ppoll=73, readlinkat=78, newfstatat=79,
-        fstat=80, exit=93, exit_group=94, set_tid_address=96, futex=98, set_robust_list=99, clock_gettime=113,
-        sched_getaffinity=123, sched_yield=124, restart_syscall=128, tgkill=131, sigaltstack=132, rt_sigaction=134,
-        rt_sigprocmask=135, rt_sigreturn=139, prctl=167, gettimeofday=169, getpid=172, gettid=178, sendmsg=211, brk=214,
-        munmap=215, mremap=216, clone=220, mmap=222, mprotect=226, madvise=233, prlimit64=261, getrandom=278,
-        execveat=281, rseq=293, clone3=435, faccessat2=439,
-    ),
+NUMBERS: Final[dict[str, dict[str, int]]] = {
+    "x86_64": {
+        "read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
+        "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "access": 21, "sched_yield": 24,
+        "mremap": 25, "madvise": 28, "getpid": 39, "sendmsg": 46, "clone": 56, "exit": 60, "readlink": 89,
+        "gettimeofday": 96, "getrusage": 98, "sigaltstack": 131, "prctl": 157, "arch_prctl": 158, "gettid": 186,
+        "futex": 202, "sched_getaffinity": 204, "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228,
+        "exit_group": 231, "tgkill": 234, "openat": 257, "newfstatat": 262, "set_robust_list": 273, "prlimit64": 302,
+        "getrandom": 318, "execveat": 322, "rseq": 334, "clone3": 435, "faccessat2": 439,
+    },
+    "aarch64": {
+        "faccessat": 48, "openat": 56, "close": 57, "read": 63, "write": 64, "pread64": 67, "ppoll": 73,
+        "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "set_tid_address": 96,
+        "futex": 98, "set_robust_list": 99, "clock_gettime": 113, "sched_getaffinity": 123, "sched_yield": 124,
+        "restart_syscall": 128, "tgkill": 131, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135,
+        "rt_sigreturn": 139, "getrusage": 165, "prctl": 167, "gettimeofday": 169, "getpid": 172, "gettid": 178,
+        "sendmsg": 211, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226,
+        "madvise": 233, "prlimit64": 261, "getrandom": 278, "execveat": 281, "rseq": 293, "clone3": 435,
+        "faccessat2": 439,
+    },
 }  # fmt: skip
 """The system calls that filters name, by machine; those of x86_64 that aarch64 lacks have other names there."""
 AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-OTHERS: Final = dict(seccomp=(317, 277), landlock=(444, 444), close_range=(436, 436), execveat=(322, 281))
+OTHERS: Final = {"seccomp": (317, 277), "landlock": (444, 444), "close_range": (436, 436), "execveat": (322, 281)}
 """Calls that glibc has no function for: their numbers on x86_64 and aarch64. Landlock's three are in a row."""
 
 RUNNING: Final = (
     "read", "write", "close", "munmap", "brk", "rt_sigreturn", "sched_yield", "mremap", "madvise", "getpid", "gettid",
-    "futex", "sched_getaffinity", "restart_syscall", "clock_gettime", "gettimeofday", "exit", "exit_group", "getrandom",
+    "futex", "sched_getaffinity", "restart_syscall", "clock_gettime", "gettimeofday", "getrusage", "exit",
+    "exit_group", "getrandom",
 )  # fmt: skip
 """What an engine needs while it runs. `write` and `read` reach only the run's own socket: nothing else is open."""
 REFUSED: Final = ("rt_sigaction", "rt_sigprocmask", "sigaltstack")
@@ -66,6 +72,8 @@ LOADING: Final = (
 """What the dynamic linker and the start of the Python engine need, and no script does."""
 
 NOBODY: Final = 65534
+OWN_PID: Final = 0x7FFFFFFE
+"""Stands for the pid in filters that are built before the fork; no process has it."""
 HANDOVER: Final = 4
 """The descriptor on which a process that loads an engine sends its listener; it is closed by `execveat`."""
 LOADER_DESCRIPTORS: Final = 8
@@ -149,11 +157,11 @@ class Filter:
         self.add(0x06, action)
         self.add(0x06, otherwise)
 
-    def signals(self, pid: int) -> None:
+    def signals(self) -> None:
         """`tgkill(own pid, any thread, SIGABRT)`: an engine that aborts is a crash and not a violation."""
         self.add(0x15, self.numbers["tgkill"], 0, 6)
         self.add(0x20, 16)
-        self.add(0x15, pid, 0, 3)
+        self.add(0x15, OWN_PID, 0, 3)
         self.add(0x20, 32)
         self.add(0x15, signal.SIGABRT, 0, 1)
         self.add(0x06, ALLOW)
@@ -164,14 +172,20 @@ class Filter:
         return b"".join(struct.pack("HBBI", operation, yes, no, value) for operation, yes, no, value in self.code)
 
 
-def filter_of(machine: str, pid: int, *, loads: bool) -> bytes:
+def filter_of(pid: int, *, loads: bool) -> bytes:
     """The filter of a child; `loads` if it has yet to load its engine."""
-    built = Filter(machine)
+    return _filter(loads).replace(struct.pack("I", OWN_PID), struct.pack("I", pid))
+
+
+@functools.cache
+def _filter(loads: bool) -> bytes:
+    """The filter for the place of whose pid `OWN_PID` stands."""
+    built = Filter(platform.machine())
     built.always(RUNNING, ALLOW)
     executable = NOTIFY if loads else REFUSE
     built.argument("mmap", 2, 4, executable, ALLOW, bits=True)
     built.argument("mprotect", 2, 4, executable, ALLOW, bits=True)
-    built.signals(pid)
+    built.signals()
     if loads:
         built.argument("sendmsg", 0, HANDOVER, ALLOW, KILL)
         built.always(LOADING, NOTIFY)
@@ -239,12 +253,10 @@ def close_descriptors(first: int) -> None:
     """Close every descriptor from `first` on, however high. Raises OSError if one stays open."""
     if other("close_range", first, 0xFFFFFFFF, 0) == 0:
         return
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) >= first:
-            try:
-                os.close(int(name))
-            except OSError:  # the descriptor of the listing itself
-                continue
+    for path in list(Path("/proc/self/fd").iterdir()):
+        if int(path.name) >= first:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
+                os.close(int(path.name))
 
 
 def limit_process(caps: Caps, parent: int) -> None:
@@ -303,7 +315,7 @@ def load(walls: Walls, caps: Caps, parent: int, engine: int, arguments: list[byt
     resource.setrlimit(resource.RLIMIT_NOFILE, (LOADER_DESCRIPTORS, LOADER_DESCRIPTORS))
     argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)
     environment = (ctypes.c_char_p * 1)(None)
-    program = filter_of(platform.machine(), os.getpid(), loads=True) if walls.listener else b""
+    program = filter_of(os.getpid(), loads=True) if walls.listener else b""
     start_timer(caps)
     if walls.listener:
         socket.send_fds(handover, [b"listener"], [install_filter(program, listener=True)])

@@ -41,12 +41,12 @@ def probe() -> walls.Walls:
 
     def forbidden() -> None:
         walls.libc.prctl(38, 1, 0, 0, 0)
-        walls.install_filter(walls.filter_of(platform.machine(), os.getpid(), loads=False))
+        walls.install_filter(walls.filter_of(os.getpid(), loads=False))
         os.getppid()  # not on the list
 
     def listening() -> None:
         walls.libc.prctl(38, 1, 0, 0, 0)
-        walls.install_filter(walls.filter_of(platform.machine(), os.getpid(), loads=True), listener=True)
+        walls.install_filter(walls.filter_of(os.getpid(), loads=True), listener=True)
 
     known = platform.machine() in walls.NUMBERS
     seccomp = known and _ended(forbidden) == -signal.SIGSYS
@@ -106,6 +106,9 @@ class Zygote:
 
     def serve(self) -> Never:
         """Serve until the supervisor is gone."""
+        if self.walls.seccomp:
+            for loads in (False, True):  # built once, before the first fork
+                walls.filter_of(0, loads=loads)
         gc.collect()
         gc.freeze()
         self.say({"ready": os.getpid(), "walls": list(self.walls), "engines": self.engines})
@@ -175,7 +178,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(descriptor, 0)
         if theirs is None:
-            program = walls.filter_of(platform.machine(), os.getpid(), loads=False) if self.walls.seccomp else b""
+            program = walls.filter_of(os.getpid(), loads=False) if self.walls.seccomp else b""
             walls.close_descriptors(1)
             walls.harden(self.walls, caps, parent, program)
             javascript.serve(0)
@@ -204,14 +207,14 @@ class Zygote:
             if not walls.let_through(descriptor):
                 self.seal(child)
             return
-        assert child.handover is not None
-        message, listeners, _, _ = socket.recv_fds(child.handover, 64, 1)
+        handover, child.handover = child.handover, None
         self.forget(descriptor)
-        child.handover.close()
-        child.handover = None
-        if message and listeners:
-            child.listener = listeners[0]
-            self.waits(child, child.listener)
+        if handover is not None:
+            with handover:
+                _, listeners, _, _ = socket.recv_fds(handover, 64, 1)
+            if listeners:
+                child.listener = listeners[0]
+                self.waits(child, child.listener)
 
     def seal(self, child: Child) -> None:
         """From now on the loader's calls of a child fail."""
