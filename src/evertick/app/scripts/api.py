@@ -23,7 +23,7 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from evertick.api.scripts import (
     ScriptErrorView,
@@ -35,9 +35,15 @@ from evertick.api.scripts import (
     ScriptView,
 )
 from evertick.app.documents.ranges import Unset
+from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
+from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
+from evertick.app.limits.declared import Pool
+from evertick.app.limits.values import Limits as PoolLimits
 from evertick.app.paging import all_schedules
+from evertick.app.registry import Registry
+from evertick.app.scheduling.schedulers import Scheduler
 from evertick.app.scripts.host_functions import check_tables, developer_function
 from evertick.app.scripts.parameters import check_input, schema_text
 from evertick.app.scripts.plan import ScriptPlan, changes
@@ -52,6 +58,7 @@ from evertick.app.scripts.running import (
     rehearsed,
     sandbox,
 )
+from evertick.app.transacting import Transact
 from evertick.base.errors import (
     AlreadyExists,
     InvalidScript,
@@ -73,10 +80,6 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.sandbox.protocol import Ended, Isolation, Language, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
 
-if TYPE_CHECKING:
-    from evertick.app.access import Access
-    from evertick.app.app import App
-
 H = TypeVar("H", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,10 +96,35 @@ UNCHANGED: Final = Unset()
 RULES: Final = {"name": NAME, "source": TEXT, "note": TEXT}
 
 
+class Access(Protocol):
+    """What scripts need of `app.tenant(...)`."""
+
+    @property
+    def tenant_id(self) -> TenantId: ...
+    @property
+    def environment(self) -> Environment: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def _execution(self) -> Execution: ...
+    @property
+    def _ways(self) -> tuple[Transact, Transact]: ...
+
+
+class AppAccess(Access, Protocol):
+    """What scripts need of an app."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def functions(self) -> Registry: ...
+    def pool(self, name: str, /, **limits: Unpack[PoolLimits]) -> Pool: ...
+
+
 class TenantScripts:
     """The scripts of one tenant."""
 
-    def __init__(self, access: "Access", settings: ScriptSettings) -> None:
+    def __init__(self, access: Access, settings: ScriptSettings) -> None:
         self._access = access
         self._settings = settings
 
@@ -433,7 +461,7 @@ class Scripts(TenantScripts):
     worker that has begun before serves none.
     """
 
-    def __init__(self, app: "App") -> None:
+    def __init__(self, app: AppAccess) -> None:
         function: Action[..., Any] = Action(
             _script, name=SCRIPT_FUNCTION, internal=False, timeout_ms=None, app_name=app.name
         )
@@ -609,7 +637,7 @@ def _view(transaction: Transaction, row: ScriptRow) -> ScriptView:
 
 def _version_view(row: ScriptVersionRow) -> ScriptVersionView:
     return ScriptVersionView(
-        script=row.script, version=row.version, language=row.language, source=row.source, sha256=row.sha256,
+        script=row.script, version=row.version, language=row.language, source=row.source, sha256=row.digest,
         parameters=json.loads(row.parameters or "null"), note=row.note, created=to_datetime(row.created_at),
     )  # fmt: skip
 

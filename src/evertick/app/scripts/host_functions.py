@@ -71,7 +71,7 @@ class DeveloperFunction:
 
 def developer_function(name: str | None, handler: Callable[..., Any], in_tests: bool, app: str) -> DeveloperFunction:
     """What `@app.scripts.host` registers. Raises RegistrationError."""
-    own: str = name or getattr(handler, "__name__", "")
+    own = name or str(getattr(handler, "__name__", ""))
     if not NAME.fullmatch(own) or own.partition(".")[0] in OWN_NAMES:
         raise RegistrationError(
             f"{own!r} cannot be the name of a function of scripts: use letters, digits and _, with dots between at "

@@ -61,7 +61,7 @@ BOUNDS: Final[dict[str, tuple[Callable[[Any, Any], bool], str]]] = {
     "exclusiveMinimum": (lambda value, bound: value > bound, "more than"),
     "exclusiveMaximum": (lambda value, bound: value < bound, "less than"),
 }
-SIZES: Final[dict[str, tuple[type, Callable[[Any, Any], Any], str]]] = {
+SIZES: Final[dict[str, tuple[type[list[Any]] | type[str], Callable[[Any, Any], Any], str]]] = {
     "minItems": (list, min, "items"), "maxItems": (list, max, "items"),
     "minLength": (str, min, "characters"), "maxLength": (str, max, "characters"),
 }  # fmt: skip

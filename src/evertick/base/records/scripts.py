@@ -29,7 +29,7 @@ class ScriptVersionRow(NamedTuple):
     version: int
     language: str
     source: str
-    sha256: str
+    digest: str
     parameters: str | None
     note: str
     created_at: Instant

@@ -26,7 +26,7 @@ create table script_versions (
     version    bigint not null,
     language   text collate "C" not null,
     source     text collate "C" not null,
-    sha256     text collate "C" not null,
+    digest     text collate "C" not null,
     parameters text collate "C",
     note       text collate "C" not null,
     created_at bigint not null,

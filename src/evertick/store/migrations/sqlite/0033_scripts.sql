@@ -26,7 +26,7 @@ create table script_versions (
     version    integer not null,
     language   text not null,
     source     text not null,
-    sha256     text not null,
+    digest     text not null,
     parameters text,
     note       text not null,
     created_at integer not null,

@@ -1,5 +1,5 @@
 -- list_script_versions: the versions of a script before :before, the newest first.
-select tenant, script, version, language, source, sha256, parameters, note, created_at
+select tenant, script, version, language, source, digest, parameters, note, created_at
   from script_versions
  where tenant = :tenant and script = :script and version < :before
  order by version desc
