@@ -6,36 +6,47 @@ from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
 
 
-class ScriptView(Schema):
-    """A script of a tenant.
+class ScriptSummary(Schema):
+    """A script of a tenant in a list.
 
-    `source`, `parameters` (a JSON schema, or None) and `note` are its draft. `published` is the version that runs, None
-    before the first one; `is_changed` says whether the draft differs from it.
+    `published` is the version that runs, None before the first one; `is_changed` says whether the draft differs from
+    it. `revision` is another one after each change, for `if_revision`.
     """
 
     name: str
     language: str
-    source: str
-    parameters: dict[str, Any] | None
     note: str
     published: int | None
     versions: int
     is_changed: bool
+    revision: int
     created: Moment
     updated: Moment
 
 
-class ScriptVersionView(Schema):
-    """A version of a script, which never changes. `sha256` is the hash of its source."""
+class ScriptView(ScriptSummary):
+    """A script of a tenant. `source`, `parameters` (a JSON schema, or None) and `note` are its draft."""
+
+    source: str
+    parameters: dict[str, Any] | None
+
+
+class ScriptVersionSummary(Schema):
+    """A version of a script in a list. `sha256` is the hash of its source."""
 
     script: str
     version: int
     language: str
-    source: str
     sha256: str
-    parameters: dict[str, Any] | None
     note: str
     created: Moment
+
+
+class ScriptVersionView(ScriptVersionSummary):
+    """A version of a script, which never changes."""
+
+    source: str
+    parameters: dict[str, Any] | None
 
 
 class ScriptErrorView(Schema):
@@ -105,6 +116,13 @@ class ScriptTestView(Schema):
     rss_kb: int
     isolation: str
     engine: str
+
+
+class IsolationView(Schema):
+    """How well scripts are walled in: `full`, `partial` or `none`. `reason` says why it is not full."""
+
+    level: str
+    reason: str
 
 
 class ScriptPlanView(Schema):
