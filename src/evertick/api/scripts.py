@@ -1,6 +1,7 @@
 """The schemas of scripts, their versions and their runs."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
@@ -123,6 +124,27 @@ class IsolationView(Schema):
 
     level: str
     reason: str
+
+
+class ScriptLimits(TypedDict, total=False):
+    """Limits of a tenant that change; None takes one back to the app's plan. See `ScriptPlan`."""
+
+    cpu_ms: int | None
+    wall_ms: int | None
+    memory_bytes: int | None
+    result_bytes: int | None
+    log_bytes: int | None
+    argument_bytes: int | None
+    host_calls: int | None
+    reads: int | None
+    writes: int | None
+    source_bytes: int | None
+    scripts: int | None
+    schedules: int | None
+    interval_ms: int | None
+    runs_per_hour: int | None
+    cpu_s_per_hour: int | None
+    hosts: Sequence[str] | None
 
 
 class ScriptPlanView(Schema):

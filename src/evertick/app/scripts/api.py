@@ -28,6 +28,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVa
 from evertick.api.scripts import (
     IsolationView,
     ScriptErrorView,
+    ScriptLimits,
     ScriptLogLine,
     ScriptPlanView,
     ScriptRunView,
@@ -437,7 +438,7 @@ class TenantScripts:
 
         return self._read(work)
 
-    def set_plan(self, /, **limits: Any) -> ScriptPlanView:
+    def set_plan(self, /, **limits: Unpack[ScriptLimits]) -> ScriptPlanView:
         """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
 
             app.tenant("acme").scripts.set_plan(cpu_ms=5_000, hosts=["api.acme.example"])
