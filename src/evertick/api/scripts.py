@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from evertick.api.jobs import JobLogLine
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
 
@@ -66,6 +67,18 @@ class ScriptLogLine(Schema):
     at_ms: int
     level: str
     text: str
+
+
+class ScriptRunLine(JobLogLine):
+    """A line that a run has logged."""
+
+    job_id: JobId
+
+
+class DeletedScript(Schema):
+    """A script that was deleted."""
+
+    name: str
 
 
 class ScriptRunView(Schema):
