@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
+    from evertick.app.scripts.api import AsyncScripts, TenantScripts
     from evertick.app.transacting import Transact, TransactAsync
     from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows
 
@@ -161,6 +162,11 @@ class Access(ABC):
         return Data(DataOperations(self.tenant_id, self.environment.clock.now), *self._ways)
 
     @property
+    @abstractmethod
+    def scripts(self) -> "TenantScripts":
+        """Writes, tests and publishes scripts of the tenant, and shows their runs."""
+
+    @property
     def _ways(self) -> "tuple[Transact, Transact]":
         """How the database is asked, and how it is changed."""
         return self.environment.store.view, self._execution.transact
@@ -263,6 +269,11 @@ class AsyncAccess:
         from evertick.app.documents.looking import AsyncData, DataOperations
 
         return AsyncData(DataOperations(self._access.tenant_id, self._access.environment.clock.now), *self._ways)
+
+    @property
+    def scripts(self) -> "AsyncScripts":
+        """Like `Access.scripts`, and every call is awaited."""
+        return self._access.scripts.aio
 
 
 class AsyncApp(AsyncAccess):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evertick.app.failure_hooks import Failure, FailureHooks
     from evertick.app.limits.pools import Pools
     from evertick.app.limits.tenants import Tenants
+    from evertick.app.scripts.api import Scripts, TenantScripts
     from evertick.engine.worker import Worker
 
 T = TypeVar("T")
@@ -108,6 +109,7 @@ class App(Decorators, Opening):
         self.failures: FailureHooks | None = None
         self.tracing: Tracing | None = None
         self._crons: Crons | None = None
+        self._scripts: Scripts | None = None
         self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
 
@@ -176,6 +178,25 @@ class App(Decorators, Opening):
         if self._environment is not None:
             raise Misuse(f"instrument the app {self.name} before it is used: its database is open already")
         self.tracing = tracing
+
+    @property
+    def scripts(self) -> "Scripts":
+        """Scripts of the app's customers, in a sandbox; its first use lets the app run them, and belongs into the code.
+
+        See `evertick.app.scripts.api`. Raises RegistrationError if a function of the app is called "evertick.script".
+        """
+        if self._scripts is None:
+            from evertick.app.scripts.api import Scripts
+
+            with self._opening:
+                if self._scripts is None:
+                    self._scripts = Scripts(self)
+        return self._scripts
+
+    @property
+    def uses_scripts(self) -> bool:
+        """Whether the app runs scripts: `scripts` was used."""
+        return self._scripts is not None
 
     @property
     def aio(self) -> AsyncApp:
@@ -338,6 +359,8 @@ class App(Decorators, Opening):
         Functions whose pool is perhaps misspelt are logged, too: those of a pool that is not declared, with a name like
         a declared one's.
         """
+        if self._scripts is not None:
+            self._scripts.declare_pool()
         self.declared_pools.warn({each.name: pool_name(each.pool) for each in self.functions})
         if work := self.declared_pools.sync():
             self.declared_pools.log(self.pools.write(work))
@@ -367,6 +390,13 @@ class Tenant(Access):
 
     def _opened(self) -> "Environment":
         return self._app.environment
+
+    @property
+    def scripts(self) -> "TenantScripts":
+        """The scripts of this tenant; see `App.scripts`."""
+        from evertick.app.scripts.api import TenantScripts
+
+        return TenantScripts(self, self._app.scripts.settings)
 
     @overload
     def bind(self, connection: "Awaited") -> AsyncBoundScheduler: ...

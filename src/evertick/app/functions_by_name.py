@@ -17,10 +17,10 @@ from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId
-from evertick.base.records.jobs import FunctionKind, JobFilter
+from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.serving import served, served_under
 from evertick.store.contract.store import Store, Transaction
 
 NAME_CHARS_MAX = 512
@@ -82,7 +82,12 @@ class NamedFunctions:
         if kind is not None:
             serves = served(transaction.list_workers())
             signatures = {each.signature for one in serves for each in one.functions if each.name == name}
-            return NamedFunction(name, kind, seen=True, signatures=sorted(signatures))
+            found = NamedFunction(name, kind, seen=True, signatures=sorted(signatures))
+            if name == SCRIPT_FUNCTION:
+                from evertick.app.scripts.api import check_target
+
+                found.check_schedule = lambda tx, tenant, _id, args, *_: check_target(tx, tenant, json.loads(args))
+            return found
         meant = nearest_names(name, names_seen(transaction, self._tenant))
         return NamedFunction(name, FunctionKind.MUTATION, seen=False, meant=meant)
 
@@ -140,7 +145,15 @@ def unknown_function(name: str, names: set[str]) -> FunctionNotFound:
     return FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
 
 
+def app_that_serves(transaction: Transaction) -> str | None:
+    """The app whose workers run scripts; None if no worker is known that does."""
+    workers = transaction.list_workers()
+    return next((each.app for each in reversed(workers) if served_under(SCRIPT_FUNCTION, each.app, [each])), None)
+
+
 def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> FunctionKind | None:
+    if name == SCRIPT_FUNCTION:
+        return FunctionKind.ACTION  # of every app that runs scripts
     # A job was claimed by a worker that has the function, so its kind is the more certain one.
     jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
     if jobs:

@@ -10,6 +10,8 @@
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
     │   ├── TransactionEnded     a function has ended the transaction that it shares with others
+    │   ├── InvalidScript        a script that has a syntax error, is too large, or cannot be called so
+    │   ├── WeakIsolation        scripts of customers on a machine that cannot wall them in
     │   ├── StepOutsideWorkflow  a step that was called elsewhere than in the code of its run
     │   ├── NotDeterministic     a workflow uses what cannot be the same at its replay
     │   ├── ReplayMismatch       a workflow's code does not fit the journal of its run
@@ -25,7 +27,8 @@
     │   ├── FunctionNotFound
     │   ├── JobNotFound
     │   ├── DocumentNotFound
-    │   └── ScheduleNotFound
+    │   ├── ScheduleNotFound
+    │   └── ScriptNotFound       a script, or a version of one
     ├── Conflict          another caller was first: read again, then decide
     │   ├── WriteConflict        a transaction that could not be serialized
     │   ├── IdempotencyConflict  the key was used with another function or other arguments
@@ -35,6 +38,7 @@
     │   ├── JobNotRetryable      the job has not failed, or was retried already
     │   ├── RunNotOpen           the run of a workflow has ended, so no event reaches it
     │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
+    │   ├── ScriptInUse          schedules run the script, so it cannot be deleted
     │   ├── WorkflowInactive     the workflow is paused, deprecated or deleted, so no run of it starts
     │   └── VersionConflict
     ├── AccessDenied      of a server: the token is not valid, or may not do that
@@ -47,6 +51,7 @@
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
+        ├── SandboxUnavailable   scripts cannot run here: an engine is missing, or its processes do not start
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
@@ -102,6 +107,23 @@ class RegistrationError(Misuse):
     """A function, table, index or cron that cannot be registered, and why."""
 
     code = "registration_error"
+
+
+class InvalidScript(Misuse):
+    """A script that has a syntax error, is too large or has a name that no script can have. Lines begin at 1."""
+
+    code = "invalid_script"
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class WeakIsolation(Misuse):
+    """This machine cannot wall in the scripts of customers, and the app does not allow to run them without walls."""
+
+    code = "weak_isolation"
 
 
 class StepOutsideWorkflow(Misuse):
@@ -225,6 +247,12 @@ class ScheduleNotFound(NotFound):
     code = "schedule_not_found"
 
 
+class ScriptNotFound(NotFound):
+    """The tenant has no script of that name, or it has no such version."""
+
+    code = "script_not_found"
+
+
 class Conflict(EvertickError):
     """Another caller was first: read again, then decide."""
 
@@ -277,6 +305,18 @@ class RunNotOpen(Conflict):
         super().__init__(f"run {run_id} has ended ({state}); nothing was sent")
         self.run_id = run_id
         self.state = state
+
+
+class ScriptInUse(Conflict):
+    """Schedules run the script, so it cannot be deleted; `schedules` are the first of them."""
+
+    code = "script_in_use"
+
+    def __init__(self, name: str, schedules: list[str]) -> None:
+        super().__init__(
+            f"the script {name!r} is used by the schedules {', '.join(schedules)}; delete or change them first"
+        )
+        self.schedules = schedules
 
 
 class WorkflowInactive(Conflict):
@@ -348,6 +388,12 @@ class SchemaMismatch(Unavailable):
 
     code = "schema_mismatch"
     of_one_row = False
+
+
+class SandboxUnavailable(Unavailable):
+    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
+
+    code = "sandbox_unavailable"
 
 
 class AccessDenied(EvertickError):

@@ -63,6 +63,9 @@ class ServedApp(Protocol):
     functions: Registry
 
     @property
+    def uses_scripts(self) -> bool: ...
+
+    @property
     def environment(self) -> Environment: ...
 
     @property

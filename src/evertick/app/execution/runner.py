@@ -113,6 +113,9 @@ class Execution(WorkflowRuns):
             occurrence = _occurrence_of(claim, function)
         except Exception as error:
             return Ran(raised_by(error))
+        if function.attempt is not None:
+            ran: Ran = await function.attempt(self, claim, running, occurrence)
+            return ran
         run = Run(
             clock=self._e.clock,
             name=claim.name,

@@ -8,7 +8,7 @@ come back as what the annotations say.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
@@ -56,6 +56,10 @@ class Function(Generic[P, R_co]):
     kind: FunctionKind
     events: EventTypes | None = None
     """The events that a workflow declares; None if it takes any."""
+    attempt: Callable[..., Awaitable[Any]] | None = None
+    """What runs its jobs instead of a call of the handler: (execution, claim, running action, occurrence) -> `Ran`."""
+    check_schedule: Callable[..., None] | None = None
+    """Refuses schedules of it, in their transaction: (transaction, tenant, schedule id, arguments, spec, now)."""
 
     def __init__(
         self,

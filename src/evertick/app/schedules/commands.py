@@ -175,6 +175,7 @@ class ScheduleOperations(ScheduleQueries):
             now = self.now()
             self.quotas.check_schedule(transaction, self.tenant, now=now)
             check_spec(definition.spec, now, self.settings)
+            self.check_target(transaction, name, definition, now)
             state = initial_state(definition, chosen, now)
             if paused:
                 check_until(until, now)
@@ -351,6 +352,15 @@ class ScheduleOperations(ScheduleQueries):
             retention_ms=self.settings.completed_retention_ms, tracing=self.tracing,
             function_of=partial(served_as, self.functions),
         )  # fmt: skip
+
+    def check_target(
+        self, transaction: Transaction, schedule_id: ScheduleId, definition: Definition, now: Instant
+    ) -> None:
+        """Raise what the function of a schedule refuses."""
+        target = definition.target
+        function = next((each for each in self.functions if target.name in (each.name, *each.aliases)), None)
+        if function is not None and function.check_schedule is not None:
+            function.check_schedule(transaction, self.tenant, schedule_id, target.args, definition.spec, now)
 
     def _simple(self, schedule_id: str, change: Change, event: Callable[[Instant], Event]) -> Work[ScheduleSummary]:
         def work(transaction: Transaction) -> ScheduleSummary:

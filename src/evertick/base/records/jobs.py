@@ -108,6 +108,9 @@ class JobState(StrEnum):
     CANCELED = "canceled"
 
 
+SCRIPT_FUNCTION: Final = "evertick.script"
+"""The function of the jobs that run scripts of tenants."""
+
 UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
 
 
@@ -269,6 +272,11 @@ class Claim(NamedTuple):
     queue: QueueId = QueueId(0)
     rank: int = 0
     trace: str | None = None
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether nothing of it has happened before its end is written. A script is an action that is."""
+        return self.kind is not FunctionKind.ACTION or self.name == SCRIPT_FUNCTION
 
 
 class JobEnd(NamedTuple):

@@ -13,7 +13,7 @@ alone, ask for a *pause*: nothing new is started until they have ended, and what
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -23,7 +23,7 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
-from evertick.base.records.logs import AttemptLog
+from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.records.stored import size_of, storable
 from evertick.engine.jobs.begun_actions import BegunAction, EndedAction
 from evertick.engine.jobs.claims import Claims
@@ -36,7 +36,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import RunningAction
-from evertick.rules.jobs.lifecycle import cut_off, ended, lost
+from evertick.rules.jobs.lifecycle import cut_off, ended, lost, once_more
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -316,6 +316,7 @@ class ActionLoop(Loop):
             running = BegunAction(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
             control.on_held = partial(say_held, self._deps, claim, worker_id)
+            control.finish = partial(self._finish, running)
             self._tasks[claim.id, claim.attempt] = running
 
     async def _run(self, claim: Claim) -> None:
@@ -328,7 +329,11 @@ class ActionLoop(Loop):
                 end = lost(claim, now=self._deps.clock.now(), entropy=self._deps.entropy)
             else:
                 self._remember(attempt)
-                end = self._end_of(running, (await self._deps.runner.run_action(claim, running.control)).outcome)
+                ran = await self._deps.runner.run_action(claim, running.control)
+                if ran.end is not None:
+                    self._is_written(running, ran.end)
+                    return
+                end = self._end_of(running, ran.outcome, ran.again_at)
         except asyncio.CancelledError:  # the event loop ends
             end = self._end_of(running, Canceled())
         except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
@@ -349,7 +354,31 @@ class ActionLoop(Loop):
             # Its last two fields are given here; `_replace` would take several times as long, for each action.
             self.ends.add(EndedAction(running, JobEnd(*end[:-2], running.control.log.unstored(), running.started_at)))
 
-    def _end_of(self, running: BegunAction, outcome: Outcome) -> JobEnd:
+    def _finish(
+        self,
+        running: BegunAction,
+        transaction: Transaction,
+        outcome: Outcome,
+        logs: Sequence[LogLine],
+        again_at: Instant | None = None,
+    ) -> JobEnd | None:
+        """See `RunningAction.finish`."""
+        claim, deps = running.claim, self._deps
+        end = self._end_of(running, outcome, again_at)._replace(logs=logs, started_at=running.started_at)
+        held = finish(
+            transaction, {claim.id: claim}, [end],
+            worker_id=running.worker_id, now=deps.clock.now(), make_id=deps.ids.make,
+        )  # fmt: skip
+        return held.get(claim.id)
+
+    def _is_written(self, running: BegunAction, end: JobEnd) -> None:
+        """An action has written its end itself."""
+        if not running.has_ended:
+            running.has_ended = True
+            self._free(running, end)
+            self._deps.counters.jobs_ended([JobEnded(running.claim, end, running.started_at, self._deps.clock.now())])
+
+    def _end_of(self, running: BegunAction, outcome: Outcome, again_at: Instant | None = None) -> JobEnd:
         """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
         claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
         if running.is_canceled:
@@ -362,6 +391,8 @@ class ActionLoop(Loop):
                 return cut_off(claim, now=now, entropy=entropy)
             else:
                 return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
+        elif again_at is not None and isinstance(outcome, Raised):
+            return once_more(claim, outcome, at=again_at)
         return ended(claim, outcome, now=now, entropy=entropy)
 
     def _note_stuck(self, running: BegunAction) -> None:

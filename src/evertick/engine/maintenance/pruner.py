@@ -3,6 +3,7 @@
 from typing import Final
 
 from evertick.base.instants import DAY_MS, Instant
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.store import Isolation, Transaction
@@ -25,9 +26,10 @@ class Pruner(Loop):
         before = Instant(now - settings.retention_ms)
         before_in_ledger = Instant(now - settings.ledger_retention_ms)
         before_in_audit = Instant(now - settings.audit_retention_ms)
+        runs_scripts = self._deps.runner.function(SCRIPT_FUNCTION) is not None
 
         def work(transaction: Transaction) -> dict[str, int]:
-            return {
+            pruned = {
                 "jobs_pruned": transaction.prune_jobs(before=before, limit=limit),
                 "calls_pruned": transaction.prune_calls(before=before, limit=limit),
                 "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
@@ -35,6 +37,9 @@ class Pruner(Loop):
                 "activity_pruned": transaction.prune_activity(before=Instant(now - ACTIVITY_KEPT_MS), limit=limit),
                 "audit_lines_pruned": transaction.prune_audit(before=before_in_audit, limit=limit),
             }
+            if runs_scripts:
+                pruned["script_runs_pruned"] = transaction.prune_script_runs(before=before, limit=limit)
+            return pruned
 
         pruned = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         for name, count in pruned.items():

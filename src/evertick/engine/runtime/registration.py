@@ -15,7 +15,7 @@ from evertick._version import __version__
 from evertick.base.errors import Conflict, SchemaMismatch, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import SERVES, FunctionKind, JobFilter, JobSummary, Serves, Worker
+from evertick.base.records.jobs import SERVES, JobFilter, JobSummary, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
@@ -103,7 +103,7 @@ class Registration:
         def work(transaction: Transaction) -> None:
             held = transaction.held_jobs(worker_id, limit=HELD_MAX)
             for claim in held:
-                if claim.kind is not FunctionKind.ACTION:
+                if claim.is_transactional:
                     transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
             if not transaction.held_jobs(worker_id, limit=1):
                 transaction.remove_worker(worker_id)

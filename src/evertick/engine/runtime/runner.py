@@ -8,12 +8,13 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
-from evertick.base.records.jobs import Claim, NewJob, ServedFunction, Stop
+from evertick.base.records.jobs import Claim, JobEnd, NewJob, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.step_limit import Held
 from evertick.base.time_limit import TimeOver
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
+from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -24,6 +25,10 @@ class Ran(NamedTuple):
     logs: Sequence[LogLine] = ()
     over: TimeOver | None = None
     """How its time was over, if that has ended a mutation. One that has waited may be run again."""
+    end: JobEnd | None = None
+    """The end of an action that is written already, by `RunningAction.finish`."""
+    again_at: Instant | None = None
+    """When an action is to be run again of which nothing has happened; `outcome` is the reason."""
 
 
 WAITING_RUNS_MAX: Final = 3
@@ -34,10 +39,18 @@ class WaitedTooLong(Exception):
     """A function in a transaction has used up its time by waiting. Nothing of it is written, and it is run again."""
 
 
+class Finish(Protocol):
+    """Writes the end of a running action in a transaction of its runner; see `RunningAction.finish`."""
+
+    def __call__(
+        self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
+    ) -> JobEnd | None: ...
+
+
 class RunningAction:
     """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread."""
 
-    __slots__ = ("asked", "is_stuck", "log", "on_asked", "on_held", "on_stuck")
+    __slots__ = ("asked", "finish", "is_stuck", "log", "on_asked", "on_held", "on_stuck")
 
     def __init__(self, on_stuck: Callable[[], object] = lambda: None) -> None:
         self.asked = Stop.NONE
@@ -48,6 +61,11 @@ class RunningAction:
         self.on_held: Callable[[Held], object] = lambda held: None
         self.log = AttemptLog()
         """What the function logs, at once."""
+        self.finish: Finish
+        """Writes the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
+        function writes together with its end. Returns what was written, which is canceled if the job was, or None if
+        the claim is not held any more: then nothing else may be written. The runner returns it as `Ran.end`.
+        """
 
     def ask(self, stop: Stop) -> None:
         """Ask the function to stop. What was asked before counts only if it was less."""

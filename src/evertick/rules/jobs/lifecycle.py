@@ -17,7 +17,7 @@ from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
-from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState
+from evertick.base.records.jobs import JOB_ERROR, Claim, JobEnd, JobError, JobState
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.retry import next_attempt_at
 
@@ -85,14 +85,15 @@ def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy) -> 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     """What to write for a claimed job whose worker died.
 
-    Nothing of a mutation or of a workflow's next steps has happened, so it simply becomes pending again, unless it has
-    been there too often. An action may have happened, so it fails, unless its retry policy allows another attempt.
+    Nothing of a mutation, of a script or of a workflow's next steps has happened, so it simply becomes pending again,
+    unless it has been there too often. An action may have happened, so it fails, unless its retry policy allows another
+    attempt.
     """
     crashes = claim.crashes + 1
     if crashes >= CRASHES_MAX:
         message = f"its worker died {crashes} times while running it; it will not be tried again"
         return _failed(claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes)
-    if claim.kind is not FunctionKind.ACTION:
+    if claim.is_transactional:
         return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes)
     outcome = Raised(
         LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
@@ -109,14 +110,23 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     """What to write for an action that still ran when its worker had to end.
 
     It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
-    however many deploys cut a long action off, it is never quarantined for them.
+    however many deploys cut a long action off, it is never quarantined for them. Nothing of a script has happened.
     """
+    if claim.is_transactional:
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=claim.crashes)
     outcome = Raised(
         WORKER_STOPPED,
         "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
         "a longer drain gives it time, a retry policy another try",
     )
     return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes)
+
+
+def once_more(claim: Claim, cause: Raised, *, at: Instant) -> JobEnd:
+    """What to write for a claimed job of which nothing has happened, for a reason that is not its own: it runs again
+    at a moment, and no failure counts.
+    """
+    return _pending_again(claim, at, cause, failures=claim.failures, crashes=claim.crashes)
 
 
 def _failed_once_more(claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int) -> JobEnd:

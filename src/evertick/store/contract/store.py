@@ -35,6 +35,7 @@ from evertick.store.contract.limit_keys import LimitKeys
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.pools import Pools
 from evertick.store.contract.schedules import Schedules
+from evertick.store.contract.scripts import Scripts
 from evertick.store.contract.tenants import Tenants
 from evertick.store.contract.views import SavedViews
 from evertick.store.contract.workers import Workers
@@ -77,7 +78,7 @@ def took_too_long() -> LimitExceeded:
 
 class Transaction(
     Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    AccessTokens, Insight, SavedViews, Protocol,
+    AccessTokens, Insight, SavedViews, Scripts, Protocol,
 ):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 

@@ -19,6 +19,7 @@ from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.limits.pools import SqlLimitKeys, SqlPools
 from evertick.store.transaction.limits.tenants import SqlTenants
 from evertick.store.transaction.schedules import SqlSchedules
+from evertick.store.transaction.scripts import SqlScripts
 from evertick.store.transaction.workflows.journals import SqlWorkflows
 from evertick.store.transaction.workflows.types import SqlWorkflowTypes
 
@@ -38,6 +39,7 @@ class SqlTransaction(
     SqlAccess,
     SqlViews,
     SqlInsight,
+    SqlScripts,
 ):
     """One transaction on a SQL database."""
 

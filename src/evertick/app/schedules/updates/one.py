@@ -147,6 +147,7 @@ def _write(
     spec_changed = spec != row.spec
     if spec_changed:
         check_spec(definition.spec, now, operations.settings, may_have_ended=True)
+    operations.check_target(transaction, row.id, definition, now)
 
     def edit(row: Schedule) -> Schedule:
         """The schedule with its new definition, which is not what it was created with."""

@@ -1,0 +1,1 @@
+"""Scripts of an app's customers: `app.scripts`."""

@@ -1,0 +1,777 @@
+"""`app.scripts`: code of your customers, on schedules of your customers, in a sandbox.
+
+    app.scripts.tables("orders", "outbox", write=["outbox"])
+
+    @app.scripts.host("crm.score")
+    def score(ctx: QueryCtx, customer: str) -> int: ...
+
+    scripts = app.tenant("acme").scripts
+    scripts.create("cart", source, language="javascript")
+    print(scripts.test("cart", {"days": 1}).staged)
+    scripts.publish("cart")
+    app.tenant("acme").schedules.create("carts", when="every day at 9:00", do=scripts.call("cart", {"days": 1}))
+
+A run is a job of the function `evertick.script`, so schedules, retries, lists and logs are those of jobs. It happens
+exactly once, like a mutation: what the script writes is committed together with its end. A script is run, tested and
+checked in the sandbox alone; nothing of it is parsed in this process.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from functools import wraps
+from itertools import pairwise
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from evertick.api.scripts import (
+    IsolationView,
+    ScriptErrorView,
+    ScriptLimits,
+    ScriptLogLine,
+    ScriptPlanView,
+    ScriptRunView,
+    ScriptSummary,
+    ScriptTestView,
+    ScriptVersionSummary,
+    ScriptVersionView,
+    ScriptView,
+)
+from evertick.app.documents.ranges import Unset
+from evertick.app.environment import Environment
+from evertick.app.execution.contexts import SyncActionCtx
+from evertick.app.execution.runner import Execution
+from evertick.app.functions.function import Action, FunctionCall
+from evertick.app.limits.declared import Pool
+from evertick.app.limits.values import Limits as PoolLimits
+from evertick.app.paging import all_schedules
+from evertick.app.registry import Registry
+from evertick.app.scheduling.schedulers import Scheduler
+from evertick.app.scripts.host_functions import check_tables, developer_function
+from evertick.app.scripts.parameters import check_input, schema_text
+from evertick.app.scripts.plan import ScriptPlan, changes
+from evertick.app.scripts.running import (
+    Loaded,
+    Refused,
+    ScriptRuns,
+    ScriptSettings,
+    Try,
+    check_quotas,
+    context_of,
+    rehearsed,
+    sandbox,
+)
+from evertick.app.transacting import Transact, Work
+from evertick.base.errors import (
+    AlreadyExists,
+    InvalidScript,
+    LimitExceeded,
+    Misuse,
+    QuotaExceeded,
+    RegistrationError,
+    ScriptInUse,
+    ScriptNotFound,
+    VersionConflict,
+)
+from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
+from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
+from evertick.base.options import TEXT, check_options, is_storable, text, whole
+from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.spec.spec import Spec
+from evertick.sandbox.protocol import Ended, Language, Outcome, ScriptError
+from evertick.store.contract.store import Transaction
+
+H = TypeVar("H", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+
+POOL: Final = "scripts"
+PER_TENANT: Final = 2
+"""Runs of one tenant at a time, unless `app.scripts.enable` says otherwise."""
+NAME: Final = text(200, printable=True)
+NOTE_CHARS_MAX: Final = 1_000
+LIST_MAX: Final = 1_000
+SHOWN_SCHEDULES: Final = 20
+TIMES_CHECKED: Final = 100
+UNCHANGED: Final = Unset()
+RULES: Final = {"name": NAME, "source": TEXT, "note": TEXT}
+
+
+class Access(Protocol):
+    """What scripts need of `app.tenant(...)`."""
+
+    @property
+    def tenant_id(self) -> TenantId: ...
+    @property
+    def environment(self) -> Environment: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def _execution(self) -> Execution: ...
+    @property
+    def _ways(self) -> tuple[Transact, Transact]: ...
+
+
+class AppAccess(Access, Protocol):
+    """What scripts need of an app."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def functions(self) -> Registry: ...
+    def pool(self, name: str, /, **limits: Unpack[PoolLimits]) -> Pool: ...
+
+
+class Audited(Protocol):
+    """Adds a line to the audit log to work; `before` reads what it changes."""
+
+    def __call__(self, work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]: ...
+
+
+def _unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
+    return work
+
+
+class TenantScripts:
+    """The scripts of one tenant."""
+
+    def __init__(self, access: Access, settings: ScriptSettings, audited: Audited = _unaudited) -> None:
+        self._access = access
+        self._settings = settings
+        self._audited = audited
+
+    def audited_by(self, audited: Audited) -> "TenantScripts":
+        """The same scripts, whose changes have lines in the audit log."""
+        return TenantScripts(self._access, self._settings, audited)
+
+    @property
+    def aio(self) -> "AsyncScripts":
+        """The same, and every call is awaited."""
+        return AsyncScripts(self)
+
+    # -- writing
+
+    def create(
+        self, name: str, source: str, *, language: str, parameters: dict[str, Any] | None = None, note: str = ""
+    ) -> ScriptView:
+        """Write a new script as a draft. It runs when it is published.
+
+        `language` is "javascript" or "python". `parameters` is a JSON schema by which the input of runs is checked.
+
+        Raises InvalidScript for a syntax error, with line and column, a source that is too large, or an unknown
+        language; AlreadyExists, QuotaExceeded, InvalidArguments for a schema that is not understood, Misuse.
+        """
+        check_options(RULES, {"name": name, "source": source, "note": note})
+        schema = schema_text(parameters)
+        self.check(source, language=language)
+        tenant = self._access.tenant_id
+
+        def work(transaction: Transaction) -> ScriptView:
+            if transaction.get_script(name, tenant=tenant) is not None:
+                raise AlreadyExists(f"a script {name!r} exists already; edit it, or choose another name")
+            limit, count = self._settings.plan_in(transaction, tenant).scripts, transaction.count_scripts(tenant)
+            if count >= limit:
+                raise QuotaExceeded(f"tenant {tenant} has {count} scripts; its limit is {limit}: delete some first")
+            now = self._now()
+            row = ScriptRow(tenant, name, language, source, schema, note[:NOTE_CHARS_MAX], None, 0, now, now)
+            transaction.save_script(row)
+            return _view(transaction, row)
+
+        return self._change(work, "create", name)
+
+    def edit(
+        self,
+        name: str,
+        source: str | None = None,
+        *,
+        language: str | None = None,
+        parameters: dict[str, Any] | Unset | None = UNCHANGED,
+        note: str | None = None,
+        if_revision: int | None = None,
+    ) -> ScriptView:
+        """Change the draft of a script; what is not given stays. What runs is the published version, as before.
+
+        With `if_revision` only a script that has not changed since (`ScriptView.revision`) is changed; so it is with
+        `publish`, `rollback` and `delete`.
+
+        Raises ScriptNotFound, VersionConflict, and what `create` raises.
+        """
+        check_options(RULES, {"source": source or "", "note": note or ""})
+        schema = None if isinstance(parameters, Unset) else schema_text(parameters)
+        if source is not None or language is not None:
+            old = self._read(lambda transaction: self._row(transaction, name))
+            self.check(old.source if source is None else source, language=language or old.language)
+
+        def work(transaction: Transaction) -> ScriptView:
+            row = self._row(transaction, name, if_revision)
+            row = row._replace(
+                source=row.source if source is None else source,
+                language=language or row.language,
+                parameters=row.parameters if isinstance(parameters, Unset) else schema,
+                note=row.note if note is None else note[:NOTE_CHARS_MAX],
+                updated_at=self._next_revision(row),
+            )
+            transaction.save_script(row)
+            return _view(transaction, row)
+
+        return self._change(work, "edit", name)
+
+    def check(self, source: str, *, language: str) -> None:
+        """Raise InvalidScript, with line and column, if a source has a syntax error or is too large.
+
+        The source is parsed in the sandbox. Raises SandboxUnavailable where scripts cannot run.
+        """
+        spoken = _language(language)
+        plan = self._read(lambda transaction: self._settings.plan_in(transaction, self._access.tenant_id))
+        if not is_storable(source):
+            raise InvalidScript("the script contains NUL or half of a character (a lone surrogate)")
+        if (size := len(source.encode())) > plan.source_bytes:
+            raise InvalidScript(f"the script has {size:,} bytes; the limit is {plan.source_bytes:,}")
+        self._settings.check_isolation(spoken)
+        error = sandbox().check(spoken, source, plan.limits)
+        if error is not None:
+            place = "" if error.line is None else f" (line {error.line}, column {error.column})"
+            name = f"{error.name}: " if error.name else ""
+            raise InvalidScript(f"{name}{error.message}{place}", error.line, error.column)
+
+    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> ScriptVersionView:
+        """Make the draft the version that runs. Publishing the same draft again changes nothing.
+
+        Raises ScriptNotFound, VersionConflict.
+        """
+
+        def work(transaction: Transaction) -> ScriptVersionView:
+            row, tenant, now = self._row(transaction, name, if_revision), self._access.tenant_id, self._now()
+            current = None if row.published is None else transaction.get_script_version(
+                name, row.published, tenant=tenant
+            )  # fmt: skip
+            if current is not None and not _differs(row, current):
+                return _version_view(current)
+            digest = hashlib.sha256(row.source.encode()).hexdigest()
+            words = row.note if note is None else note[:NOTE_CHARS_MAX]
+            version = ScriptVersionRow(
+                tenant, name, row.versions + 1, row.language, row.source, digest, row.parameters, words, now
+            )
+            transaction.add_script_version(version)
+            number = version.version
+            transaction.save_script(
+                row._replace(published=number, versions=number, updated_at=self._next_revision(row))
+            )
+            return _version_view(version)
+
+        return self._change(work, "publish", name)
+
+    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> ScriptVersionView:
+        """Let an earlier version run again. The draft stays as it is.
+
+        Raises ScriptNotFound, also for a version that the script does not have; VersionConflict.
+        """
+
+        def work(transaction: Transaction) -> ScriptVersionView:
+            row, found = self._row(transaction, name, if_revision), self._version(transaction, name, version)
+            transaction.save_script(row._replace(published=version, updated_at=self._next_revision(row)))
+            return _version_view(found)
+
+        return self._change(work, "rollback", name)
+
+    def delete(self, name: str, *, if_revision: int | None = None) -> None:
+        """Delete a script with its versions. The records of its runs stay for their retention.
+
+        Raises ScriptNotFound, ScriptInUse while schedules run it, VersionConflict.
+        """
+
+        def work(transaction: Transaction) -> None:
+            self._row(transaction, name, if_revision)
+            users = [
+                row.id for row in _schedules_of(transaction, self._access.tenant_id) if _runs(row.target.args, name)
+            ]
+            if users:
+                raise ScriptInUse(name, [str(each) for each in users[:SHOWN_SCHEDULES]])
+            transaction.delete_script(name, tenant=self._access.tenant_id)
+
+        self._change(work, "delete", name)
+
+    # -- reading
+
+    def get(self, name: str) -> ScriptView:
+        """A script with its draft. Raises ScriptNotFound."""
+        return self._read(lambda transaction: _view(transaction, self._row(transaction, name)))
+
+    def list(self, *, after: str = "", limit: int = 100) -> Sequence[ScriptSummary]:
+        """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
+        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+
+        def work(transaction: Transaction) -> Sequence[ScriptSummary]:
+            rows = transaction.list_scripts(self._access.tenant_id, limit=limit, after=after)
+            return [ScriptSummary(**_summary(transaction, row)) for row in rows]
+
+        return self._read(work)
+
+    def version(self, name: str, version: int) -> ScriptVersionView:
+        """One version of a script. Raises ScriptNotFound."""
+        return self._read(lambda transaction: _version_view(self._version(transaction, name, version)))
+
+    def versions(self, name: str, *, before: int | None = None, limit: int = 100) -> Sequence[ScriptVersionSummary]:
+        """The versions of a script, the newest first, below the number `before`, without their sources.
+
+        Raises ScriptNotFound.
+        """
+        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+
+        def work(transaction: Transaction) -> Sequence[ScriptVersionSummary]:
+            self._row(transaction, name)
+            tenant = self._access.tenant_id
+            rows = transaction.list_script_versions(name, tenant=tenant, limit=limit, before=before)
+            return [ScriptVersionSummary(**_version_summary(row)) for row in rows]
+
+        return self._read(work)
+
+    def runs(
+        self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
+    ) -> Sequence[ScriptRunView]:
+        """Attempts at runs of a script, or of all, that ended before a moment; the newest first."""
+        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        moment = NEVER if before is None else from_datetime(before, "before")
+        tenant = self._access.tenant_id
+        return self._read(
+            lambda transaction: [
+                _run_view(row) for row in transaction.list_script_runs(tenant, script=name, limit=limit, before=moment)
+            ]
+        )
+
+    def run(self, job_id: str) -> Sequence[ScriptRunView]:
+        """The attempts at one run; none while the first one has not ended."""
+        tenant = self._access.tenant_id
+        return self._read(
+            lambda transaction: [_run_view(row) for row in transaction.script_runs_of_job(JobId(job_id), tenant=tenant)]
+        )
+
+    # -- running
+
+    def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
+        """A run of a script, as schedules and schedulers take it; of the published version unless one is given.
+
+            app.schedules.create("carts", when="every day at 9:00", do=app.scripts.call("cart", {"days": 1}))
+
+        Whether there is such a script is checked when a schedule is written and when the run starts. Raises
+        InvalidArguments for an input that is not JSON.
+        """
+        check_options({"name": NAME}, {"name": name})
+        return self._settings.function.args(script=name, input=input, version=version)
+
+    def start(self, name: str, input: Any = None, *, version: int | None = None, delay: float = 0) -> JobId:
+        """Run a script, `delay` seconds from now; returns the id of its job.
+
+        Raises ScriptNotFound, InvalidArguments if the input does not fit its parameters, QuotaExceeded.
+        """
+        return self._access.scheduler.run_after_many(delay, [self.checked_call(name, input, version=version)])[0]
+
+    def checked_call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
+        """As `call`, of a script that there is, with an input that fits its parameters.
+
+        Raises ScriptNotFound, InvalidArguments.
+        """
+        call, tenant = self.call(name, input, version=version), self._access.tenant_id
+        self._read(lambda transaction: check_target(transaction, tenant, json.loads(call.args)))
+        return call
+
+    def test(
+        self, name: str, input: Any = None, *, source: str | None = None, version: int | None = None
+    ) -> ScriptTestView:
+        """Run the draft of a script (or `source`, or a version) now and in this process, and write nothing.
+
+        It reads and stages as a run does; that its writes would be committed is tried and undone. Actions of
+        `@app.scripts.host` are not called and return null, unless they are registered with `in_tests=True`.
+
+        Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; what is wrong with the script is in the view.
+        """
+        access, settings, tenant = self._access, self._settings, self._access.tenant_id
+        execution, e = access._execution, access.environment
+        now = e.clock.now()
+
+        def load(transaction: Transaction) -> Loaded:
+            row = self._row(transaction, name)
+            found = row if version is None else self._version(transaction, name, version)
+            plan = settings.plan_in(transaction, tenant)
+            used = transaction.script_usage(tenant, since=Instant(now - HOUR_MS))
+            language = Language(found.language)
+            return Loaded(name, version, language, source or found.source, found.parameters, plan, used, 0, 0)
+
+        loaded = self._read(load)
+        settings.check_isolation(loaded.language)
+        job_id = JobId(e.ids.make(JOB_PREFIX, now))
+        context = context_of(job_id=job_id, tenant=tenant, value=input, now=now, attempt=1)
+        one = Try(
+            settings, execution, e, loaded, run_id=job_id, tenant=tenant, job_id=job_id, context=context, is_test=True
+        )
+        try:
+            check_quotas(loaded.plan, loaded.used)
+            check_input(json.loads(loaded.parameters or "null"), input)
+            ended = rehearsed(execution, one, one.ended())
+        except Refused as refused:
+            ended = refused.ended
+        except Misuse as error:
+            ended = Ended(Outcome.ERROR, error=ScriptError(type(error).__name__, str(error)))
+        return _test_view(ended, one)
+
+    # -- limits
+
+    def limits(self) -> ScriptPlanView:
+        """What the scripts of the tenant may use, and what they use."""
+        tenant, since = self._access.tenant_id, Instant(self._now() - HOUR_MS)
+
+        def work(transaction: Transaction) -> ScriptPlanView:
+            own = json.loads(transaction.get_script_plan(tenant) or "{}")
+            used: ScriptUsage = transaction.script_usage(tenant, since=since)
+            return ScriptPlanView(
+                limits=asdict(self._settings.plan_in(transaction, tenant)),
+                own=tuple(sorted(own)),
+                scripts=transaction.count_scripts(tenant),
+                schedules=sum(1 for _ in _schedules_of(transaction, tenant)),
+                runs_last_hour=used.runs,
+                cpu_ms_last_hour=used.cpu_ms,
+            )
+
+        return self._read(work)
+
+    def set_plan(self, /, **limits: Unpack[ScriptLimits]) -> ScriptPlanView:
+        """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
+
+            app.tenant("acme").scripts.set_plan(cpu_ms=5_000, hosts=["api.acme.example"])
+
+        Raises Misuse for an unknown limit or a value that is not valid.
+        """
+        tenant = self._access.tenant_id
+
+        def kept(transaction: Transaction) -> dict[str, Any]:
+            found: dict[str, Any] = json.loads(transaction.get_script_plan(tenant) or "{}")
+            return found
+
+        def work(transaction: Transaction) -> dict[str, Any]:
+            transaction.save_script_plan(tenant, changes(transaction.get_script_plan(tenant), limits))
+            return kept(transaction)
+
+        changes(None, limits)
+        self._write(self._audited(work, "script.limits", tenant, before=kept))
+        return self.limits()
+
+    def isolation(self) -> dict[str, IsolationView]:
+        """How well each language is walled in on this machine. Raises SandboxUnavailable."""
+        found = {language.value: sandbox().isolation(language) for language in Language}
+        return {name: IsolationView(level=each.level.value, reason=each.reason) for name, each in found.items()}
+
+    # -- helpers
+
+    def _now(self) -> Instant:
+        return self._access.environment.clock.now()
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        return self._access._ways[0](work)
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        return self._access._ways[1](work)
+
+    def _change(self, work: Work[T], action: str, name: str) -> T:
+        def before(transaction: Transaction) -> ScriptView | None:
+            row = transaction.get_script(name, tenant=self._access.tenant_id)
+            return None if row is None else _view(transaction, row)
+
+        return self._write(self._audited(work, f"script.{action}", name, before=before))
+
+    def _next_revision(self, row: ScriptRow) -> Instant:
+        """The time of a change; two changes in a millisecond differ."""
+        return Instant(max(self._now(), row.updated_at + 1))
+
+    def _row(self, transaction: Transaction, name: str, if_revision: int | None = None) -> ScriptRow:
+        row = transaction.get_script(name, tenant=self._access.tenant_id)
+        if row is None:
+            raise ScriptNotFound(f"there is no script {name!r}")
+        if if_revision is not None and if_revision != row.updated_at:
+            raise VersionConflict(
+                f"the script {name!r} has the revision {row.updated_at} and not {if_revision} any more; read it again"
+            )
+        return row
+
+    def _version(self, transaction: Transaction, name: str, version: int) -> ScriptVersionRow:
+        found = transaction.get_script_version(name, version, tenant=self._access.tenant_id)
+        if found is None:
+            raise ScriptNotFound(f"the script {name!r} has no version {version}")
+        return found
+
+
+class Scripts(TenantScripts):
+    """`app.scripts`: what the developer says about scripts, and the scripts of the default tenant.
+
+    An app uses scripts from its first use of `app.scripts` on, which therefore belongs into the module of the app: a
+    worker that has begun before serves none.
+    """
+
+    def __init__(self, app: AppAccess) -> None:
+        function: Action[..., Any] = Action(
+            _script, name=SCRIPT_FUNCTION, internal=False, timeout_ms=None, app_name=app.name
+        )
+        function.pool = full_pool(app.name, POOL)
+        settings = ScriptSettings(function=function)
+        function.attempt = ScriptRuns(settings=settings).attempt
+        function.check_schedule = _Schedules(settings).check
+        super().__init__(app, settings)
+        self._app = app
+        app.functions.add(function)
+        self._pool_is_declared = False
+
+    @property
+    def settings(self) -> ScriptSettings:
+        """What the developer's code says."""
+        return self._settings
+
+    def enable(self, *, per_tenant: int = PER_TENANT, allow_weak_isolation: bool = False) -> "Scripts":
+        """Say that the app runs scripts, `per_tenant` of one tenant at a time on all workers.
+
+        `allow_weak_isolation` lets scripts run on a machine that cannot wall them in: for code of your own only. The
+        environment variable EVERTICK_ALLOW_WEAK_ISOLATION=1 does the same.
+        """
+        if self._pool_is_declared:
+            raise RegistrationError("scripts are enabled twice; call app.scripts.enable(...) once, before other uses")
+        self._pool_is_declared = True
+        self._app.pool(POOL, per_tenant=per_tenant)
+        self._settings.allow_weak_isolation = allow_weak_isolation
+        return self
+
+    def declare_pool(self) -> None:
+        """Declare the pool of scripts, if the code has not; a worker does so at its start."""
+        if not self._pool_is_declared:
+            self.enable()
+
+    def plan(self, plan: ScriptPlan) -> None:
+        """What the scripts of each tenant may use, where it has no limits of its own."""
+        if not isinstance(plan, ScriptPlan):
+            raise Misuse(f"app.scripts.plan takes a ScriptPlan(...), not {plan!r}")
+        self._settings.plan = plan
+
+    def tables(self, *names: str, write: Sequence[str] = ()) -> None:
+        """Let scripts read these tables of their tenant through `ctx.db`, and write those in `write`.
+
+            app.scripts.tables("orders", "outbox", write=["outbox"])
+
+        Raises RegistrationError for what cannot be the name of a table.
+        """
+        self._settings.tables |= check_tables(names, tuple(write))
+
+    @overload
+    def host(self, handler: H, /) -> H: ...
+    @overload
+    def host(self, name: str | None = None, /, *, in_tests: bool = False) -> Callable[[H], H]: ...
+    def host(self, given: Any = None, /, *, in_tests: bool = False) -> Any:
+        """Give scripts a function, as `ctx.<name>`; the name may have dots.
+
+            @app.scripts.host("crm.score")
+            def score(ctx: QueryCtx, customer: str) -> int: ...
+
+        Its first parameter says when it runs: a `QueryCtx` reads at once; a `MutationCtx` is staged, runs in the
+        transaction that ends the run, and returns null to the script; an `ActionCtx` or `SyncActionCtx` acts at once,
+        is not undone if the run fails, and is repeated if it runs again. Arguments are checked by the types of the
+        signature. The function acts for the tenant of the run: `ctx.tenant`.
+
+        Raises RegistrationError.
+        """
+
+        def register(handler: H) -> H:
+            made = developer_function(name, handler, in_tests, self._app.name)
+            own = made.function.name.removeprefix("ctx.")
+            if own in self._settings.functions:
+                raise RegistrationError(f"scripts have a function {own!r} already")
+            self._settings.functions[own] = made
+            return handler
+
+        name = given if isinstance(given, str) else None
+        return register(given) if callable(given) else register
+
+    def on_notify(self, function: Action[P, T], /) -> Action[P, T]:
+        """Let scripts call `ctx.notify(channel, text)`, which runs an action of yours after the commit.
+
+            @app.scripts.on_notify
+            @app.action
+            async def notify(ctx: ActionCtx, channel: str, text: str) -> None: ...
+
+        Raises RegistrationError for anything but an action.
+        """
+        if not isinstance(function, Action):
+            raise RegistrationError("@app.scripts.on_notify stands above @app.action")
+        self._settings.on_notify = function
+        return function
+
+
+class _Schedules:
+    """Checks schedules that run scripts, in the transaction that writes them."""
+
+    def __init__(self, settings: ScriptSettings) -> None:
+        self._settings = settings
+
+    def check(
+        self,
+        transaction: Transaction,
+        tenant: TenantId,
+        schedule_id: ScheduleId,
+        arguments: str,
+        spec: Spec,
+        now: Instant,
+    ) -> None:
+        """See `Function.check_schedule`."""
+        check_target(transaction, tenant, json.loads(arguments))
+        plan = self._settings.plan_in(transaction, tenant)
+        others = sum(1 for row in _schedules_of(transaction, tenant) if row.id != schedule_id)
+        if others >= plan.schedules:
+            raise QuotaExceeded(
+                f"tenant {tenant} has {others} schedules that run scripts; its limit is {plan.schedules}"
+            )
+        times = compile_spec(spec).preview(TIMES_CHECKED, now // 1_000) if spec.has_sources else []
+        if any((later - earlier) * 1_000 < plan.interval_ms for earlier, later in pairwise(times)):
+            raise LimitExceeded(
+                f"the times of a schedule that runs scripts are at least {plan.interval_ms / 1_000:g} s apart "
+                f"(interval_ms in the plan of tenant {tenant})"
+            )
+
+
+def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
+    """Check the arguments of a run. Raises ScriptNotFound, also for a version; InvalidArguments for the input."""
+    name = given.get("script")
+    script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) else None
+    if script is None:
+        raise ScriptNotFound(f"there is no script {name!r}")
+    number = given.get("version") or script.published
+    if number is None:
+        raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
+    version = transaction.get_script_version(script.name, number, tenant=tenant)
+    if version is None:
+        raise ScriptNotFound(f"the script {name!r} has no version {number}")
+    check_input(json.loads(version.parameters or "null"), given.get("input"))
+
+
+def _script(ctx: SyncActionCtx, script: str, input: Any = None, version: int | None = None) -> Any:
+    """Runs a script of the tenant; `app.scripts.call` and `app.scripts.start` make its calls."""
+    raise Misuse("a script runs as a job: app.scripts.start(...), a schedule, or app.scripts.test(...)")
+
+
+def _schedules_of(transaction: Transaction, tenant: TenantId) -> Any:
+    """The schedules that run scripts of a tenant."""
+    return all_schedules(transaction, ScheduleFilter(tenant=tenant, function=SCRIPT_FUNCTION))
+
+
+def _runs(arguments: str, name: str) -> bool:
+    return bool(json.loads(arguments).get("script") == name)
+
+
+def _language(language: str) -> Language:
+    try:
+        return Language(language)
+    except ValueError:
+        raise InvalidScript(f"a script is written in {' or '.join(Language)}, not {language!r}") from None
+
+
+def _differs(row: ScriptRow, version: ScriptVersionRow) -> bool:
+    return (row.language, row.source, row.parameters) != (version.language, version.source, version.parameters)
+
+
+def _summary(transaction: Transaction, row: ScriptRow) -> dict[str, Any]:
+    current = None
+    if row.published is not None:
+        current = transaction.get_script_version(row.name, row.published, tenant=row.tenant)
+    return {
+        "name": row.name, "language": row.language, "note": row.note, "published": row.published,
+        "versions": row.versions, "is_changed": current is None or _differs(row, current),
+        "revision": row.updated_at, "created": to_datetime(row.created_at), "updated": to_datetime(row.updated_at),
+    }  # fmt: skip
+
+
+def _view(transaction: Transaction, row: ScriptRow) -> ScriptView:
+    parameters = json.loads(row.parameters or "null")
+    return ScriptView(**_summary(transaction, row), source=row.source, parameters=parameters)
+
+
+def _version_summary(row: ScriptVersionRow) -> dict[str, Any]:
+    return {
+        "script": row.script, "version": row.version, "language": row.language, "sha256": row.digest,
+        "note": row.note, "created": to_datetime(row.created_at),
+    }  # fmt: skip
+
+
+def _version_view(row: ScriptVersionRow) -> ScriptVersionView:
+    parameters = json.loads(row.parameters or "null")
+    return ScriptVersionView(**_version_summary(row), source=row.source, parameters=parameters)
+
+
+def _run_view(row: ScriptRunRow) -> ScriptRunView:
+    shared = {
+        name: getattr(row, name)
+        for name in ScriptRunView.model_fields
+        if name in ScriptRunRow._fields and name not in ("error", "host_calls")
+    }
+    error = None
+    if row.error is not None:
+        kept = JobError.from_text(row.error)
+        place = json.loads(kept.data or "{}")
+        error = ScriptErrorView(name=kept.type, message=kept.message, stack=kept.traceback, **place)
+    calls = json.loads(row.host_calls)
+    return ScriptRunView(**shared, ended=to_datetime(row.ended_at), error=error, host_calls=calls)
+
+
+def _test_view(ended: Ended, one: Try) -> ScriptTestView:
+    error = ended.error
+    return ScriptTestView(
+        outcome=ended.outcome.value, exceeded=ended.limit, result=json.loads(ended.result or "null"),
+        error=None if error is None else ScriptErrorView(**error._asdict()),
+        logs=tuple(ScriptLogLine(**line._asdict()) for line in ended.logs), logs_cut=ended.logs_cut,
+        staged=tuple(one.staging.described()), host_calls=dict(ended.host_calls), cpu_ms=ended.cpu_ms,
+        wall_ms=ended.wall_ms, rss_kb=ended.max_rss_kb, isolation=ended.isolation.value, engine=ended.engine,
+    )  # fmt: skip
+
+
+class _Awaited(Generic[P, T]):
+    """A method of `TenantScripts` that is awaited: the sandbox and the database block, so it has a thread."""
+
+    def __init__(self, method: Callable[Concatenate[TenantScripts, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, scripts: "AsyncScripts", owner: type) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(self._method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            blocking = scripts.blocking
+            executors = blocking._access.environment.executors
+            return await executors.call(lambda: self._method(blocking, *args, **kwargs))
+
+        return call
+
+
+class AsyncScripts:
+    """`app.aio.scripts`: as `TenantScripts`, and every call is awaited."""
+
+    def __init__(self, blocking: TenantScripts) -> None:
+        self.blocking = blocking
+
+    def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
+        """See `TenantScripts.call`, which asks no database."""
+        return self.blocking.call(name, input, version=version)
+
+    create = _Awaited(TenantScripts.create)
+    edit = _Awaited(TenantScripts.edit)
+    check = _Awaited(TenantScripts.check)
+    publish = _Awaited(TenantScripts.publish)
+    rollback = _Awaited(TenantScripts.rollback)
+    delete = _Awaited(TenantScripts.delete)
+    get = _Awaited(TenantScripts.get)
+    list = _Awaited(TenantScripts.list)
+    version = _Awaited(TenantScripts.version)
+    versions = _Awaited(TenantScripts.versions)
+    runs = _Awaited(TenantScripts.runs)
+    run = _Awaited(TenantScripts.run)
+    start = _Awaited(TenantScripts.start)
+    checked_call = _Awaited(TenantScripts.checked_call)
+    test = _Awaited(TenantScripts.test)
+    limits = _Awaited(TenantScripts.limits)
+    set_plan = _Awaited(TenantScripts.set_plan)
+    isolation = _Awaited(TenantScripts.isolation)

@@ -1,0 +1,101 @@
+"""Plans: what the scripts of a tenant may use. The app has one for all tenants; a tenant may have limits of its own."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+from evertick.base.instants import MINUTE_MS
+from evertick.base.options import Rule, check_names, check_options, optional, whole
+from evertick.sandbox.protocol import Limits
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+
+
+def _are_hosts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) and each for each in value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptPlan:
+    """What the scripts of a tenant may use: `app.scripts.plan(ScriptPlan(cpu_ms=500, runs_per_hour=1_000))`.
+
+    For each run:
+
+    - `cpu_ms` (1,000), `wall_ms` (10,000, host functions included), `memory_bytes` (64 MiB).
+    - `result_bytes` (256 KiB), `log_bytes` (256 KiB), `argument_bytes` (1 MiB: the arguments of a host call, and its
+      result), `host_calls` (1,000).
+    - `reads` (10,000): documents that are read, including those that a filter drops.
+    - `writes` (1,000): what is committed with the run: documents, values, jobs, notifications, calls of mutations.
+
+    For a tenant:
+
+    - `source_bytes` (256 KiB) of a script, `scripts` (100), `schedules` that run scripts (100).
+    - `interval_ms` (60,000): the least time between two times of such a schedule.
+    - `runs_per_hour`, `cpu_s_per_hour`: None, which is no limit.
+    - `hosts`: what `ctx.fetch` may reach, such as `api.example.com` or `*.example.com`; without any there is no
+      `ctx.fetch`.
+    """
+
+    cpu_ms: int = 1_000
+    wall_ms: int = 10_000
+    memory_bytes: int = 64 * MIB
+    result_bytes: int = 256 * KIB
+    log_bytes: int = 256 * KIB
+    argument_bytes: int = MIB
+    host_calls: int = 1_000
+    reads: int = 10_000
+    writes: int = 1_000
+    source_bytes: int = 256 * KIB
+    scripts: int = 100
+    schedules: int = 100
+    interval_ms: int = MINUTE_MS
+    runs_per_hour: int | None = None
+    cpu_s_per_hour: int | None = None
+    hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises Misuse for a value that is not valid."""
+        check_options(RULES, asdict(self), "ScriptPlan: ")
+        object.__setattr__(self, "hosts", tuple(each.lower() for each in self.hosts))
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that the sandbox enforces."""
+        return Limits(**{name: getattr(self, name) for name in Limits._fields})
+
+    def changed(self, limits: str | None) -> "ScriptPlan":
+        """This plan with the limits of a tenant, as they are kept."""
+        if limits is None:
+            return self
+        return replace(self, **{name: value for name, value in json.loads(limits).items() if name in RULES})
+
+
+_COUNT: Final = whole(0, 1_000_000_000)
+RULES: Final[Mapping[str, Rule]] = {
+    "cpu_ms": whole(1, 60_000),
+    "wall_ms": whole(10, 600_000),
+    "memory_bytes": whole(8 * MIB, 2_048 * MIB),
+    "result_bytes": whole(0, MIB),
+    "log_bytes": whole(0, 16 * MIB),
+    "argument_bytes": whole(KIB, 16 * MIB),
+    "host_calls": whole(0, 100_000),
+    "reads": whole(0, 30_000),
+    "writes": whole(0, 10_000),
+    "source_bytes": whole(1, 4 * MIB),
+    "scripts": _COUNT,
+    "schedules": whole(0, 10_000),
+    "interval_ms": _COUNT,
+    "runs_per_hour": optional(_COUNT),
+    "cpu_s_per_hour": optional(_COUNT),
+    "hosts": Rule("a list of names of hosts, such as ['api.example.com']", _are_hosts),
+}
+
+
+def changes(kept: str | None, limits: Mapping[str, Any]) -> str:
+    """The limits of a tenant with some changed; None takes one back to the app's. Raises Misuse."""
+    check_names({each.name: None for each in fields(ScriptPlan)}, limits, "a plan of scripts")
+    check_options(RULES, {name: value for name, value in limits.items() if value is not None}, "a plan of scripts: ")
+    merged = {**json.loads(kept or "{}"), **limits}
+    return json.dumps({name: value for name, value in merged.items() if value is not None})

@@ -1,0 +1,471 @@
+"""Runs of scripts: the jobs of the function `evertick.script`, and tests of scripts.
+
+A run has three parts: a short read (the version, the limits, what was used), the script in the sandbox, and one short
+write under the fence of the job's claim: how the job ended, what the script has staged, and the record of the run. So
+all of a run is there or nothing, and a run whose instance dies before that write has not happened: it runs again.
+
+If something that the script read and changes is different by then, or the transaction cannot be serialized, the script
+runs again, TRIES times in all. If the database does not respond, the job is given back and runs again later.
+"""
+
+import asyncio
+import atexit
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from evertick.app.environment import Environment
+from evertick.app.execution.failures import raised_by
+from evertick.app.execution.runner import Execution
+from evertick.app.functions.function import Action
+from evertick.app.schedules.api import schedules_in_unit
+from evertick.app.scripts.host_functions import DeveloperFunction, HostFunctions
+from evertick.app.scripts.parameters import check_input
+from evertick.app.scripts.plan import ScriptPlan
+from evertick.app.scripts.staging import EffectFailed, Staging
+from evertick.app.transacting import rehearse
+from evertick.base.errors import (
+    EvertickError,
+    OutcomeUnknown,
+    QuotaExceeded,
+    ScheduleNotFound,
+    ScriptNotFound,
+    Unavailable,
+    WeakIsolation,
+    WriteConflict,
+)
+from evertick.base.ids import JobId, ScheduleId, TenantId
+from evertick.base.instants import HOUR_MS, SECOND_MS, Instant, from_datetime
+from evertick.base.outcomes import TIMED_OUT, Canceled, Raised, Returned
+from evertick.base.outcomes import Outcome as JobOutcome
+from evertick.base.records.jobs import Claim, JobError, JobState
+from evertick.base.records.logs import AttemptLog
+from evertick.base.records.logs import LogLine as JobLine
+from evertick.base.records.schedules import OccurrenceFilter
+from evertick.base.records.scripts import ScriptRunRow, ScriptUsage
+from evertick.base.records.stored import storable
+from evertick.base.scheduled_run import ScheduledRun
+from evertick.engine.runtime.runner import Ran, RunningAction
+from evertick.rules.schedules.fates import Fate
+from evertick.sandbox.pool import Sandbox
+from evertick.sandbox.protocol import Ended, Json, Language, Level, Outcome, ScriptError, ScriptRun
+from evertick.store.contract.store import Transaction
+from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
+
+TRIES: Final = 3
+"""How often a script runs in all whose writes meet those of others."""
+AGAIN_MS: Final = SECOND_MS
+"""Time until a run is tried again that did not happen because the database was away."""
+LIMITS: Final = frozenset({Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.LIMIT})
+TROUBLES: Final = frozenset({Outcome.CRASH, Outcome.KILLED, Outcome.INTERNAL})
+"""Outcomes that are not the script's fault; it is tried once more."""
+PAUSE_AFTER: Final = 5
+"""Runs of a schedule in a row that exceed a limit; then the schedule is paused."""
+MISSED_MAX: Final = 1_000
+"""Occurrences that are looked at to count those missed before a run."""
+SLOTS: Final = max(4, 3 * (os.cpu_count() or 1))
+"""Scripts that one process runs at a time: most wait in host functions for a part of their time."""
+WEAK_ISOLATION_VARIABLE: Final = "EVERTICK_ALLOW_WEAK_ISOLATION"
+
+_lock: Final = threading.Lock()
+_sandboxes: Final[dict[int, Sandbox]] = {}
+
+
+def sandbox() -> Sandbox:
+    """The sandbox of this process, which all apps in it share."""
+    with _lock:
+        found = _sandboxes.get(os.getpid())
+        if found is None:
+            _sandboxes.clear()  # those of a parent
+            found = _sandboxes[os.getpid()] = Sandbox()
+            atexit.register(found.close)
+        return found
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptSettings:
+    """What the developer's code says about scripts."""
+
+    function: Action[..., Any]
+    """`evertick.script`, of which each run is a job."""
+    plan: ScriptPlan = field(default_factory=ScriptPlan)
+    tables: dict[str, bool] = field(default_factory=dict)
+    """The tables that scripts may read, and whether they may write each."""
+    functions: dict[str, DeveloperFunction] = field(default_factory=dict)
+    on_notify: Action[..., Any] | None = None
+    allow_weak_isolation: bool = False
+
+    def plan_in(self, transaction: Transaction, tenant: TenantId) -> ScriptPlan:
+        """The plan of a tenant."""
+        return self.plan.changed(transaction.get_script_plan(tenant))
+
+    def check_isolation(self, language: Language) -> None:
+        """Raises WeakIsolation if scripts in a language must not run here, SandboxUnavailable if they cannot."""
+        found = sandbox().isolation(language)
+        allowed = self.allow_weak_isolation or os.environ.get(WEAK_ISOLATION_VARIABLE) == "1"
+        if found.level is Level.NONE and not allowed:
+            raise WeakIsolation(
+                f"scripts in {language} cannot be walled in here ({found.reason}), so they are refused; on a machine "
+                f"of your own allow them with app.scripts.enable(allow_weak_isolation=True) or "
+                f"{WEAK_ISOLATION_VARIABLE}=1"
+            )
+
+
+class Loaded(NamedTuple):
+    """A script as it is about to run."""
+
+    name: str
+    version: int | None
+    language: Language
+    source: str
+    parameters: str | None
+    plan: ScriptPlan
+    used: ScriptUsage
+    missed: int
+    troubles: int
+    """Earlier attempts of the job that ended through no fault of the script."""
+
+
+class Refused(Exception):
+    """A run that is not started: it has used up a quota, or it cannot run here."""
+
+    def __init__(self, outcome: Outcome, exceeded: str | None, error: ScriptError) -> None:
+        super().__init__(error.message)
+        self.ended = Ended(outcome, exceeded, error=error)
+
+
+def check_quotas(plan: ScriptPlan, used: ScriptUsage) -> None:
+    """Raises Refused if a tenant has used up what it has for an hour."""
+    for name, used_up, limit in (
+        ("runs_per_hour", used.runs, plan.runs_per_hour),
+        ("cpu_s_per_hour", used.cpu_ms / 1_000, plan.cpu_s_per_hour),
+    ):
+        if limit is not None and used_up >= limit:
+            message = f"the limit {name} of {limit:,} is used up; the script can run again within the hour"
+            raise Refused(Outcome.LIMIT, name, ScriptError("", message))
+
+
+class Stale(Exception):
+    """What a script has read and changes is different by now, or the database cannot serialize its writes."""
+
+
+class Try:
+    """One try of a run: the script in the sandbox, and what it has staged."""
+
+    def __init__(
+        self, settings: ScriptSettings, execution: Execution, environment: Environment, loaded: Loaded, *,
+        run_id: str, tenant: TenantId, job_id: JobId, context: Mapping[str, Json], attempt: int = 1,
+        schedule: ScheduledRun | None = None, is_test: bool = False,
+    ) -> None:  # fmt: skip
+        self.run_id = run_id
+        plan = loaded.plan
+        self.staging = Staging(
+            environment, tenant=tenant, job_id=job_id, now=environment.clock.now(), attempt=attempt,
+            schedule=schedule, reads=plan.reads, writes=plan.writes,
+        )  # fmt: skip
+        functions = HostFunctions(
+            self.staging, execution, tables=settings.tables, own=settings.functions, on_notify=settings.on_notify,
+            hosts=plan.hosts, script_function=settings.function, is_test=is_test,
+        )  # fmt: skip
+        self._run = ScriptRun(run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name())
+
+    def ended(self) -> Ended:
+        """Run the script to its end."""
+        return sandbox().run(self._run)
+
+    def written(self, transaction: Transaction) -> None:
+        """Write what is staged. Raises Stale if what was read has changed, EffectFailed."""
+        if not self.staging.is_current(transaction):
+            raise Stale("documents or values that the script read were changed before its end")
+        self.staging.write(transaction)
+
+
+def context_of(
+    *, job_id: JobId, tenant: TenantId, value: Json, now: Instant, attempt: int,
+    schedule: ScheduledRun | None = None, missed: int = 0,
+) -> dict[str, Json]:  # fmt: skip
+    """What `ctx` has beside functions. Times are milliseconds since 1970."""
+    run = {
+        "id": job_id,
+        "scheduleId": None if schedule is None else schedule.schedule_id,
+        "scheduledAt": now if schedule is None else from_datetime(schedule.nominal_time),
+        "startedAt": now,
+        "attempt": attempt,
+        "missed": missed,
+        "seed": int(job_id[-8:], 16),
+    }
+    return {"input": value, "run": run, "tenant": {"id": tenant}}
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptRuns:
+    """Runs the jobs of `evertick.script`."""
+
+    settings: ScriptSettings
+    _gates: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = field(default_factory=WeakKeyDictionary)
+
+    async def attempt(
+        self, execution: Execution, claim: Claim, running: RunningAction, schedule: ScheduledRun | None
+    ) -> Ran:
+        """See `Function.attempt`."""
+        gate = self._gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(SLOTS))
+        attempt = _Attempt(self.settings, execution, claim, running, schedule)
+        running.on_asked = attempt.kill
+        async with gate:
+            return await execution._e.executors.run_job(attempt.run)
+
+
+class _Attempt:
+    """One attempt at a job, in a thread of its own."""
+
+    def __init__(
+        self, settings: ScriptSettings, execution: Execution, claim: Claim, running: RunningAction,
+        schedule: ScheduledRun | None,
+    ) -> None:  # fmt: skip
+        self.settings, self.execution, self.claim, self.running = settings, execution, claim, running
+        self.schedule = schedule
+        self.e = execution._e
+        self.began_at = self.e.clock.now()
+        self.name = ""
+        self.loaded: Loaded | None = None
+        self.cpu_ms = 0
+        self.wall_ms = 0
+
+    def kill(self) -> None:
+        """The job was canceled, or its worker stops."""
+        for number in range(TRIES):
+            sandbox().kill(self._run_id(number))
+
+    def _run_id(self, number: int) -> str:
+        return f"{self.claim.id}/{self.claim.attempt}/{number}"
+
+    def run(self) -> Ran:
+        """Run the script, and write how it ended."""
+        if self.running.asked:
+            return Ran(Canceled())
+        self.began_at = self.e.clock.now()
+        try:
+            loaded, value = self._load()
+            check_quotas(loaded.plan, loaded.used)
+            check_input(json.loads(loaded.parameters or "null"), value)
+            self.settings.check_isolation(loaded.language)
+        except Refused as refused:
+            return self._write(refused.ended)
+        except (Unavailable, WriteConflict) as error:
+            return self._again(raised_by(error))
+        except EvertickError as error:
+            outcome = Outcome.INTERNAL if isinstance(error, WeakIsolation) else Outcome.ERROR
+            return self._write(Ended(outcome, error=ScriptError(type(error).__name__, str(error))))
+        return self._tries(loaded, value)
+
+    def _load(self) -> tuple[Loaded, Json]:
+        _, arguments = self.settings.function.decode_args(self.claim.args)
+        self.name = arguments["script"]
+        loaded = self.e.store.read(lambda transaction: self._read(transaction, arguments.get("version")))
+        self.loaded = loaded
+        return loaded, arguments.get("input")
+
+    def _read(self, transaction: Transaction, version: int | None) -> Loaded:
+        claim, name, tenant = self.claim, self.name, self.claim.tenant
+        script = transaction.get_script(name, tenant=tenant)
+        if script is None:
+            raise ScriptNotFound(f"there is no script {name!r} (any more)")
+        wanted = script.published if version is None else version
+        if wanted is None:
+            raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
+        found = transaction.get_script_version(name, wanted, tenant=tenant)
+        if found is None:
+            raise ScriptNotFound(f"the script {name!r} has no version {wanted}")
+        plan, used = self.settings.plan_in(transaction, tenant), ScriptUsage(0, 0)
+        if (plan.runs_per_hour, plan.cpu_s_per_hour) != (None, None):
+            used = transaction.script_usage(tenant, since=Instant(self.began_at - HOUR_MS))
+        before = transaction.script_runs_of_job(claim.id, tenant=tenant) if claim.attempt > 1 else []
+        troubles = sum(each.outcome in TROUBLES for each in before)
+        missed = 0 if claim.schedule is None else self._missed(transaction)
+        language = Language(found.language)
+        return Loaded(name, wanted, language, found.source, found.parameters, plan, used, missed, troubles)
+
+    def _missed(self, transaction: Transaction) -> int:
+        """How many occurrences directly before this one were missed."""
+        assert self.claim.schedule is not None  # noqa: S101
+        ref = self.claim.schedule.value
+        where = OccurrenceFilter(tenant=self.claim.tenant, schedule_id=ref.id, end=ref.nominal_at)
+        count = 0
+        for row in transaction.list_occurrences(where, limit=MISSED_MAX, newest_first=True):
+            if row.fate != Fate.MISSED:
+                break
+            count += 1
+        return count
+
+    def _tries(self, loaded: Loaded, value: Json) -> Ran:
+        claim = self.claim
+        attempt = claim.failures + 1
+        for number in range(TRIES):
+            context = context_of(
+                job_id=claim.id, tenant=claim.tenant, value=value, now=self.began_at, attempt=attempt,
+                schedule=self.schedule, missed=loaded.missed,
+            )  # fmt: skip
+            one = Try(
+                self.settings, self.execution, self.e, loaded, run_id=self._run_id(number), tenant=claim.tenant,
+                job_id=claim.id, context=context, attempt=attempt, schedule=self.schedule,
+            )  # fmt: skip
+            try:
+                ended = one.ended()
+            except Unavailable as error:  # the sandbox's processes do not start
+                return self._write(Ended(Outcome.INTERNAL, error=ScriptError(type(error).__name__, str(error))))
+            self.cpu_ms += ended.cpu_ms
+            self.wall_ms += ended.wall_ms
+            if one.staging.is_unavailable:
+                return self._again(self._raised(ended))
+            if ended.outcome is not Outcome.OK:
+                return self._write(ended)
+            try:
+                return self._write(ended, one)
+            except Stale as error:
+                conflict = ScriptError(WriteConflict.__name__, f"{error}, in each of {TRIES} tries")
+                if self.running.asked:
+                    return Ran(Canceled())
+            except EffectFailed as failed:
+                return self._write(_failed(ended, failed))
+        return self._write(ended._replace(outcome=Outcome.ERROR, result=None, error=conflict))
+
+    # -- the end
+
+    def _write(self, ended: Ended, one: Try | None = None) -> Ran:
+        """Write the end of the job and the record of the run, with what the try has staged, or nothing of all that."""
+        outcome: JobOutcome
+        again_at = None
+        if ended.outcome is Outcome.OK:
+            outcome = Returned(ended.result or "null")
+        elif ended.outcome is Outcome.KILLED and self.running.asked:
+            outcome = Canceled()
+        else:
+            outcome = self._raised(ended)
+            if ended.outcome in TROUBLES and self.loaded is not None and self.loaded.troubles == 0:
+                again_at = self.e.clock.now()
+        lines = self._lines(ended)
+        row = self._row(ended, 0 if one is None else one.staging.writes)
+
+        def work(transaction: Transaction) -> Ran:
+            end = self.running.finish(transaction, outcome, lines, again_at)
+            if end is None:
+                return Ran(outcome)  # another has it; the loop finds that out, too
+            if one is not None and end.state is JobState.SUCCESS:
+                one.written(transaction)
+            elif one is not None:
+                transaction.add_script_run(row._replace(outcome=Outcome.KILLED.value, staged=0))
+                return Ran(outcome, end=end)
+            transaction.add_script_run(row)
+            if ended.outcome in LIMITS and row.schedule_id is not None:
+                self._pause(transaction, row.schedule_id, row)
+            return Ran(outcome, end=end)
+
+        try:
+            return self.execution.transact(work)
+        except OutcomeUnknown as error:
+            # If it was committed, the end that is written now finds the claim gone, and changes nothing.
+            return self._again(raised_by(error))
+        except Unavailable as error:
+            return self._again(raised_by(error))
+        except WriteConflict as error:
+            if one is not None:
+                raise Stale(str(error)) from error
+            return self._again(raised_by(error))
+
+    def _again(self, cause: Raised) -> Ran:
+        """Nothing has happened: give the job back."""
+        return Ran(cause, again_at=Instant(self.e.clock.now() + AGAIN_MS))
+
+    def _raised(self, ended: Ended) -> Raised:
+        error = ended.error or ScriptError("", f"the run ended as {ended.outcome}")
+        name = error.name or {Outcome.TIMEOUT: TIMED_OUT}.get(ended.outcome, f"Script{ended.outcome.title()}")
+        place = "" if error.line is None else f" (line {error.line}, column {error.column})"
+        retryable = ended.outcome is Outcome.ERROR and ended.engine != ""  # one that was refused would be again
+        return Raised(storable(name), storable(error.message) + place, storable(error.stack), retryable)
+
+    def _lines(self, ended: Ended) -> list[JobLine]:
+        """What the script has logged, as lines of its job."""
+        log = AttemptLog()
+        for line in ended.logs:
+            log.write(Instant(self.began_at + line.at_ms), line.level, storable(line.text))
+        return log.unstored()
+
+    def _row(self, ended: Ended, staged: int) -> ScriptRunRow:
+        claim, loaded = self.claim, self.loaded
+        error = ended.error
+        return ScriptRunRow(
+            job_id=claim.id,
+            attempt=claim.attempt,
+            tenant=claim.tenant,
+            script=self.name,
+            version=None if loaded is None else loaded.version,
+            schedule_id=None if claim.schedule is None else claim.schedule.value.id,
+            deaths=claim.crashes,
+            outcome=ended.outcome.value,
+            exceeded=ended.limit,
+            error=None if error is None else error_text(error),
+            started=int(ended.engine != ""),
+            ended_at=self.e.clock.now(),
+            waited_ms=max(0, self.began_at - claim.due_at),
+            cpu_ms=self.cpu_ms,
+            wall_ms=self.wall_ms,
+            rss_kb=ended.max_rss_kb,
+            host_calls=json.dumps(dict(ended.host_calls)),
+            staged=staged,
+            isolation=ended.isolation.value,
+            engine=ended.engine,
+        )
+
+    def _pause(self, transaction: Transaction, schedule_id: ScheduleId, row: ScriptRunRow) -> None:
+        """Pause a schedule whose runs exceed limits again and again."""
+        last = transaction.script_runs_of_schedule(schedule_id, tenant=row.tenant, limit=PAUSE_AFTER)
+        if len(last) < PAUSE_AFTER or not all(each.outcome in LIMITS for each in last):
+            return
+        unit = FunctionUnit(UnitOfWork(transaction))
+        schedules = schedules_in_unit(self.e, row.tenant, f"script {row.script}", unit, row.ended_at)
+        try:
+            schedules.pause(
+                schedule_id,
+                f"its last {PAUSE_AFTER} runs exceeded a limit; the last one: {row.exceeded or row.outcome}",
+            )
+        except ScheduleNotFound:
+            pass  # it was deleted meanwhile
+
+
+def _failed(ended: Ended, failed: EffectFailed) -> Ended:
+    """How a run has ended whose effects cannot be written."""
+    cause = failed.__cause__
+    if isinstance(cause, QuotaExceeded):
+        return ended._replace(
+            outcome=Outcome.LIMIT, limit="jobs", result=None, error=ScriptError("", f"{failed}: {cause}")
+        )
+    text = str(cause) if isinstance(cause, EvertickError) else "it failed; the service has the details"
+    if not isinstance(cause, EvertickError):
+        import logging
+
+        logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
+    name = type(cause).__name__ if isinstance(cause, EvertickError) else "HostError"
+    return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError(name, f"{failed}: {text}"))
+
+
+def error_text(error: ScriptError) -> str:
+    """The error of a run as it is kept, with its place as data."""
+    place = None if error.line is None else json.dumps({"line": error.line, "column": error.column})
+    return JobError(storable(error.name), storable(error.message), storable(error.stack), place).to_text()
+
+
+def rehearsed(execution: Execution, one: Try, ended: Ended) -> Ended:
+    """How a test ends that has run: as a run would that writes the same. Nothing is written."""
+    if ended.outcome is not Outcome.OK:
+        return ended
+    try:
+        rehearse(execution.transact, one.written)
+    except EffectFailed as failed:
+        return _failed(ended, failed)
+    except (Stale, WriteConflict) as error:
+        return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError("WriteConflict", str(error)))
+    return ended

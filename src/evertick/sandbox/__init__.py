@@ -1,0 +1,50 @@
+"""Customers' JavaScript and Python, run in hardened processes: one per run.
+
+`Sandbox` is the supervisor; `protocol` has the values that go in and come out. The package imports nothing of the rest
+of Evertick, and engines are imported in the sandbox's own processes only.
+
+    with Sandbox() as sandbox:
+        ended = sandbox.run(ScriptRun("run-1", Language.JAVASCRIPT, source, {"input": {}}))
+"""
+
+from evertick.base.errors import SandboxUnavailable
+from evertick.sandbox.pool import Sandbox
+from evertick.sandbox.protocol import (
+    Ended,
+    HostCall,
+    HostError,
+    HostFunction,
+    Isolation,
+    Json,
+    Kind,
+    Language,
+    Level,
+    Limits,
+    LogLine,
+    Outcome,
+    Parameter,
+    ScriptError,
+    ScriptRun,
+    StopRun,
+)
+
+__all__ = [
+    "Ended",
+    "HostCall",
+    "HostError",
+    "HostFunction",
+    "Isolation",
+    "Json",
+    "Kind",
+    "Language",
+    "Level",
+    "Limits",
+    "LogLine",
+    "Outcome",
+    "Parameter",
+    "Sandbox",
+    "SandboxUnavailable",
+    "ScriptError",
+    "ScriptRun",
+    "StopRun",
+]

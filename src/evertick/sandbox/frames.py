@@ -1,0 +1,336 @@
+"""Frames between the supervisor and a child, and JSON as strict as results have to be.
+
+A frame is its length (four bytes, little-endian), then a letter, then the body. The Python engine has the same
+lengths and bodies of its own; see `monty.py`.
+
+    to a child      J  the job, as JSON            V  what a host function returned, as JSON     X  its error, as JSON
+    from a child    L  a line of log: a letter of its level, then the text
+                    C  a call of a host function: its name, NUL, its arguments as a JSON list
+                    R  the result, as JSON text
+                    E  how the run ended otherwise, as JSON
+
+Whoever reads frames of a child trusts nothing in them: `read_event` returns an event or raises `Malformed`, which
+no script can cause without having taken over its engine. What scripts can cause has an event of its own.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Never, Protocol
+
+from evertick.sandbox.protocol import (
+    INTEGER_DIGITS,
+    LOG_LINE_BYTES,
+    MESSAGE_BYTES,
+    RESULT_DEPTH,
+    STACK_BYTES,
+    Json,
+    Limits,
+    Outcome,
+    ScriptError,
+)
+
+HEADER: Final = struct.Struct("<I")
+LEVELS: Final = {ord("d"): "debug", ord("i"): "info", ord("w"): "warning", ord("e"): "error"}
+NAME_BYTES: Final = 200
+ENDS: Final = {
+    "error": Outcome.ERROR,
+    "memory": Outcome.MEMORY,
+    "output": Outcome.OUTPUT,
+    "limit": Outcome.LIMIT,
+    "internal": Outcome.INTERNAL,
+}
+"""What a child may say of its own end; the supervisor finds out the rest."""
+ERROR_BYTES: Final = 8 * (MESSAGE_BYTES + STACK_BYTES)
+"""The longest frame with an error: its texts, with every letter as an escape."""
+LIMITS_OF_CHILDREN: Final = {
+    None, "memory_bytes", "result_bytes", "result_json", "result_depth", "argument_bytes", "source_bytes",
+}  # fmt: skip
+
+
+class Malformed(Exception):
+    """A frame that only a child sends that was taken over."""
+
+
+class NotStrict(Exception):
+    """A text that is not JSON as every program can read it."""
+
+    def __init__(self, what: str, message: str) -> None:
+        super().__init__(message)
+        self.what = what
+        """json, depth, number or text: the end of the limit's name."""
+
+
+class Logged(NamedTuple):
+    """A line of log, and what the child waits for, if it does."""
+
+    level: str
+    text: str
+    reply: bytes = b""
+
+
+class Called(NamedTuple):
+    """A host function was called."""
+
+    name: str
+    arguments: list[Json]
+    fault: NotStrict | None = None
+    """Why the arguments are no values of JSON; the script gets this as an error."""
+    number: int = 0
+    """Which call it is, where the engine numbers them."""
+
+
+class Returned(NamedTuple):
+    """The result: strict JSON within its limits."""
+
+    text: str
+
+
+class Stopped(NamedTuple):
+    """The run ended without a result."""
+
+    outcome: Outcome
+    limit: str | None
+    error: ScriptError | None
+
+
+class Reply(NamedTuple):
+    """The child waits for these bytes; nothing else happened."""
+
+    data: bytes
+
+
+class Seal(NamedTuple):
+    """The child has loaded its engine: its loader's calls end, and only then these bytes are sent."""
+
+    data: bytes
+
+
+class Sleep(NamedTuple):
+    """The script sleeps; the bytes wake it."""
+
+    seconds: float
+    data: bytes
+
+
+Event = Logged | Called | Returned | Stopped | Reply | Seal | Sleep
+
+
+class Talk(Protocol):
+    """The conversation with one child, as the supervisor holds it: how its engine says what `Event` has."""
+
+    longest: int
+    """The longest frame that is read; `oversized` decides by its beginning what a longer one means."""
+
+    def begin(self) -> bytes: ...
+
+    def read(self, body: bytes) -> list[Event]: ...
+
+    def oversized(self, head: bytes) -> Event: ...
+
+    def returned(self, call: Called, value: Json) -> bytes: ...
+
+    def raised(self, call: Called, name: str, text: str, code: str) -> bytes: ...
+
+
+class JavaScriptTalk:
+    """The conversation with a child of `javascript.py`."""
+
+    def __init__(
+        self, source: str, names: Sequence[tuple[str, bool]], context: Mapping[str, Json], limits: Limits, mode: str
+    ) -> None:
+        self.limits = limits
+        self.longest = max(limits.argument_bytes + NAME_BYTES, limits.result_bytes, ERROR_BYTES) + 16
+        said = {"source": source, "names": names, "context": context, "limits": limits._asdict(), "mode": mode}
+        self.job = json.dumps(said).encode()
+
+    def begin(self) -> bytes:
+        return frame(b"J" + self.job)
+
+    def oversized(self, head: bytes) -> Event:
+        raise Malformed("a frame that is too long")
+
+    def read(self, body: bytes) -> list[Event]:
+        return [read_event(body, self.limits)]
+
+    def returned(self, call: Called, value: Json) -> bytes:
+        return frame(b"V" + json.dumps(value).encode())
+
+    def raised(self, call: Called, name: str, text: str, code: str) -> bytes:
+        said = {"name": name, "message": cut(text, MESSAGE_BYTES), "code": code}
+        return frame(b"X" + json.dumps(said).encode())
+
+
+def frame(body: bytes) -> bytes:
+    """The body with its length before it."""
+    return HEADER.pack(len(body)) + body
+
+
+def read_event(body: bytes, limits: Limits) -> Event:
+    """What a child says with a frame. Raises Malformed."""
+    kind, rest = body[:1], body[1:]
+    if kind == b"L":
+        if not 1 <= len(rest) <= LOG_LINE_BYTES + 1 or rest[0] not in LEVELS:
+            raise Malformed("log")
+        return Logged(LEVELS[rest[0]], utf8(rest[1:]))
+    if kind == b"C":
+        name, separator, arguments = rest.partition(b"\0")
+        if not separator or len(name) > NAME_BYTES or not name.isascii():
+            raise Malformed("the name of a call")
+        if len(arguments) > limits.argument_bytes:
+            raise Malformed("the size of arguments")
+        return _called(name.decode(), utf8(arguments))
+    if kind == b"R":
+        if len(rest) > limits.result_bytes:
+            raise Malformed("the size of a result")
+        return returned(utf8(rest))
+    if kind == b"E":
+        return _stopped(rest)
+    raise Malformed("the kind of a frame")
+
+
+def _called(name: str, text: str) -> Called:
+    try:
+        arguments = strict(text)
+    except NotStrict as error:
+        if error.what == "json":
+            raise Malformed("arguments that are not JSON") from error
+        return Called(name, [], error)
+    if not isinstance(arguments, list):
+        raise Malformed("arguments that are no list")
+    return Called(name, arguments)
+
+
+def returned(text: str) -> Returned | Stopped:
+    """The result, if it is strict JSON; what is not JSON at all raises Malformed."""
+    try:
+        strict(text)
+    except NotStrict as error:
+        if error.what == "json":
+            raise Malformed("a result that is not JSON") from error
+        return not_strict(error)
+    return Returned(text)
+
+
+def not_strict(error: NotStrict) -> Stopped:
+    """The end of a run whose result is no value of JSON."""
+    message = f"the result is not JSON: {error}"
+    return Stopped(Outcome.OUTPUT, f"result_{error.what}", ScriptError("", message))
+
+
+def _stopped(body: bytes) -> Stopped:
+    if len(body) > ERROR_BYTES:
+        raise Malformed("the size of an error")
+    try:
+        said = strict(utf8(body))
+    except NotStrict as error:
+        raise Malformed("an error that is not JSON") from error
+    if not isinstance(said, dict) or said.keys() != {"outcome", "limit", "name", "message", "stack", "line", "column"}:
+        raise Malformed("the members of an error")
+    outcome, limit = said["outcome"], said["limit"]
+    if not isinstance(outcome, str) or outcome not in ENDS or not isinstance(limit, str | None):
+        raise Malformed("the outcome of an error")
+    if limit not in LIMITS_OF_CHILDREN:
+        raise Malformed("the limit of an error")
+    texts = said["name"], said["message"], said["stack"]
+    place = said["line"], said["column"]
+    if not all(isinstance(text, str) for text in texts):
+        raise Malformed("the texts of an error")
+    if not all(at is None or (type(at) is int and 0 < at < 1 << 31) for at in place):
+        raise Malformed("the place of an error")
+    return Stopped(ENDS[outcome], limit, script_error(*texts, *place))
+
+
+def script_error(name: str, message: str, stack: str, line: int | None, column: int | None) -> ScriptError:
+    """An error with its texts cut to their limits."""
+    return ScriptError(cut(name, NAME_BYTES), cut(message, MESSAGE_BYTES), cut(stack, STACK_BYTES), line, column)
+
+
+def cut(text: str, size: int) -> str:
+    """The beginning of a text, at most `size` bytes of UTF-8."""
+    if len(text) * 4 <= size:
+        return text
+    encoded = text[:size].encode(errors="replace")
+    return text if len(encoded) <= size and len(text) <= size else encoded[:size].decode(errors="ignore")
+
+
+def utf8(body: bytes) -> str:
+    """The text of bytes. Raises Malformed."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed("bytes that are not UTF-8") from error
+
+
+# ---------------------------------------------------------------------------------------------------------- strict JSON
+
+
+def strict(text: str) -> Json:
+    """The value of a JSON text that every JSON reader and every database can hold.
+
+    Raises NotStrict for what is not JSON, for NaN and infinity (`1e999`, too), for names that are there twice, for
+    integers of more than `INTEGER_DIGITS` digits, for lone surrogates, and for what is deeper than `RESULT_DEPTH`.
+    """
+    try:
+        found = json.loads(
+            text, parse_constant=_no_constant, parse_int=_integer, parse_float=_finite, object_pairs_hook=_members
+        )
+    except NotStrict:
+        raise
+    except RecursionError:
+        raise NotStrict("depth", f"lists and objects are more than {RESULT_DEPTH} deep") from None
+    except ValueError as error:
+        raise NotStrict("json", f"this is not JSON: {error}") from None
+    if text.count("[") + text.count("{") > RESULT_DEPTH:
+        _check_depth(found)
+    if "\\u" in text and _has_surrogate(found):
+        raise NotStrict("text", "a text has half of a character (a lone surrogate)")
+    return found
+
+
+def _no_constant(word: str) -> Never:
+    raise NotStrict("number", f"{word} is not a number of JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > INTEGER_DIGITS:
+        raise NotStrict("number", f"an integer has more than {INTEGER_DIGITS} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits) if len(digits) <= INTEGER_DIGITS else math.inf
+    if not math.isfinite(number):
+        raise NotStrict("number", f"{digits[:20]} is too large for a number")
+    return number
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise NotStrict("json", "an object has a member twice")
+    return found
+
+
+def _check_depth(value: Json) -> None:
+    level, depth = [value], 0
+    while level:
+        inner: list[Json] = []
+        for one in level:
+            if isinstance(one, list):
+                inner.extend(one)
+            elif isinstance(one, dict):
+                inner.extend(one.values())
+        depth += bool(inner) or any(isinstance(one, list | dict) for one in level)
+        if depth > RESULT_DEPTH:
+            raise NotStrict("depth", f"lists and objects are more than {RESULT_DEPTH} deep")
+        level = inner
+
+
+def _has_surrogate(value: Json) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

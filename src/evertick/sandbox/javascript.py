@@ -1,0 +1,308 @@
+"""JavaScript in a child: the engine behind five methods, and the one program that every run begins with.
+
+Runs in the zygote's children, behind the walls. The engine is QuickJS-ng, by the package `jsbox`. Another one, such as
+the package `quickjs-ng`, needs the five methods of `Engine`: new, bind, module, evaluate and check.
+
+The prelude runs before the customer's code and makes `ctx` and `console`. It is one expression whose names nobody
+else can reach: what it uses of the language is taken before the customer's code can replace it, its functions are
+strict and bound, errors have no `prepareStackTrace`, and only texts cross the boundary.
+"""
+
+import json
+import os
+import re
+import resource
+import struct
+from collections.abc import Callable
+from typing import Any, Final, Never, Protocol
+
+MODULE: Final = "script.js"
+PLACE: Final = re.compile(r"\b(?:script\.js|check):(\d+)(?::(\d+))?")  # the engine's check has no name of ours
+LINE_BYTES: Final = 4 << 10
+TEXT_BYTES: Final = 2 << 10
+LINE_COST: Final = 16
+EXIT_START: Final = 70
+"""The exit status of a child whose walls could not be put up, or whose engine did not start."""
+EXIT_MEMORY: Final = 71
+"""The exit status of a child without the memory to say so."""
+
+PRELUDE: Final = r"""
+(async () => {
+'use strict';
+const host = __host, names = $names, given = $context, budget = $budget;
+delete globalThis.__host;
+const {stringify, parse} = JSON, {freeze, defineProperty} = Object, {apply} = Reflect, text = String, failed = Error;
+const slice = String.prototype.slice, whole = String.prototype.toWellFormed, clock = Date.now, began = clock();
+const bind = Function.prototype.bind, OverLimit = class {};
+const own = f => apply(bind, f, [undefined]);
+const put = (object, name, value) => defineProperty(object, name, {value, enumerable: true, configurable: true});
+
+let left = 0;
+const measure = (key, value) => {
+  left -= 1 + key.length;
+  if (typeof value === 'string') left -= value.length;
+  if (left < 0) throw new OverLimit();
+  return value;
+};
+const json = (value, limit) => {
+  const before = left;
+  left = limit;
+  try { return stringify(value, measure) } finally { left = before }
+};
+
+const call = (name, list) => {
+  let sent = '[', rest = budget.argument_bytes;
+  for (let i = 0; i < list.length; i++) {
+    let one;
+    try { one = json(list[i], rest) ?? 'null' }
+    catch (e) { if (e instanceof OverLimit) host('over', 'argument_bytes', ''); throw e }
+    rest -= one.length;
+    sent += (i ? ',' : '') + one;
+  }
+  const reply = parse(host('call', name, sent + ']'));
+  if (reply.length === 1) return reply[0];
+  const error = new failed(reply[1]);
+  put(error, 'name', reply[0]);
+  put(error, 'code', reply[2]);
+  throw error;
+};
+const later = name => own(async (...list) => call(name, list));
+const atOnce = name => own((...list) => call(name, list));
+
+const shown = value => {
+  try {
+    if (typeof value === 'string') return value;
+    if (value instanceof failed) return `${value.name}: ${value.message}`;
+    return json(value, budget.line) ?? text(value);
+  } catch (e) { return '[a value that cannot be shown]' }
+};
+const logger = level => own((...list) => {
+  let line = '';
+  for (let i = 0; i < list.length && line.length <= budget.line; i++) line += (i ? ' ' : '') + shown(list[i]);
+  host('log', level, apply(whole, apply(slice, line, [0, budget.line]), []));
+});
+
+const info = logger('i');
+const levels = {log: info, info, warn: logger('w'), error: logger('e'), debug: logger('d')};
+put(globalThis, 'console', freeze(levels));
+put(globalThis, 'performance', freeze({now: own(() => clock() - began)}));
+defineProperty(Error, 'prepareStackTrace', {get: own(() => undefined), set: own(() => {}), configurable: false});
+
+const ctx = {log: info}, tables = [ctx];
+const context = parse(given);
+for (const name in context) put(ctx, name, context[name]);
+for (const [name, awaited] of parse(names)) {
+  let table = ctx, at = 0;
+  const path = name.split('.');
+  for (; at < path.length - 1; at++) {
+    if (!Object.hasOwn(table, path[at])) { put(table, path[at], {}); tables.push(table[path[at]]) }
+    table = table[path[at]];
+  }
+  put(table, path[at], awaited ? later(name) : atOnce(name));
+}
+for (const table of tables) freeze(table);
+
+const {default: main} = await import('script.js');
+if (typeof main !== 'function') throw new TypeError('the script has no `export default async function (ctx) {...}`');
+const result = await apply(main, undefined, [ctx]);
+host('stage', 'result', '');
+try { return json(result === undefined ? null : result, budget.result_bytes) }
+catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw e }
+})()
+"""
+
+
+class Engine(Protocol):
+    """What a run needs of a JavaScript engine."""
+
+    def bind(self, name: str, function: Callable[..., Any]) -> None: ...
+
+    def module(self, name: str, source: str) -> None: ...
+
+    def evaluate(self, code: str) -> Any: ...
+
+    def check(self, source: str) -> None: ...
+
+
+class ThrownError(Exception):
+    """An error of the customer's code: its texts may be of any size and content."""
+
+    def __init__(self, name: str, message: str, stack: str) -> None:
+        super().__init__(message)
+        self.name, self.message, self.stack = name, message, stack
+
+
+class QuickJs:
+    """QuickJS-ng by `jsbox`. There is no time limit here: the CPU timer of the process is exact."""
+
+    def __init__(self, memory_bytes: int, value_bytes: int) -> None:
+        import jsbox
+
+        self._errors = jsbox.JavaScriptError
+        self._runtime = jsbox.Runtime(memory_limit=memory_bytes, max_value_bytes=value_bytes)
+
+    def bind(self, name: str, function: Callable[..., Any]) -> None:
+        self._runtime.bind_function(name, function)
+
+    def module(self, name: str, source: str) -> None:
+        self._runtime.add_static_module(name, source)
+
+    def evaluate(self, code: str) -> Any:
+        try:
+            return self._runtime.eval(code)
+        except self._errors as error:
+            raise ThrownError(str(error.name or ""), str(error.message or ""), str(error.stack or "")) from None
+
+    def check(self, source: str) -> None:
+        try:
+            self._runtime.check_syntax(source, module=True)
+        except self._errors as error:
+            raise ThrownError(str(error.name or ""), str(error.message or ""), str(error.stack or "")) from None
+
+
+class Channel:
+    """The run's socket, in the child: plain `read` and `write` on a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def send(self, body: bytes) -> None:
+        data = memoryview(struct.pack("<I", len(body)) + body)
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+
+    def receive(self) -> bytes:
+        return self._exactly(struct.unpack("<I", self._exactly(4))[0])
+
+    def _exactly(self, size: int) -> bytes:
+        parts, left = [], size
+        while left:
+            part = os.read(self.descriptor, min(left, 1 << 20))
+            if not part:  # the supervisor has no use for this run any more
+                os._exit(0)
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+
+class Run:
+    """One run in its child: what the prelude calls, and how the end is told."""
+
+    def __init__(self, channel: Channel, job: dict[str, Any]) -> None:
+        self.channel, self.job, self.limits = channel, job, job["limits"]
+        self.log_left = self.limits["log_bytes"]
+        self.stage = "script"
+
+    def execute(self) -> None:
+        limits = self.limits
+        size = 4 * max(limits["argument_bytes"], limits["result_bytes"]) + (64 << 10)
+        engine: Engine = QuickJs(limits["memory_bytes"], size)
+        if self.job["mode"] == "check":
+            engine.check(self.job["source"])
+            self.channel.send(b"Rnull")
+            return
+        engine.bind("__host", self.host)
+        budget = {name: limits[name] for name in ("argument_bytes", "result_bytes")} | {"line": LINE_BYTES}
+        prelude = PRELUDE.replace("$budget", json.dumps(budget))  # JSON is a part of JavaScript
+        for name in ("names", "context"):
+            prelude = prelude.replace(f"${name}", json.dumps(json.dumps(self.job[name])))
+        engine.module(MODULE, self.job["source"])
+        self.result(engine.evaluate(prelude))
+
+    def result(self, text: Any) -> None:
+        if not isinstance(text, str):
+            self.stop("output", "result_json", message="the result is a function or a symbol, which JSON does not have")
+        body = text.encode(errors="replace")
+        if len(body) > self.limits["result_bytes"]:
+            self.over("result_bytes")
+        self.channel.send(b"R" + body)
+
+    def host(self, what: str, name: str, text: str) -> str:
+        """What the prelude calls: a line of log, a host function, a limit that was exceeded, or a new stage."""
+        if what == "call":
+            return self.call(name, text)
+        if what == "log":
+            self.log(name, text)
+        elif what == "over":
+            self.over(name)
+        else:
+            self.stage = name
+        return ""
+
+    def log(self, level: str, text: str) -> None:
+        if self.log_left < 0:
+            return
+        body = clean(text, LINE_BYTES).encode()
+        self.channel.send(b"L" + level.encode() + body)
+        self.log_left -= len(body) + LINE_COST
+
+    def call(self, name: str, arguments: str) -> str:
+        body = arguments.encode(errors="replace")
+        if len(body) > self.limits["argument_bytes"]:
+            self.over("argument_bytes")
+        self.channel.send(b"C" + name.encode() + b"\0" + body)
+        reply = self.channel.receive()
+        if reply[:1] == b"V":
+            return f"[{reply[1:].decode()}]"
+        error = json.loads(reply[1:])
+        return json.dumps([error["name"], error["message"], error["code"]])
+
+    def over(self, limit: str) -> Never:
+        figure = self.limits[limit]
+        outcome = "output" if limit == "result_bytes" else "limit"
+        what = "the result has" if limit == "result_bytes" else "the arguments of a host function have"
+        self.stop(outcome, limit, message=f"{what} more than {figure} bytes")
+
+    def stop(self, outcome: str, limit: str | None, name: str = "", message: str = "", stack: str = "") -> Never:
+        """Tell how the run ended, and end."""
+        place = PLACE.search(stack)
+        line, column = (int(at) if at else None for at in place.groups()) if place else (None, None)
+        said = {
+            "outcome": outcome, "limit": limit, "name": clean(name, 200), "message": clean(message, TEXT_BYTES),
+            "stack": clean("\n".join(part.strip() for part in stack.splitlines() if PLACE.search(part)), LINE_BYTES),
+            "line": line, "column": column,
+        }  # fmt: skip
+        self.channel.send(b"E" + json.dumps(said).encode())
+        os._exit(0)
+
+    def thrown(self, error: ThrownError) -> Never:
+        """The end by an error of the customer's code."""
+        exhausted = error.name == "InternalError" and "out of memory" in error.message
+        if exhausted or (error.message == "null" and not error.stack and self.short_of_memory()):
+            self.stop("memory", "memory_bytes", error.name, "the script needs more memory than it may use", error.stack)
+        if self.stage == "result":
+            self.stop("output", "result_json", error.name, f"the result is not JSON: {error.message}", error.stack)
+        message = error.message
+        if "promise never settled" in message and not error.stack:
+            message = "the script awaits a promise that nothing settles"
+        self.stop("error", None, error.name or "Error", message, error.stack)
+
+    def short_of_memory(self) -> bool:
+        """Whether an error without a value is likely the engine's own, for which there was no memory."""
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return bool(used > self.limits["memory_bytes"] // 2)
+
+
+def clean(text: str, size: int) -> str:
+    """The beginning of a text as UTF-8 can hold it, at most `size` bytes."""
+    return text[:size].encode(errors="replace")[:size].decode(errors="ignore")
+
+
+def serve(descriptor: int) -> Never:
+    """The life of a child: read the job, run it, tell the end, die."""
+    channel = Channel(descriptor)
+    try:
+        job = json.loads(channel.receive()[1:])
+        run = Run(channel, job)
+        try:
+            run.execute()
+        except ThrownError as error:
+            run.thrown(error)
+        except MemoryError:
+            run.stop("memory", "memory_bytes", message="the script needs more memory than it may use")
+        except (ValueError, TypeError) as error:  # a value that is too large to cross the boundary
+            limit = "result_bytes" if run.stage == "result" else "argument_bytes"
+            run.stop("output" if run.stage == "result" else "limit", limit, message=str(error))
+    except MemoryError:
+        os._exit(EXIT_MEMORY)
+    os._exit(0)

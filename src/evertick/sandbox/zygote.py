@@ -1,0 +1,256 @@
+"""The zygote: a small process that forks a child for each run, and tells the supervisor how each ended.
+
+It is started with an empty environment, imports the JavaScript engine once, and never reads a customer's code. It
+speaks JSON messages with the supervisor over a socket that keeps them apart (SOCK_SEQPACKET):
+
+    to the zygote   {"run": id, "language", "cpu_s", "memory_bytes"} with the child's end of the run's socket
+                    {"kill": id}    {"seal": id}
+    from it         {"ready": pid, "walls", "engines"}    {"sealed": id}
+                    {"ended": id, "signal", "status", "cpu_ms", "rss_kb"}    {"failed": id, "reason"}
+
+It ends when the supervisor does: its end of the socket closes, or the parent of the process changes. Its children end
+with it.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import platform
+import resource
+import select
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any, Final, Never
+
+from evertick.sandbox import javascript, walls
+
+PAGE: Final = resource.getpagesize()
+SLACK_BYTES: Final = 16 << 20
+"""Address space of a child beside its engine's memory, twice over: copies of values at the boundary."""
+PYTHON_BYTES: Final = 256 << 20
+"""Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
+LOADING_S: Final = 0.05
+"""Processor time for the start of an engine."""
+
+
+def probe() -> walls.Walls:
+    """What the kernel can do here, tried out in children."""
+
+    def forbidden() -> None:
+        walls.libc.prctl(38, 1, 0, 0, 0)
+        walls.install_filter(walls.filter_of(os.getpid(), loads=False))
+        os.getppid()  # not on the list
+
+    def listening() -> None:
+        walls.libc.prctl(38, 1, 0, 0, 0)
+        walls.install_filter(walls.filter_of(os.getpid(), loads=True), listener=True)
+
+    known = platform.machine() in walls.NUMBERS
+    seccomp = known and _ended(forbidden) == -signal.SIGSYS
+    return walls.Walls(seccomp, seccomp and _ended(listening) == 0, walls.landlock_version())
+
+
+def _ended(function: Any) -> int:
+    """How a child that calls the function ends: its status, or its signal below zero."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            function()
+            os._exit(0)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class Child:
+    """A run's process."""
+
+    def __init__(self, run: int, pid: int) -> None:
+        self.run, self.pid = run, pid
+        self.handover: socket.socket | None = None
+        self.listener = -1
+
+
+class Zygote:
+    """The loop: messages of the supervisor, ends of children, calls of those that load."""
+
+    def __init__(self, control: socket.socket, monty: str) -> None:
+        self.control = control
+        self.parent = os.getppid()
+        self.walls = probe()
+        self.engines: dict[str, str] = {}
+        try:
+            import jsbox  # noqa: F401 - its children run it
+
+            self.engines["javascript"] = "quickjs-ng"
+        except ImportError:
+            pass
+        self.monty = os.open(monty, os.O_PATH | os.O_CLOEXEC) if monty else -1
+        if self.monty >= 0:
+            self.engines["python"] = "monty"
+        self.null = os.open("/dev/null", os.O_WRONLY)
+        self.wakeup, tell = os.pipe()
+        os.set_blocking(self.wakeup, False)
+        os.set_blocking(tell, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+        self.by_run: dict[int, Child] = {}
+        self.by_pid: dict[int, Child] = {}
+        self.loading: dict[int, Child] = {}  # by the descriptor that is waited for
+        self.poll = select.poll()
+        for descriptor in (self.control.fileno(), self.wakeup):
+            self.poll.register(descriptor, select.POLLIN)
+        self.base = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
+
+    def serve(self) -> Never:
+        """Serve until the supervisor is gone."""
+        if self.walls.seccomp:
+            for loads in (False, True):  # built once, before the first fork
+                walls.filter_of(0, loads=loads)
+        gc.collect()
+        gc.freeze()
+        self.say({"ready": os.getpid(), "walls": list(self.walls), "engines": self.engines})
+        while True:
+            for descriptor, _ in self.poll.poll(5_000):
+                if descriptor == self.wakeup:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self.wakeup, 4096)
+                    self.reap()
+                elif descriptor in self.loading:
+                    self.loads(self.loading[descriptor], descriptor)
+                elif descriptor == self.control.fileno():
+                    self.obey()
+            if os.getppid() != self.parent:
+                os._exit(0)
+
+    def say(self, message: dict[str, Any]) -> None:
+        try:
+            self.control.send(json.dumps(message).encode())
+        except OSError:
+            os._exit(0)
+
+    def obey(self) -> None:
+        """Do what the next message says."""
+        message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 1)
+        if not message:
+            os._exit(0)
+        said = json.loads(message)
+        if "run" in said:
+            try:
+                self.fork(said, descriptors[0])
+            except OSError as error:
+                self.say({"failed": said["run"], "reason": str(error)})
+            finally:
+                os.close(descriptors[0])
+        elif "kill" in said and said["kill"] in self.by_run:
+            os.kill(self.by_run[said["kill"]].pid, signal.SIGKILL)
+        elif "seal" in said:
+            if said["seal"] in self.by_run:
+                self.seal(self.by_run[said["seal"]])
+            self.say({"sealed": said["seal"]})
+
+    def fork(self, said: dict[str, Any], descriptor: int) -> None:
+        """Make the child of a run. Raises OSError."""
+        python = said["language"] == "python"
+        ours, theirs = socket.socketpair() if python else (None, None)
+        caps = walls.Caps(
+            said["cpu_s"] + LOADING_S,
+            (PYTHON_BYTES if python else self.base) + 2 * said["memory_bytes"] + SLACK_BYTES,
+        )
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.become(caps, me, descriptor, theirs)
+            finally:
+                os._exit(javascript.EXIT_START)
+        child = self.by_run[said["run"]] = self.by_pid[pid] = Child(said["run"], pid)
+        if ours is not None and theirs is not None:
+            theirs.close()
+            child.handover = ours
+            self.waits(child, ours.fileno())
+
+    def become(self, caps: walls.Caps, parent: int, descriptor: int, theirs: socket.socket | None) -> None:
+        """In the child: put up the walls, then run the engine. Raises OSError."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(descriptor, 0)
+        if theirs is None:
+            program = walls.filter_of(os.getpid(), loads=False) if self.walls.seccomp else b""
+            walls.close_descriptors(1)
+            walls.harden(self.walls, caps, parent, program)
+            javascript.serve(0)
+        os.dup2(0, 1)
+        os.dup2(self.null, 2)
+        # Above those that the next lines make, so that none is overwritten before it is copied.
+        high, engine = (os.dup2(one, at, inheritable=False) for one, at in ((theirs.fileno(), 64), (self.monty, 65)))
+        os.dup2(high, walls.HANDOVER, inheritable=False)
+        os.dup2(engine, 3, inheritable=False)
+        theirs.detach()
+        walls.close_descriptors(5)
+        handover = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, walls.HANDOVER)
+        walls.load(self.walls, caps, parent, 3, [b"monty", b"subprocess"], handover)
+
+    def waits(self, child: Child, descriptor: int) -> None:
+        self.loading[descriptor] = child
+        self.poll.register(descriptor, select.POLLIN)
+
+    def forget(self, descriptor: int) -> None:
+        if self.loading.pop(descriptor, None):
+            self.poll.unregister(descriptor)
+
+    def loads(self, child: Child, descriptor: int) -> None:
+        """Take the listener of a child that loads its engine, or let its next call through."""
+        if descriptor == child.listener:
+            if not walls.let_through(descriptor):
+                self.seal(child)
+            return
+        handover, child.handover = child.handover, None
+        self.forget(descriptor)
+        if handover is not None:
+            with handover:
+                _, listeners, _, _ = socket.recv_fds(handover, 64, 1)
+            if listeners:
+                child.listener = listeners[0]
+                self.waits(child, child.listener)
+
+    def seal(self, child: Child) -> None:
+        """From now on the loader's calls of a child fail."""
+        if child.listener >= 0:
+            self.forget(child.listener)
+            os.close(child.listener)
+            child.listener = -1
+
+    def reap(self) -> None:
+        """Tell how children ended."""
+        while self.by_pid:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+            if not pid:
+                return
+            child = self.by_pid.pop(pid)
+            del self.by_run[child.run]
+            self.seal(child)
+            if child.handover is not None:
+                self.forget(child.handover.fileno())
+                child.handover.close()
+            code = os.waitstatus_to_exitcode(status)
+            self.say(
+                {
+                    "ended": child.run,
+                    "signal": max(0, -code),
+                    "status": max(0, code),
+                    "cpu_ms": round((used.ru_utime + used.ru_stime) * 1_000),
+                    "rss_kb": used.ru_maxrss,
+                }
+            )
+
+
+def main(control: int, monty: str) -> Never:
+    """Be the zygote, on an inherited socket; `monty` is the path of the Python engine, or empty."""
+    os.environ.clear()
+    os.environ["TZ"] = "UTC0"
+    time.tzset()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+    Zygote(socket.socket(fileno=control), monty).serve()

@@ -1,0 +1,1 @@
+"""The sandbox: hostile programs, limits, walls, frames, and the death of its processes."""
