@@ -855,7 +855,7 @@ def test_a_single_moment_is_written_as_every_time_is(shop: App, command: Command
         "schedule create s --type shop.count --interval 1h --input",
         "schedule create s --type shop.count --interval 1h --memo",
         "schedule preview --spec", "schedule preview --calendar", "schedule preview --except",
-        "schedule trigger t --input", "api POST /x --server http://localhost:1 --json",
+        "schedule trigger t --input", "api POST /x --url http://localhost:1 --json",
     ],
 )  # fmt: skip
 def test_a_member_that_is_there_twice_is_refused(shop: App, command: Command, line: str) -> None:

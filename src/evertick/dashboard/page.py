@@ -232,7 +232,10 @@ class Page:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
         except (UnicodeError, ValueError):
             raise Problem(422, "invalid_form", "this is not a form") from None
-        return Form(pairs)
+        form = Form(pairs)
+        if form.unknown is not None:
+            raise Problem(422, "invalid_form", form.unknown)
+        return form
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page made from a template."""
