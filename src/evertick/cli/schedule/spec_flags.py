@@ -105,7 +105,7 @@ class SpecFlags:
             ("intervals", list(self.intervals)),
             ("calendars", [_json(text, "--calendar") for text in self.calendars]),
             ("rrules", [_json(text, "--rrule") if text.lstrip().startswith("{") else text for text in self.rrules]),
-            ("times", [text if text[:1].isdigit() else moment(text, "--at") for text in self.times]),
+            ("times", [moment(text, "--at") if _is_word(text) else text for text in self.times]),
             ("except", [_json(text, "--except") if text.lstrip()[:1] in "{[" else text for text in self.excepted]),
         ):
             if added or key in said:
@@ -172,7 +172,7 @@ class SpecFlags:
             ("--interval", "intervals", self.intervals),
             ("--calendar", "calendars", self.calendars),
             ("--rrule", "rrules", self.rrules),
-            ("--at", "times", [text for text in self.times if text[:1].isdigit()]),
+            ("--at", "times", [text for text in self.times if not _is_word(text)]),
             ("--except", "except", self.excepted),
             ("--jitter", "jitter", [self.jitter]),
         ):
@@ -186,6 +186,11 @@ class SpecFlags:
 
 spec_options: Final = flags(SpecFlags, "spec_flags")
 """The options, received as one `spec_flags: SpecFlags`."""
+
+
+def _is_word(text: str) -> bool:
+    """Whether a moment is a word such as tomorrow, which no spec has."""
+    return text in ("yesterday", "today", "tomorrow") or text.startswith("now")
 
 
 def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge: "Edge" = "first") -> int:
