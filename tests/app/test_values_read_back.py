@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from evertick import App, MutationCtx, Step, every
+from evertick.app.jobs.operations import as_they_are
 from evertick.errors import InvalidArguments
 from evertick.testing import World
 from tests.sampling import examples
@@ -153,6 +154,10 @@ def test_every_other_place_refuses_them_too(value: Any) -> None:
             app.workflows.signal(run, "go", {"value": value})
         with pytest.raises(InvalidArguments, match="the memo"):
             app.schedules.create("s", when=every(hours=1), do=anything.args(1), memo={"value": value})
+        with pytest.raises(InvalidArguments, match="the memo cannot be stored as JSON: the key 1 reads back as text"):
+            app.schedules.create("s", when=every(hours=1), do=anything.args(1), memo={1: 2})
+        with pytest.raises(InvalidArguments, match="arguments for elsewhere: "):
+            as_they_are("elsewhere", {"deep": [{"value": value}]})
         app.workflows.signal(run, "go", {"value": [1.5]})
         world.advance(1)
         assert app.workflows.result(run) == {"value": [1.5]}

@@ -97,6 +97,12 @@ def test_arguments_come_as_json_from_a_flag_a_file_or_stdin(types: Path) -> None
     assert result(types, "app.echo", "--file", "-", stdin='{"text": "stdin"}')[0] == "stdin"  # type: ignore[index]
 
 
+@pytest.mark.parametrize("words", [["--json", '{"text": "a", "text": "b"}'], ["text=a", 'items={"a": 1, "a": 2}']])
+def test_a_member_that_is_there_twice_is_refused(types: Path, words: list[str]) -> None:
+    refused = evertick(types, "run", "app.echo", *words)
+    assert (refused.code, "is there twice" in refused.err) == (2, True), refused.err
+
+
 def test_a_function_with_a_name_of_its_own_is_found_in_app_py(types: Path) -> None:
     assert result(types, "billing.charge", "amount=1.10") == "2.20"
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
+from evertick.app.simulation import Simulation, write_simulation
 from evertick.base.instants import DAY_MS, Instant
 from evertick.cli.schedule import local_session
+from evertick.recurrence.parse.moments import parse_instant
 from tests.cli.desk import SEED_CREATE, SEED_LINES, Command, work_off, work_until
 
 
@@ -826,6 +828,43 @@ def test_the_times_of_a_schedule_are_previewed_by_its_id(shop: App, command: Com
     assert (by_id.code, by_id.out) == (0, by_flag.out)
     assert command("schedule", "preview", "s", "--schedule-id", "s").code == 2
     assert command("schedule", "preview", "nope").code == 3
+
+
+def test_a_preview_counts_from_the_clock_of_the_schedule(shop: App, command: Command, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.simulated.db"
+    command("migrate", "--db", url)
+    start = Instant(parse_instant("2031-07-01T00:00:00Z") * 1000)
+    write_simulation(url, Simulation(start, start, speed=0.0, stopped=start))
+    made(command, "s", "--cron", "0 9 * * *", "--db", url)
+
+    assert command("schedule", "preview", "s", "-n", "1", "--db", url).out.split("\t")[-1].strip() == "in 9 h"
+
+
+@pytest.mark.parametrize(
+    ("at", "says"), [("tomorrow", "T23:00:00Z"), ("now+2h", "\tin "), ("2090-01-01", "2089-12-31T23:00:00Z")]
+)
+def test_a_single_moment_is_written_as_every_time_is(shop: App, command: Command, at: str, says: str) -> None:
+    zone = ("--tz", "Africa/Algiers")
+    assert command("schedule", "create", "s", "--type", "shop.count", "--at", at, *zone).code == 0
+    assert says in command("schedule", "preview", "--at", at, *zone).out
+    assert command("schedule", "update", "s", "--at", at).code == 0
+    assert "--cron: " in command("schedule", "preview", "--at", at, "--cron", "nonsense").err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "schedule create s --type shop.count --interval 1h --input",
+        "schedule create s --type shop.count --interval 1h --memo",
+        "schedule preview --spec", "schedule preview --calendar", "schedule preview --except",
+        "schedule trigger t --input", "api POST /x --url http://localhost:1 --json",
+    ],
+)  # fmt: skip
+def test_a_member_that_is_there_twice_is_refused(shop: App, command: Command, line: str) -> None:
+    made(command, "t")
+    for text in ('{"x": 1, "x": 2}', '{"x": [{"y": 1, "y": 1}]}'):
+        refused = command(*line.split(), text)
+        assert (refused.code, "is there twice" in refused.err) == (2, True), refused.err
 
 
 def test_a_trigger_says_how_the_run_that_it_waited_for_has_failed(shop: App, command: Command) -> None:

@@ -175,6 +175,15 @@ def test_what_was_typed_stays_beside_a_complaint(open_app: OpenApp) -> None:
         assert any(complaints) or where in TAKES_ANYTHING, where
 
 
+def test_a_field_that_no_form_has_is_refused(open_app: OpenApp) -> None:
+    """A field that is mistyped is not ignored, as a parameter of an address is not."""
+    things = things_of(open_app)
+    for path in ("schedules/s/pause", "pools/default/limits", "zone", "schedules/s/edit/preview"):
+        face = text_of(things.site.send(path, status=422, noet="x", next="/").text)
+        assert "no form has a field 'noet'; did you mean 'note'" in face, path
+    assert not things.site.app.schedules.get("s").paused
+
+
 def complained(site: Site, form: Tag, names: list[str], turn: int) -> bool:
     """Send a form with other texts in its fields; returns whether it was refused."""
     sent = sent_of(form)

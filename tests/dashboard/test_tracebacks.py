@@ -24,6 +24,16 @@ def wrap(amount: int) -> None:
         raise RuntimeError("the bill was not paid") from error
 
 
+def bill_all(amount: int) -> None:
+    errors = list[Exception]()
+    for each in (amount, amount - 1):
+        try:
+            bill(each)
+        except ValueError as error:
+            errors.append(error)
+    raise ExceptionGroup("the bills were not paid", errors)
+
+
 def text_of(function: Callable[[int], None], value: int) -> str:
     try:
         function(value)
@@ -62,6 +72,14 @@ def test_the_exceptions_of_a_chain_are_shown_in_their_order() -> None:
     assert cause.then == "The above exception was the direct cause of the following exception"
     assert last.error == "RuntimeError: the bill was not paid"
     assert last.frames[-1].function == "wrap"
+
+
+def test_the_exceptions_of_a_group_follow_it() -> None:
+    group, *inner = trace_of(text_of(bill_all, -1), {__file__}).blocks
+    assert group.error == "ExceptionGroup: the bills were not paid (2 sub-exceptions)"
+    assert [each.function for each in group.frames] == ["text_of", "bill_all"]
+    assert [each.error for each in inner] == ["ValueError: -1 is no amount", "ValueError: -2 is no amount"]
+    assert all(each.frames[-1].function == "charge" and each.frames[-1].around for each in inner)
 
 
 def test_of_many_frames_the_last_are_shown_and_the_others_counted() -> None:

@@ -18,8 +18,10 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    TypeAdapter,
     WithJsonSchema,
 )
+from pydantic_core import PydanticSerializationError
 
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
@@ -36,7 +38,8 @@ class Schema(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form; `json.dumps` accepts it."""
-        return self.model_dump(mode="json", by_alias=True)
+        form: dict[str, Any] = json_form(self)
+        return form
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -44,6 +47,44 @@ class Schema(BaseModel):
         fields = (str(field.serialization_alias or name) for name, field in cls.model_fields.items())
         return (*fields, *cls.model_computed_fields)
 
+
+def json_form(value: Any) -> Any:
+    """The JSON form of a schema, or of a list or dict with schemas in it.
+
+    Pydantic writes no key with a lone surrogate, which JSON of users may have: such keys are masked while it writes.
+    """
+    try:
+        return _ANYTHING.dump_python(value, mode="json", by_alias=True)
+    except (UnicodeEncodeError, PydanticSerializationError):
+        return _unmasked(_ANYTHING.dump_python(_masked(value), mode="json", by_alias=True))
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _masked(each) for name, each in value})
+    if type(value) is dict:
+        return {_masked_key(key): _masked(each) for key, each in value.items()}
+    return type(value)(map(_masked, value)) if type(value) in (list, tuple) else value
+
+
+def _masked_key(key: Any) -> Any:
+    """A key in ASCII; one that begins as a masked one is masked, too."""
+    if not isinstance(key, str) or (key.isascii() and key[:1] != _MASK):
+        return key
+    return f"{_MASK}{key.encode(errors='surrogatepass').hex()}"
+
+
+def _unmasked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            bytes.fromhex(key[1:]).decode(errors="surrogatepass") if key[:1] == _MASK else key: _unmasked(each)
+            for key, each in value.items()
+        }
+    return [*map(_unmasked, value)] if isinstance(value, list) else value
+
+
+_ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+_MASK: Final = "\0"
 
 COUNT_MAX: Final = 10_000
 """How far rows are counted."""

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -17,6 +16,7 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from evertick.app.functions.options import Retry
 from evertick.base.errors import InvalidSpec
@@ -68,7 +68,11 @@ def _no_number(given: Any) -> Any:
 
 
 def _in_range(at: datetime) -> datetime:
-    """A moment whose UTC can be told, too."""
+    """A moment with its zone, whose UTC can be told, too."""
+    if at.tzinfo is None:
+        raise PydanticCustomError(
+            "timezone_aware", "the time has no time zone; add one: 2027-01-01T00:00:00+01:00 or ...Z"
+        )
     try:
         at.astimezone(UTC)
     except OverflowError:
@@ -76,7 +80,7 @@ def _in_range(at: datetime) -> datetime:
     return at
 
 
-Time = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(_in_range)]
+Time = Annotated[datetime, BeforeValidator(_no_number), AfterValidator(_in_range)]
 """A moment, RFC 3339 with a zone."""
 Day = Annotated[date, BeforeValidator(_no_number)]
 """A day, as 2026-03-29."""

@@ -19,7 +19,7 @@ from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.base.records.stored import json_of_typed
+from evertick.base.records.stored import json_of_typed, readable
 from evertick.rules.jobs.serving import served, served_under
 from evertick.store.contract.store import Store, Transaction
 
@@ -54,7 +54,10 @@ class NamedFunction(Function[..., Any]):
         """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
         if args:
             raise InvalidArguments(f"{self.name}: give arguments by their names; the code that orders them is not here")
-        return json_of_typed(dict(kwargs), f"{self.name}: what it is called with")
+        text = json_of_typed(dict(kwargs), f"{self.name}: what it is called with")
+        if readable(text) != text:
+            raise InvalidArguments(f"{self.name}: what it is called with has a lone surrogate: {text[:100]}")
+        return text
 
 
 class NamedFunctions:

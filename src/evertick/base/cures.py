@@ -38,9 +38,8 @@ def no_schedule(
     schedule_id: str, tenant: TenantId, ids: Iterable[str] = (), *, kind: str = "schedule"
 ) -> ScheduleNotFound:
     """The error for a schedule that a tenant does not have; `ids` are those among which it may have been meant."""
-    meant = _meant(schedule_id, ids)
     error = ScheduleNotFound(
-        f"no {kind} {schedule_id!r}{in_tenant(tenant)}; {meant}"
+        f"no {kind} {schedule_id!r}{in_tenant(tenant)}; {meant(schedule_id, ids)}"
         f"list them with `evertick {kind} list{tenant_option(tenant)}`"
     )
     error.wanted = schedule_id
@@ -50,7 +49,7 @@ def no_schedule(
 def no_run(run_id: str, tenant: TenantId, keys: Iterable[str] = ()) -> JobNotFound:
     """The error for the id or key of a run that a tenant does not have; `keys` are those that may have been meant."""
     error = JobNotFound(
-        f"no run {run_id!r}{in_tenant(tenant)}; {_meant(run_id, keys)}"
+        f"no run {run_id!r}{in_tenant(tenant)}; {meant(run_id, keys)}"
         f"list them with `evertick workflow list{tenant_option(tenant)}`"
     )
     error.wanted = run_id
@@ -68,14 +67,15 @@ def no_key(key: str, tenant: TenantId, keys: Iterable[str] = ()) -> JobNotFound:
     """The error for a key that no job of a tenant has; `keys` are those that may have been meant."""
     error = JobNotFound(
         f"no job has the key {key!r}{in_tenant(tenant)}: none ever had it, or its retention is over; "
-        f"{_meant(key, keys)}"
+        f"{meant(key, keys)}"
         f"`evertick job list{tenant_option(tenant)}` shows jobs, which are named by id (job_ and 28 characters) or key"
     )
     error.wanted = key
     return error
 
 
-def _meant(wanted: str, names: Iterable[str]) -> str:
+def meant(wanted: str, names: Iterable[str]) -> str:
+    """Which of the names may have been meant, as the beginning of what follows; empty for none."""
     from difflib import get_close_matches
 
     near = get_close_matches(wanted, dict.fromkeys(names), n=3, cutoff=0.6)

@@ -1,9 +1,10 @@
 """What is wrong with a JSON text, in words for people: where, and what is expected there.
 
-`object_of` and `no_constant` refuse what `json.loads` lets through: names that are there twice, NaN and Infinity.
+`read_json` refuses what `json.loads` lets through: names that are there twice, NaN, and numbers beyond all floats.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final, Never
 
@@ -21,6 +22,11 @@ WORDS: Final = {
     "Illegal trailing comma before end of array": "a comma before the closing ] is one too many",
 }
 """Python's words, and ours."""
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text that people or programs give. Raises ValueError, RecursionError; see `json_fault`."""
+    return json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant, parse_float=_number)
 
 
 def json_fault(error: Exception) -> str:
@@ -51,3 +57,10 @@ def object_of(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
 def no_constant(word: str) -> Never:
     """Refuse NaN and Infinity, as `parse_constant`. Raises ValueError."""
     raise ValueError(f"{word} is not a number of JSON")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:100]} is beyond the largest number")
+    return number

@@ -11,8 +11,9 @@ from typing import Any, Final
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
+from evertick.base.cures import meant
 from evertick.base.errors import EvertickError, NotFound, Unavailable
-from evertick.server.problems import STATUS, Problem
+from evertick.server.problems import STATUS, Problem, words_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Fa
         )  # fmt: skip
     if isinstance(error, RequestValidationError):
         found, known = error.errors(), _filters(route)
-        wrong = "; ".join(_wrong(each, known) for each in found[:3])
+        wrong = "; ".join(_wrong(each, known, route) for each in found[:3])
         return Face(
             status=422, glyph="nomatch", word="not understood", title="This address has a part that is not understood",
             detail=wrong, code="invalid_request",
@@ -102,11 +103,12 @@ def _filters(route: Any) -> list[str]:
     return [name for model in models for name in model.model_fields if name not in EVERYWHERE]
 
 
-def _wrong(each: Any, known: Sequence[str]) -> str:
+def _wrong(each: Any, known: Sequence[str], route: Any) -> str:
     name = each["loc"][-1]
     if each["type"] == "extra_forbidden" and known:
-        return f"this page has no filter {name!r}; it has {', '.join(known)}"
-    return f"{name}: {each['msg']}"
+        near = meant(str(name)[:60], known).rstrip()
+        return f"this page has no filter {name!r}; {near or 'it has ' + ', '.join(known)}"
+    return f"{name}: {words_of(each, route)}"
 
 
 def _face(status: int, code: str, detail: str, *, like: str | None = None) -> Face:

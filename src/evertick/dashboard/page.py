@@ -60,7 +60,7 @@ from evertick.recurrence.zones.names import zone_named
 from evertick.server.callers import Called, Caller, Routes, ScopedRoute
 from evertick.server.problems import Problem
 
-__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes", "saved_as"]
+__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes", "saved_as", "utf8"]
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -178,12 +178,12 @@ class Page:
         """Whether the visitor may do what a scope allows."""
         return self.caller is not None and self.caller.may(Scope(scope))
 
-    def url(self, *parts: str, **query: Any) -> str:
+    def url(self, *parts: str, **params: Any) -> str:
         """An address below the tenant; parameters that are None or empty are left out."""
-        path = "/".join(quote(str(each), safe="") for each in ("t", self.tenant, *parts))
-        given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "", [], ())}
-        tail = f"?{urlencode(given, doseq=True)}" if given else ""
-        return f"{self.prefix}/{path}{tail}"
+        path = "/".join(quote(str(each), safe="", errors="backslashreplace") for each in ("t", self.tenant, *parts))
+        given = {name.rstrip("_"): value for name, value in params.items() if value not in (None, "", [], ())}
+        query = urlencode(given, doseq=True, errors="backslashreplace")
+        return f"{self.prefix}/{path}?{query}" if query else f"{self.prefix}/{path}"
 
     def with_query(self, **changes: Any) -> str:
         """The address of this page with other parameters; None takes one away. Pages begin anew."""
@@ -232,7 +232,10 @@ class Page:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
         except (UnicodeError, ValueError):
             raise Problem(422, "invalid_form", "this is not a form") from None
-        return Form(pairs)
+        form = Form(pairs)
+        if form.unknown is not None:
+            raise Problem(422, "invalid_form", form.unknown)
+        return form
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page made from a template."""
@@ -247,7 +250,7 @@ class Page:
             "base": "_dialog.html" if self.in_dialog else "_base.html",
         }
         text = environment().get_template(template).render(frame | values)
-        response = HTMLResponse(text, status_code=status)
+        response = HTMLResponse(utf8(text), status_code=status)
         if said and not self.in_dialog:
             response.delete_cookie(SAID_COOKIE, path=self.prefix or "/")
         return response
@@ -395,7 +398,12 @@ Public = Annotated[Page, Depends(_public)]
 
 def file_of(text: str, name: str, media: str) -> Response:
     """A file that the browser saves and never shows."""
-    return Response(text.encode("utf-8", "backslashreplace"), media_type=media, headers=saved_as(name))
+    return Response(utf8(text), media_type=media, headers=saved_as(name))
+
+
+def utf8(text: str) -> bytes:
+    """What is sent of a text: a lone surrogate, which UTF-8 lacks, as its escape."""
+    return text.encode(errors="backslashreplace")
 
 
 def saved_as(name: str) -> dict[str, str]:

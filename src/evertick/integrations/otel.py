@@ -33,6 +33,7 @@ except ModuleNotFoundError as error:
     raise missing_extra(error, "opentelemetry", "traces need OpenTelemetry", "otel") from None
 
 from evertick._version import __version__
+from evertick.base.records.stored import storable
 from evertick.engine.runtime.tracing import NewSpan
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ class _Span:
         self._span.set_attribute(name, value)
 
     def fail(self, error_type: str, message: str = "", traceback: str = "") -> None:
-        """See `Span.fail`."""
+        """See `Span.fail`. What the span holds is sent as UTF-8."""
+        error_type, message, traceback = map(storable, (error_type, message, traceback))
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(Status(StatusCode.ERROR, message or None))
         if message or traceback:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import re
 from typing import Annotated, Any, Final
 
@@ -10,7 +9,7 @@ from fastapi import Query, Request
 from pydantic import AfterValidator, Field
 
 from evertick.app.bodies import Body
-from evertick.base.json_errors import json_fault, no_constant, object_of
+from evertick.base.json_errors import json_fault, read_json
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
@@ -39,7 +38,7 @@ def strict_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig")  # JSON is UTF-8 (RFC 8259, 8.1); the library would guess UTF-16 and UTF-32
         _check_depth(text)
-        value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant, parse_float=_number)
+        value = read_json(text)
         json.dumps(value, ensure_ascii=False).encode()  # half of a character, written as \ud800
     except UnicodeError:
         raise Problem(422, "invalid_json", "the body holds half of a character, or is not UTF-8") from None
@@ -54,13 +53,6 @@ def _check_depth(text: str) -> None:
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > DEPTH_MAX:
             raise Problem(422, "invalid_json", f"the body is more than {DEPTH_MAX} levels deep")
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{text[:100]} is beyond the largest number")
-    return number
 
 
 Limit = Annotated[int, Query(ge=1, le=1_000)]

@@ -6,6 +6,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,11 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import ParamTypes
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from evertick.api.schema import json_form
 from evertick.app.access import Access, AsyncAccess, AsyncApp
 from evertick.app.access_control.audit_log import Auditor
 from evertick.app.access_control.tokens import may_reach, verified
@@ -52,7 +53,6 @@ LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
 _NOTHING: Final = (b"", b"{}", b"null")
 """Bodies that say nothing."""
-_ANYTHING: Final = TypeAdapter(Any)
 Authorize = Callable[[Request], Awaitable[AccessToken | None]]
 """What finds out who sends a request without a token; the id of what it returns is empty."""
 
@@ -155,9 +155,9 @@ class Caller:
             return work
         given = f"{request.url.path}\0{(await request.body()).decode(errors='replace')}"
         name = f"{request.method} {request.scope['route'].path}"
-        call = KeyedCall(key, name, given, lambda transaction: to_json(work(transaction), by_alias=True).decode())
+        call = KeyedCall(key, name, given, lambda transaction: _json_of(work(transaction)).decode())
         tenant, now = self.tenant or DEFAULT_TENANT, self.app.environment.clock.now
-        return lambda transaction: from_json(call.result_in(transaction, tenant=tenant, now=now()))
+        return lambda transaction: json.loads(call.result_in(transaction, tenant=tenant, now=now()))
 
     async def change(
         self,
@@ -200,6 +200,8 @@ class ScopedRoute(APIRoute):
     """Whether a request to a route that takes no body may have none."""
     everywhere: ClassVar[Sequence[str]] = ()
     """Parameters of the query that every route of this kind takes."""
+    takes: Sequence[str] = ()
+    """Parameters of the query that this route takes."""
 
     async def check(self, request: Request) -> None:
         """Find out who sends the request. Raises Problem if that may not use this route."""
@@ -221,14 +223,14 @@ class ScopedRoute(APIRoute):
         # A model refuses what it does not know by itself, together with what else is wrong.
         has_model = any(getattr(each.field_info, "in_", None) is None for each in query)
         is_open = has_model or self.path.endswith(":path}")
-        known = None if is_open else (*(each.alias for each in query), *self.everywhere)
+        self.takes = tuple(dict.fromkeys((*(each.alias for each in query), *self.everywhere)))
 
         async def checked(request: Request) -> Response:
             async with in_time(changes=False):
                 await self.check(request)
             _refuse_repeats(request, once)
-            if known is not None:
-                _refuse_unknown(request, known)
+            if not is_open:
+                _refuse_unknown(request, self.takes)
             strict = StrictRequest(request.scope, request.receive)
             await _read(strict)  # which has a time limit of its own
             if self.refuses_bodies and self.body_field is None and (await strict.body()).strip() not in _NOTHING:
@@ -269,11 +271,7 @@ def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
     """
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
-        taken = f"this address takes {', '.join(dict.fromkeys(known))}" if known else "this address takes none"
-        words = f"there is no such parameter; {taken}"
-        raise RequestValidationError(
-            [{"type": "extra_forbidden", "loc": ("query", name), "msg": words} for name in unknown]
-        )
+        raise RequestValidationError([{"type": "extra_forbidden", "loc": ("query", name)} for name in unknown])
 
 
 async def _read(request: Request) -> None:
@@ -345,7 +343,7 @@ def _json_of(value: Any) -> bytes:
     try:
         return to_json(value, by_alias=True, inf_nan_mode="null")
     except PydanticSerializationError:
-        return json_text(_ANYTHING.dump_python(value, mode="json", by_alias=True)).encode()
+        return json_text(json_form(value)).encode()
 
 
 def version_of(request: Request) -> int | None:

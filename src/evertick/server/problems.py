@@ -8,17 +8,19 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
 from evertick.base import errors
+from evertick.base.cures import meant
 from evertick.base.error_text import message_of
 
 _logger: Final = logging.getLogger("evertick.server")
@@ -129,9 +131,41 @@ async def _of_timeout(request: Request, error: Exception) -> Response:
 
 async def _of_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    found = [{"at": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()[:20]]
+    route = request.scope.get("route")
+    found = [{"at": ".".join(map(str, each["loc"])), "message": words_of(each, route)} for each in error.errors()[:20]]
     words = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
     return _reply(request, Problem(422, "invalid_request", words, errors=found))
+
+
+def words_of(error: Mapping[str, Any], route: Any) -> str:
+    """What is wrong, of an error of a validation; of an unknown name, which it may be. `route` is FastAPI's."""
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"])
+    place, *inner = error["loc"]
+    if place == "query":
+        what, known = "parameter; this address takes", getattr(route, "takes", ())
+    else:
+        what, known = "member; it takes", _members(route.body_field.field_info.annotation, inner[:-1])
+    if near := meant(str(inner[-1])[:60], known):
+        return f"there is no such {what.partition(';')[0]}; {near.rstrip()}"
+    return f"there is no such {what} {', '.join(known) or 'none'}"
+
+
+def _members(annotation: Any, place: Sequence[Any]) -> list[str]:
+    """The members that a body takes at a place, which may name items and kinds, too."""
+    model = _model_in(annotation)
+    fields = {} if model is None else {each.alias or name: each for name, each in model.model_fields.items()}
+    for at, step in enumerate(place):
+        if step in fields and _model_in(fields[step].annotation) is not None:
+            return _members(fields[step].annotation, place[at + 1 :])
+    return list(fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The first model in a type such as `list[Body] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 async def of_http(request: Request, error: Exception) -> Response:

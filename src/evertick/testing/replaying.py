@@ -35,14 +35,14 @@ def _history_of(given: RunHistory | Mapping[str, Any] | str) -> RunHistory:
     if isinstance(given, RunHistory):
         return given
     try:
-        return RunHistory.model_validate_json(given) if isinstance(given, str) else RunHistory.model_validate(given)
-    except ValueError as error:
+        return RunHistory.model_validate(json.loads(given) if isinstance(given, str) else given)
+    except (ValueError, RecursionError) as error:
         raise Misuse(
             f"this is no history of a run, as `evertick workflow history ID -o json` prints it: {_problem(error)}"
         ) from error
 
 
-def _problem(error: ValueError) -> str:
+def _problem(error: Exception) -> str:
     """The first thing that is wrong with what should be a history."""
     from pydantic_core import ValidationError
 

@@ -17,6 +17,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import VIEW_PREFIX, TenantId
 from evertick.base.instants import Instant
+from evertick.base.options import is_storable
 from evertick.base.records.views import SavedViewRow
 from evertick.store.contract.store import Transaction
 
@@ -147,6 +148,8 @@ def _params(params: Mapping[str, str]) -> str:
     if len(params) > PARAMS_MAX:
         raise Misuse(f"a view has at most {PARAMS_MAX} parameters, not {len(params)}")
     for name, value in params.items():
-        if not _PARAM.fullmatch(name) or not isinstance(value, str) or len(value) > VALUE_CHARS_MAX:
+        if not _PARAM.fullmatch(name) or len(value) > VALUE_CHARS_MAX:
             raise Misuse(f"{name[:40]!r} is no parameter of a list: a word with a text of {VALUE_CHARS_MAX} characters")
+        if not is_storable(value):
+            raise Misuse(f"the parameter {name!r} has NUL or a lone surrogate, which no address has")
     return json.dumps(dict(params))

@@ -24,7 +24,7 @@ from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.ids import JOB_PREFIX, TenantId
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.json_errors import begins_as_json
+from evertick.base.json_errors import begins_as_json, read_json
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 from evertick.store.contract.store import Transaction
@@ -227,7 +227,7 @@ def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mappin
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_no_number)
+        read_json(text)
     except (ValueError, RecursionError):
         if begins_as_json(text):
             raise Misuse(
@@ -235,11 +235,6 @@ def _is_json(text: str) -> bool:
             ) from None
         return False
     return True
-
-
-def _no_number(text: str) -> Any:
-    """NaN and Infinity are no JSON, though Python reads them."""
-    raise ValueError(text)
 
 
 def _page(found: Iterator[tuple[bytes, StoredDocument]], limit: int) -> DocumentPage:

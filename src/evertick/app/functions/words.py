@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments
-from evertick.base.json_errors import begins_as_json
+from evertick.base.json_errors import begins_as_json, object_of
 
 _OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
 """How values of JSON begin that are written wrongly in a hurry; and a value that no parameter for text alone takes."""
@@ -41,11 +41,16 @@ def encode_words(function: Function[..., Any], words: Mapping[str, str], given: 
 
 def _read_word(word: str) -> Any:
     try:
-        value = json.loads(word)
+        value = _loads(word)
     except (ValueError, RecursionError):
         return word
     # 1.10 as a float would be 1.1: let the signature say whether it is a Decimal.
     return word if isinstance(value, float) and repr(value) != word else value
+
+
+def _loads(word: str) -> Any:
+    """As `json.loads`, and so with NaN, which a function may take; but without names that are there twice."""
+    return json.loads(word, object_pairs_hook=object_of)
 
 
 def _takes_json(function: Function[..., Any], name: str, word: str, args: Mapping[str, Any]) -> bool:
@@ -64,7 +69,7 @@ def _not_json(words: Mapping[str, str]) -> Iterator[str]:
     for name, word in words.items():
         if begins_as_json(word):
             try:
-                json.loads(word)
+                _loads(word)
             except ValueError as error:
                 yield f"{name} is not JSON: {error}"
             except RecursionError:

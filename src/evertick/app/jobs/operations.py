@@ -35,7 +35,7 @@ from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop
-from evertick.base.records.stored import check_depth
+from evertick.base.records.stored import check_depth, difference
 from evertick.base.records.tries import lines_of
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
@@ -398,5 +398,7 @@ def as_they_are(name: str, args: Mapping[str, Any]) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"arguments for {name}: {error}") from None
     check_depth(text, args, f"what {name} is called with")
+    if (changed := difference(dict(args), json.loads(text))) is not None:
+        raise InvalidArguments(f"arguments for {name}: {changed}")
     check_args_size(size)
     return text

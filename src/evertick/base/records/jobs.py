@@ -11,7 +11,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.run_states import RunFilter
-from evertick.base.records.stored import VERSION, Codec, Stored, read_object, require_types
+from evertick.base.records.stored import VERSION, Codec, Stored, read_object, readable, require_types
 
 PRIORITY_MS: Final = 60_000
 """A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
@@ -35,7 +35,7 @@ class Completion(NamedTuple):
 
     def args(self, job_id: str, result: dict[str, Any]) -> str:
         """The arguments of the call, as JSON text."""
-        return json.dumps(dict(zip(self.parameters, (job_id, self.context, result), strict=True)))
+        return readable(json.dumps(dict(zip(self.parameters, (job_id, self.context, result), strict=True))))
 
     def to_text(self) -> str:
         """As JSON text."""

@@ -10,6 +10,7 @@ Beside them: `Same`, a key by which caches know an object itself, and `storable`
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import UnionType
@@ -20,6 +21,8 @@ from evertick.base.errors import InvalidArguments, SchemaMismatch
 T = TypeVar("T")
 
 VERSION: Final = 1
+_SURROGATES: Final = re.compile(r"\\\\|\\ud[89ab]\w\w\\ud[c-f]\w\w|\\(ud[89a-f]\w\w)")
+"""In JSON text a backslash, a pair of surrogates and, in the group, a lone one."""
 DEPTH_MAX: Final = 200
 """Lists and objects inside of each other: as deep as arguments. The writer of replies gives up at about 250."""
 
@@ -232,6 +235,11 @@ def storable(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def readable(text: str) -> str:
+    """JSON text in ASCII, with each lone surrogate written out: pydantic, which reads arguments, refuses its escape."""
+    return _SURROGATES.sub(lambda found: f"\\\\{found[1]}" if found[1] else found[0], text)
 
 
 def size_of(text: str) -> int:

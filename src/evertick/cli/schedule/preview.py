@@ -106,10 +106,11 @@ def preview(
             click.echo(_line_of(answer))
         return Exit.OK
     asked.check()
+    now = Instant(int(time.time()) * SECOND_MS)
     if asked.sid is not None:
         if spec_flags.given:
             raise click.UsageError("a schedule has its own times; give either its id or flags of times")
-        shown = _of_schedule(asked.sid, asked)
+        shown, now = _of_schedule(asked.sid, asked)
     elif not spec_flags.given:
         raise click.UsageError(
             "say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or the id of a schedule"
@@ -127,7 +128,7 @@ def preview(
         for row in shown.times:
             click.echo(json.dumps(row.to_json(), ensure_ascii=False))
     else:
-        _table(shown)
+        _table(shown, now)
     return Exit.NOT_FULFILLED if shown.never else Exit.OK
 
 
@@ -140,15 +141,18 @@ def _of_flags(recurrence: "Recurrence", asked: PreviewFlags) -> "TimePreview":
     return _preview(recurrence, begin - 1, asked.count or COUNT_MAX, until=end)
 
 
-def _of_schedule(sid: str, asked: PreviewFlags) -> "TimePreview":
+def _of_schedule(sid: str, asked: PreviewFlags) -> "tuple[TimePreview, Instant]":
+    """The times of a schedule, and the present by the clock of its database."""
     # Imported here, since a preview of flags needs no database.
     from evertick.cli.schedule.session import open_session
     from evertick.cli.schedule.times import times_of_schedule
 
     with open_session(asked.db) as session:
         if asked.first is None:
-            return times_of_schedule(session, sid, asked.after or "now", None, asked.count or COUNT_DEFAULT)
-        return times_of_schedule(session, sid, asked.first, asked.last, asked.count or COUNT_MAX)
+            first, last, count = asked.after or "now", None, asked.count or COUNT_DEFAULT
+        else:
+            first, last, count = asked.first, asked.last, asked.count or COUNT_MAX
+        return times_of_schedule(session, sid, first, last, count), session.now
 
 
 # --- many specs, one line each -------------------------------------------------------------------------------
@@ -306,12 +310,11 @@ def _say(shown: "TimePreview") -> None:
         click.echo(f"note: {warning.where}: {warning.message}", err=True)
 
 
-def _table(shown: "TimePreview") -> None:
+def _table(shown: "TimePreview", now: Instant) -> None:
     """The times: data, so they go to stdout; with tabs in a pipe."""
     from evertick.recurrence.parse.moments import parse_instant
 
     wide = on_terminal()
-    now = Instant(int(time.time()) * SECOND_MS)
     for row in shown.times:
         note = ", ".join(filter(None, (f"starts {row.actual}" if row.actual else "", row.note or "")))
         cells = [row.time, row.utc, distance(Instant(parse_instant(row.utc) * SECOND_MS), now), note]

@@ -8,7 +8,6 @@
 Every flag that names a source can be repeated; together they are a union. `--spec` takes the whole wire form at once.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import click
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.escaping import reason
+from evertick.base.json_errors import read_json
 from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SpecFlags:
     )
     crons: tuple[str, ...] = flag("--cron", default=(), metavar="LINE", help="Such as '0 9 * * 1-5'.")
     rrules: tuple[str, ...] = flag("--rrule", default=(), metavar="TEXT|JSON", help="DTSTART and RRULE lines, or JSON.")
-    times: tuple[str, ...] = flag("--at", default=(), metavar="TIME", help="A single moment.")
+    times: tuple[str, ...] = flag("--at", default=(), metavar="TIME", help="A single moment. Repeatable.")
     excepted: tuple[str, ...] = flag(
         "--except", default=(), metavar="DATE|CRON|JSON",
         help='Such as 2027-01-01, "* * * * 0,6" or {"holidays":{"country":"US"}}.',
@@ -91,27 +91,29 @@ class SpecFlags:
         if said.get("time_zone", wire.get("time_zone")) != wire.get("time_zone"):
             wire.pop("time_zone_data", None)
         wire |= whole | {key: value for key, value in said.items() if not isinstance(value, list)}
+        for name, value in (("time_zone", self.time_zone), ("jitter", self.jitter), ("dialect", self.dialect)):
+            if value is not None:
+                wire[name] = value
+
+        def moment(text: str, flag: str, edge: "Edge" = "first") -> str:
+            abbreviations = wire.get("dialect") == Dialect.TEMPORAL
+            zone = zone_named(str(wire.get("time_zone") or "UTC"), abbreviations=abbreviations)
+            return format_instant(parse_when(text, zone, flag, now, edge))
+
         for key, added in (
             ("crons", list(self.crons)),
             ("intervals", list(self.intervals)),
             ("calendars", [_json(text, "--calendar") for text in self.calendars]),
             ("rrules", [_json(text, "--rrule") if text.lstrip().startswith("{") else text for text in self.rrules]),
-            ("times", list(self.times)),
+            ("times", [moment(text, "--at") if _is_word(text) else text for text in self.times]),
             ("except", [_json(text, "--except") if text.lstrip()[:1] in "{[" else text for text in self.excepted]),
         ):
             if added or key in said:
                 wire[key] = [*(wire.get(key) or []), *said.get(key, ()), *added]
-        for name, value in (("time_zone", self.time_zone), ("jitter", self.jitter), ("dialect", self.dialect)):
-            if value is not None:
-                wire[name] = value
-        zone = None
-        if self.start_time or self.end_time:
-            abbreviations = wire.get("dialect") == Dialect.TEMPORAL
-            zone = zone_named(str(wire.get("time_zone") or "UTC"), abbreviations=abbreviations)
-        if zone is not None and self.start_time:
-            wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time", now))
-        if zone is not None and self.end_time:
-            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time", now, "last"))
+        if self.start_time:
+            wire["start"] = moment(self.start_time, "--start-time")
+        if self.end_time:
+            wire["end"] = moment(self.end_time, "--end-time", "last")
         return wire
 
     def _whole(self) -> dict[str, Any]:
@@ -170,7 +172,7 @@ class SpecFlags:
             ("--interval", "intervals", self.intervals),
             ("--calendar", "calendars", self.calendars),
             ("--rrule", "rrules", self.rrules),
-            ("--at", "times", self.times),
+            ("--at", "times", [text for text in self.times if not _is_word(text)]),
             ("--except", "except", self.excepted),
             ("--jitter", "jitter", [self.jitter]),
         ):
@@ -186,6 +188,11 @@ spec_options: Final = flags(SpecFlags, "spec_flags")
 """The options, received as one `spec_flags: SpecFlags`."""
 
 
+def _is_word(text: str) -> bool:
+    """Whether a moment is a word such as tomorrow, which no spec has."""
+    return text in ("yesterday", "today", "tomorrow") or text.startswith("now")
+
+
 def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge: "Edge" = "first") -> int:
     """A moment on the command line, in seconds since the epoch; see `typed_moment`.
 
@@ -197,17 +204,13 @@ def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge:
 
 
 def parse_json(text: str) -> Any:
-    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep, and NaN."""
+    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep; see `read_json`."""
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return read_json(text)
     except RecursionError:
         raise InvalidSpec("JSON nested too deeply") from None
     except ValueError as problem:
         raise InvalidSpec(f"not JSON: {str(problem)[:200]}") from None
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _json(text: str, flag: str) -> Any:

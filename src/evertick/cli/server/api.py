@@ -1,6 +1,5 @@
 """`evertick api`: one request to a server, for what no command does, and for scripts."""
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
@@ -8,9 +7,11 @@ import click
 
 from evertick.base.errors import Misuse
 from evertick.base.escaping import json_text, printable_lines
+from evertick.base.json_errors import read_json
 from evertick.cli.core.connections import chosen_server, open_client, server_options
 from evertick.cli.core.databases import named_tenant, tenant_option
 from evertick.cli.core.flags import flag, flags
+from evertick.cli.json_values import json_or_text
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 BODY_MAX: Final = 16 * 1024 * 1024
@@ -38,7 +39,7 @@ class ApiFlags:
         if len(text) > BODY_MAX:
             raise click.UsageError("the body is too long for any server")
         try:
-            return json.loads(text)
+            return read_json(text)
         except (ValueError, RecursionError) as error:
             raise click.UsageError(f"the body is not JSON: {error}") from None
 
@@ -89,12 +90,5 @@ def _values(fields: tuple[str, ...]) -> dict[str, Any]:
         name, equals, text = field.partition("=")
         if not name or not equals:
             raise click.UsageError(f"{field!r} is no field; write NAME=VALUE")
-        found.setdefault(name, []).append(_value(text))
+        found.setdefault(name, []).append(json_or_text(text, name))
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -1,11 +1,10 @@
 """Reading a form: the draft that it says. Every complaint is put beside the field that it is about."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError, InvalidSpec
-from evertick.base.json_errors import json_fault
+from evertick.base.json_errors import json_fault, read_json
 from evertick.dashboard.editor.drafts import Draft, Reading, with_known_days, without_days
 from evertick.dashboard.editor.forms import MANY, zone_of
 from evertick.dashboard.editor.rows import except_wire, source_wire
@@ -293,7 +292,7 @@ def _object(form: Form, name: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = read_json(text)
     except (ValueError, RecursionError) as error:
         form.fail(name, f"this is not JSON: {json_fault(error)}")
         return {}
@@ -301,7 +300,3 @@ def _object(form: Form, name: str) -> dict[str, Any]:
         form.fail(name, OBJECT)
         return {}
     return value
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is not a number of JSON")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.json_errors import json_fault
+from evertick.base.json_errors import json_fault, read_json
 from evertick.dashboard.editor.rules import Fields, lines_of, rule_fields, rule_wire, set_lines
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
@@ -197,7 +197,7 @@ SPEC_KEYS: Final = frozenset(("crons", "intervals", "calendars", "rrules", "time
 def _json(fields: Mapping[str, str], keys: frozenset[str] | None) -> dict[str, Any]:
     text = _needed(fields, "json", "write an object of JSON")
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"this is not JSON: {json_fault(error)}") from None
     if not isinstance(value, dict) or (keys is not None and not value.keys() <= keys):

@@ -1,8 +1,25 @@
 """What was typed into a form, and what is wrong with it."""
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
+from evertick.base.cures import meant
 from evertick.base.errors import Unavailable
+
+_NAMES: Final = """
+after all args args_as args_switch argument_bytes at at_a_time attribute attributes base buffer_limit catch_up
+catch_up_window choose concurrency_limit confirmed dialect do end error event expires force from from_now
+function gap how id jitter jobs key list memo more name next not_retried note occurrence of overlap params
+pause_on_failure paused per_key per_tenant plans progress q query remaining_actions repeated request rerun
+roots row run_id_template run_timeout running s schedule schedules scope shared shown since speed start
+starts_per_minute state step take_version tenant times token trigger typed tz until username value version
+when which workflow workflow_id x zone zone_offered
+"""
+FIELDS: Final = frozenset(_NAMES.split())
+"""The fields of all forms, by name."""
+_NUMBERED: Final = re.compile(r"a\..+|[sx]\.[0-9]+\.[a-z_]+|take\.[a-z_]+|retry\.[a-z]+", re.DOTALL)
+"""Those of an argument, of a row of times, of a conflict and of a retry policy."""
 
 
 def reason_of(error: Exception) -> str:
@@ -23,6 +40,14 @@ class Form:
         self.pairs = pairs or []
         self.errors: dict[str, str] = {}
         """What is wrong, by field; under `""` what is about the whole form."""
+
+    @property
+    def unknown(self) -> str | None:
+        """What is wrong with the first field that no form has; None if there is none."""
+        for name, _ in self.pairs:
+            if name not in FIELDS and not _NUMBERED.fullmatch(name):
+                return f"no form has a field {name[:60]!r}; {meant(name[:60], FIELDS)}nothing was done"
+        return None
 
     def __getitem__(self, name: str) -> str:
         """What was typed into a field; nothing if it is not there."""

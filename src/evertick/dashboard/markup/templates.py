@@ -95,7 +95,7 @@ def unquoted(text: str) -> str:
 
 def part(name: str) -> str:
     """A name as a part of a path."""
-    return quote(name, safe="")
+    return quote(name, safe="", errors="backslashreplace")
 
 
 def action_words(action: str, number: str = "") -> str:

@@ -10,6 +10,9 @@ from typing import Final, NamedTuple
 _FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS: Final = re.compile(r"[ ~^]*\^[ ~^]*")
 _HEAD: Final = "Traceback (most recent call last):"
+_GROUP_HEAD: Final = f"Exception Group {_HEAD}"
+_MARGIN: Final = re.compile(r"^ +[|+] ?")
+"""Before each line of an exception group and of the exceptions in it."""
 LIBRARIES: Final = ("site-packages/", "dist-packages/", "lib/python", "/evertick/", "<frozen ")
 """Parts of the paths of code that is not the user's."""
 FRAMES_MAX: Final = 200
@@ -67,7 +70,9 @@ def trace_of(text: str, files: Collection[str] = ()) -> Trace:
     process has loaded, the lines around that are shown.
     """
     lines = text.splitlines()
-    heads = [at for at, line in enumerate(lines) if line == _HEAD]
+    if _GROUP_HEAD in text:
+        lines = [_MARGIN.sub("", line) for line in lines]
+    heads = [at for at, line in enumerate(lines) if line in (_HEAD, _GROUP_HEAD)]
     blocks = [_block(lines[at + 1 : end], files) for at, end in zip(heads, [*heads, len(lines)][1:], strict=False)]
     shown = [each for each in blocks if each.frames][-BLOCKS_SHOWN:]
     total = sum(len(each.frames) + each.others for each in blocks)

@@ -28,7 +28,6 @@ WORDS: Final = {
     "missing": "it is missing",
     "extra_forbidden": "a schedule has no such member",
     "model_type": "a schedule is a mapping of its members",
-    "timezone_aware": "a moment has its zone, such as 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00",
 }
 """Problems in our words, by pydantic's types."""
 CHOICES: Final = {

@@ -14,7 +14,7 @@ from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.changes import ABSENT, differences
 from evertick.dashboard.markup.commands import command
-from evertick.dashboard.page import Page, Shown, page_routes, saved_as
+from evertick.dashboard.page import Page, Shown, page_routes, saved_as, utf8
 
 routes = page_routes()
 
@@ -86,10 +86,10 @@ async def download_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Res
     return StreamingResponse(_lines(page, asked, first), media_type="application/jsonl", headers=headers)
 
 
-async def _lines(page: Page, asked: Asked, found: AuditPage) -> AsyncIterator[str]:
+async def _lines(page: Page, asked: Asked, found: AuditPage) -> AsyncIterator[bytes]:
     while True:
         for change in found.changes:
-            yield json.dumps(change.to_json(), ensure_ascii=False) + "\n"
+            yield utf8(json.dumps(change.to_json(), ensure_ascii=False) + "\n")
         if found.cursor is None:
             return
         found = await _page(page, asked, found.cursor, DOWNLOAD_PAGE)

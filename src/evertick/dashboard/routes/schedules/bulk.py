@@ -11,7 +11,7 @@ from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import reason_in
-from evertick.dashboard.page import Form, Page, Shown, page_routes, saved_as
+from evertick.dashboard.page import Form, Page, Shown, page_routes, saved_as, utf8
 from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress, Selected
 from evertick.rules.schedules.policies import Overlap
 from evertick.server.routes import schedules as api
@@ -149,7 +149,7 @@ def _lines(page: Page, action: str, form: Form, chosen: Chosen) -> tuple[list[st
     return lines, f"And one for each of the other {rest:,}." if rest > 0 else ""
 
 
-async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[str]:
+async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[bytes]:
     """The descriptions of schedules as a list of JSON, one by one."""
     schedules = page.access.schedules
     opening = "[\n"
@@ -158,9 +158,9 @@ async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[str]:
             found = await schedules.get(name)
         except NotFound:
             continue  # it was deleted meanwhile
-        yield opening + json.dumps(found.to_json(), ensure_ascii=False)
+        yield utf8(opening + json.dumps(found.to_json(), ensure_ascii=False))
         opening = ",\n"
-    yield "[]\n" if opening == "[\n" else "\n]\n"
+    yield b"[]\n" if opening == "[\n" else b"\n]\n"
 
 
 async def _ids(page: Page, chosen: Chosen) -> AsyncIterator[str]:

@@ -15,7 +15,7 @@ from evertick.base.errors import InvalidSpec, ScheduleNotFound, SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.times import Times
-from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.page import Page, Shown, page_routes, utf8
 from evertick.dashboard.schedules import details
 from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.wire.short import short_form
@@ -125,7 +125,7 @@ async def show_result(page: Shown, schedule_id: Named) -> Response:
 
 def _json(value: Any) -> Response:
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return Response(text, media_type="application/json", headers={"X-Content-Type-Options": "nosniff"})
+    return Response(utf8(text), media_type="application/json", headers={"X-Content-Type-Options": "nosniff"})
 
 
 async def _page_of_ledger(page: Page, schedule: ScheduleDescription, asked: Asked, zone: Zone) -> OccurrencePage:
