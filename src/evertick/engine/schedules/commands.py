@@ -37,9 +37,9 @@ from evertick.engine.schedules.outcome import (
 from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.jobs.serving import served_under
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED
 from evertick.rules.schedules.decide import fold
 from evertick.rules.schedules.events import Deleted, Event, Paused, Resumed, Updated
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED
 from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import BUFFER_MAX, Policies
 from evertick.rules.schedules.state import FireTime, Pause, cut
@@ -336,7 +336,8 @@ def _evaluated(
         item = evaluate(row, inputs, evaluation)
         if not item.more:
             return item._replace(retired=False)
-        page = evaluate(row, inputs._replace(requests=[each for each in requests if isinstance(each, Deleted)]), evaluation)
+        deletions = [each for each in requests if isinstance(each, Deleted)]
+        page = evaluate(row, inputs._replace(requests=deletions), evaluation)
         write(transaction, [page._replace(retired=False)], evaluation)
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")

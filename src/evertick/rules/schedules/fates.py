@@ -97,9 +97,9 @@ AFTER_OUTAGE: Final[Mapping[Reason, Reason]] = MappingProxyType(
         Reason.DELETED: Reason.CATCH_UP_DROPPED,
     }
 )
-"""What becomes of the reason with which an occurrence is dropped that no worker evaluated in time: by the overlap policy,
-or because the schedule was paused or deleted, or its target withdrawn, before its turn came. Times of a pause, and of a
-target that may not run, are turned away for that when they come, and are not among these.
+"""What becomes of the reason with which an occurrence is dropped that no worker evaluated in time: by the overlap
+policy, or because the schedule was paused or deleted, or its target withdrawn, before its turn came. Times of a pause,
+and of a target that may not run, are turned away for that when they come, and are not among these.
 """
 
 
