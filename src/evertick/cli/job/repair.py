@@ -133,7 +133,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     """Run failed or canceled jobs again, as new jobs; with --args, --set or --rename, with other arguments.
 
     A pending job that no longer fits the code is replaced by one with these arguments, due at the same time. A filter
-    leaves out jobs that were retried already, pending runs of schedules, and with --rename jobs without such an argument.
+    leaves out jobs that were retried already, pending runs of schedules, and with --rename jobs without the argument.
     """
     if state == "pending" and not (new.renames or new.changes):
         raise click.UsageError("pending jobs have not failed yet; --rename and --set give them other arguments")
