@@ -94,7 +94,7 @@ def test_a_job_schedules_its_next_run_under_its_own_key(app: App, kind: str, on_
 
     def chain(ctx: MutationCtx | SyncActionCtx, left: int) -> None:
         if left and kind == "through a mutation":
-            ctx.run_mutation(go_on, left - 1)  # type: ignore[union-attr]
+            ctx.run_mutation(go_on, left - 1)
         elif left:
             ctx.scheduler.using(key=KEY, on_conflict=on_conflict).run_after(0, name, left - 1)
 
@@ -103,7 +103,7 @@ def test_a_job_schedules_its_next_run_under_its_own_key(app: App, kind: str, on_
             await ctx.scheduler.using(key=KEY, on_conflict=on_conflict).run_after(0, name, left - 1)
 
     name = "chain"
-    register = app.mutation(name=name) if kind == "mutation" else app.action(name=name)
+    register: Any = app.mutation(name=name) if kind == "mutation" else app.action(name=name)
     register(chain_async if kind == "async" else chain)
     with Engine(app) as engine:
         app.scheduler.using(key=KEY).run_after(0, name, 2)

@@ -114,7 +114,8 @@ def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) ->
     assert "26 of 26 started, 26 ended" in done.err
 
     many = evertick(
-        folder, "schedule", "backfill", "--query", "id:report", "--start-time", "2000-01-01", "--end-time", "2025-12-31",
+        folder, "schedule", "backfill", "--query", "id:report",
+        "--start-time", "2000-01-01", "--end-time", "2025-12-31",
         "--overlap-policy", "Skip", "--include-done", "--yes", "--wait",
     )  # fmt: skip
 
