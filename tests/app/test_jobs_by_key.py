@@ -7,7 +7,7 @@ import pytest
 
 from evertick import ActionCtx, App, JobId, MutationCtx, SyncActionCtx
 from evertick.errors import InvalidArguments, JobNotFound, JobNotPending
-from evertick.functions import JobState
+from evertick.functions import JobState, OnConflict
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
@@ -83,6 +83,33 @@ def test_a_job_with_a_key_cancels_the_successor_that_is_to_hold_it_and_not_itsel
         ended = engine.wait(app.scheduler.using(key=KEY).run_after(0, "chain", goes_on=goes_on))
     assert ended.state is JobState.SUCCESS
     assert [job.state for job in app.jobs.list(function="remind").jobs] == [state]
+
+
+@pytest.mark.parametrize("kind", ["mutation", "plain", "async", "through a mutation"])
+@pytest.mark.parametrize("on_conflict", ["keep", "replace", "error"])
+def test_a_job_schedules_its_next_run_under_its_own_key(app: App, kind: str, on_conflict: OnConflict) -> None:
+    @app.mutation(name="go on")
+    def go_on(ctx: MutationCtx, left: int) -> None:
+        ctx.scheduler.using(key=KEY, on_conflict=on_conflict).run_after(0, name, left)
+
+    def chain(ctx: MutationCtx | SyncActionCtx, left: int) -> None:
+        if left and kind == "through a mutation":
+            ctx.run_mutation(go_on, left - 1)
+        elif left:
+            ctx.scheduler.using(key=KEY, on_conflict=on_conflict).run_after(0, name, left - 1)
+
+    async def chain_async(ctx: ActionCtx, left: int) -> None:
+        if left:
+            await ctx.scheduler.using(key=KEY, on_conflict=on_conflict).run_after(0, name, left - 1)
+
+    name = "chain"
+    register: Any = app.mutation(name=name) if kind == "mutation" else app.action(name=name)
+    register(chain_async if kind == "async" else chain)
+    with Engine(app) as engine:
+        app.scheduler.using(key=KEY).run_after(0, name, 2)
+        engine.until(lambda: not app.jobs.count(state=["pending", "in_progress"]).number or None)
+    chained = [(job.state, job.args["left"]) for job in app.jobs.list(function=name).jobs]
+    assert chained == [("success", 0), ("success", 1), ("success", 2)]
 
 
 def test_a_running_action_is_told_by_its_key(app: App) -> None:

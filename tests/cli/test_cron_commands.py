@@ -99,4 +99,11 @@ def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
 def test_an_empty_list_says_whose_the_crons_of_code_are(shop: App, command: Command) -> None:
     done = command("cron", "list", "--tenant", "north", "-o", "table")
 
-    assert done.err == "no crons in the tenant north; those that code declares are of the tenant 'default'\n"
+    hint = "; a worker writes those that code declares when it starts, in the tenant 'default'\n"
+    assert done.err == f"no crons in the tenant north{hint}"
+
+
+def test_who_triggers_a_cron_waits_no_longer_than_was_said(shop: App, command: Command) -> None:
+    done = command("cron", "trigger", "report", "--wait", "--timeout", "1ms", "--request-id", "once")
+
+    assert (done.code, done.err.splitlines()[-1]) == (8, "the time is over; the run has not ended yet")

@@ -104,6 +104,10 @@ def test_a_change_of_the_code_is_taken_over(folder: Path, start: Start) -> None:
     evertick(folder, "run", "app.added", "--after", "0s")
     dev.wait_for(r"✓ app\.added")
 
+    evertick(folder, "run", "app.added", "--after", "1h")
+    (folder / "app.py").write_text(APP)
+    dev.wait_for(r"! this code does not fit 1 pending job; what to do: evertick doctor app\.py$")
+
 
 @pytest.mark.long
 def test_code_that_does_not_import_leaves_the_last_good_version_running(

@@ -113,6 +113,15 @@ def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) ->
     assert done.out.splitlines() == ["times\t26", "started\t26", "ended\t26", "done\ttrue"]
     assert "26 of 26 started, 26 ended" in done.err
 
+    many = evertick(
+        folder, "schedule", "backfill", "--query", "id:report",
+        "--start-time", "2000-01-01", "--end-time", "2025-12-31",
+        "--overlap-policy", "Skip", "--include-done", "--yes", "--wait",
+    )  # fmt: skip
+
+    assert many.code == 6
+    assert many.err.splitlines()[-1] == "report: 25 of its times were skipped or missed"
+
 
 @pytest.mark.long
 def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: Path, start: Start) -> None:

@@ -1,6 +1,7 @@
 """`evertick workflow`: runs started, waited for, listed, signaled, ended, restarted, and their histories drawn."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,10 @@ import pytest
 
 from evertick import App
 from evertick.api.workflows import RunHistory
+from evertick.app.functions.function import served_by
+from evertick.base.ids import WorkerId
+from evertick.base.instants import HOUR_MS, Instant
+from evertick.base.records.jobs import SERVES, Serves, Worker
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.testing import replay
 from tests.cli.desk import Command, work_until
@@ -155,6 +160,28 @@ def test_a_value_is_json_or_text(shop: Path, command: Command, words: list[str],
     assert command("workflow", "signal", run_id, "verified", *words).code == 0
     work(lambda app: app.workflows.get(run_id).completed_at is not None)
     assert the_app().workflows.get(run_id).progress == {"verified": sent}
+
+
+def test_an_event_is_checked_against_what_live_workers_declare_where_no_code_is(shop: Path, command: Command) -> None:
+    run_id = command("workflow", "start", "app.decide", "--id", "d1").out.strip()
+    assert command("workflow", "signal", "d1", "decision", "7").code == 0, "nothing is known of it"
+    work(lambda app: app.workflows.get(run_id).has_ended)
+    error = the_app().workflows.get(run_id).error
+    cure = f"evertick workflow restart {run_id} --step decision"
+    assert error is not None and cure in error["message"]
+    again = command(*shlex.split(cure)[1:]).out.strip()
+
+    now = the_app().environment.clock.now()
+    serves = SERVES.value(Serves(tuple(served_by(the_app().functions))))
+    alive = Worker(WorkerId("worker_1"), now, Instant(now + HOUR_MS), "here", 1, app="shop", serves=serves)
+    the_app().environment.store.write(lambda tx: tx.register_worker(alive))
+    for event, value, says in [
+        ("decision", "7", "no live worker's app.decide takes the event 'decision': 'value' is bool, not 7"),
+        ("decison", "true", "takes the event 'decison': the events that it declares are decision"),
+    ]:
+        refused = command("workflow", "signal", again, event, value)
+        assert (refused.code, says in refused.err) == (2, True), refused.err
+    assert command("workflow", "signal", again, "decision", "true").code == 0
 
 
 @pytest.mark.long
@@ -405,7 +432,7 @@ def test_a_misspelt_key_is_answered_with_those_that_may_be_meant(shop: Path, com
     assert meant in command("workflow", "signal", "surgery-rx-0", "verified").err
     assert "mean 'remind-rex-0'? list" in command("workflow", "get", "remnid-rex-0").err
     of_job = command("job", "get", "surgery-rx-2").err
-    assert "did you mean 'surg" in of_job and "'surgery-rx-1'" in of_job
+    assert "did you mean 'surg" in of_job and "'surgery-rx-1'" not in of_job, "another number is another thing"
     assert "did you mean" not in command("workflow", "get", "invoice-7").err
     assert "did you mean" not in command("workflow", "get", "surgery-rx-0", "--tenant", "acme").err
 

@@ -57,6 +57,9 @@ class DoctorReport(Schema):
     findings: tuple[Finding, ...]
     inactive: tuple[WorkflowTypeView, ...]
     """Workflows of the code that are paused, deprecated or deleted: no run of them starts. That is no finding."""
+    crons_added: tuple[str, ...] = ()
+    crons_deleted: tuple[str, ...] = ()
+    """Crons that the next start of a worker adds and deletes. That is no finding, unless times are lost with it."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

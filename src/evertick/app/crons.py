@@ -51,6 +51,7 @@ Writing = MutationCtx | SyncActionCtx
 _logger: Final = logging.getLogger("evertick.schedules")
 
 KIND: Final = "cron"
+_ANEW: Final = "; if it was renamed, it starts anew, and its missed times stay under this name"
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ class Crons:
             for name in getattr(changes, word):
                 cron = self._declared.get(name)
                 times = f": {cron.sentence}" if cron is not None else ""
-                _logger.info("cron %s: %s%s", word, name, times, extra={"schedule_id": name, "change": word})
+                anew = _ANEW if word == "deleted" and changes.added else ""
+                _logger.info("cron %s: %s%s%s", word, name, times, anew, extra={"schedule_id": name, "change": word})
 
     # -- at run time
 

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
 from evertick.api.workflows import RunHistory, WorkflowTypeView
+from evertick.app.crons import KIND as CRON
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.paging import TENANTS_MAX, all_schedules, whole_jobs
+from evertick.app.schedules.definition import is_declared
 from evertick.app.workflows.replaying import replayed_end
+from evertick.base.clock import SystemClock
 from evertick.base.cures import cure_of_unreadable, tenant_option
 from evertick.base.errors import (
     EvertickError,
@@ -29,18 +32,23 @@ from evertick.base.errors import (
 )
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.base.time_limit import FunctionTimeout, Limit, TimeLimits
+from evertick.engine.schedules.times import times_of
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.metadata import CODE
+from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
 
 if TYPE_CHECKING:
     from evertick.app.app import App
 
+FILE_DEFAULT: Final = "app.py"
 JOBS_MAX: Final = 100_000
 """Pending jobs of a tenant that are looked at."""
 RUNS_REPLAYED_MAX: Final = 10_000
@@ -63,9 +71,13 @@ class _Complaint:
     problem: Problem
     detail: str
     renamed: str = ""
-    """`old=new`, if that is how the arguments would fit."""
+    """`--rename old=new`, if that is how the arguments would fit."""
     has_begun: bool = False
     """Whether it is the call of runs that have begun, and keep their arguments."""
+    schedule: str = ""
+    """The schedule or cron that has started the jobs, if one has."""
+    step: str = ""
+    """The step of a run where the code makes another call, as a word for a command; empty if it is none."""
 
 
 @dataclass(slots=True)
@@ -74,10 +86,13 @@ class _Group:
 
     count: int = 0
     ids: list[str] = field(default_factory=list)
+    times: list[Instant] = field(default_factory=list)
+    """The nominal times of those that are runs of a schedule."""
 
-    def add(self, name: str) -> None:
+    def add(self, name: str, *times: Instant) -> None:
         """Count one."""
         self.count += 1
+        self.times += times
         if len(self.ids) < IDS_SHOWN:
             self.ids.append(name)
 
@@ -91,22 +106,26 @@ class _Examined:
     complete: bool
     kinds: Counter[str] = field(default_factory=Counter)
     """Schedules and crons."""
+    declared: set[str] = field(default_factory=set)
+    """The crons that code of this app has declared before."""
 
 
-def examine(app: "App", store: Store, tenant: TenantId | None) -> DoctorReport:
+def examine(app: "App", store: Store, tenant: TenantId | None, file: str = FILE_DEFAULT) -> DoctorReport:
     """Compare pending jobs, schedules and crons of a tenant, or of all that have work, with the code of an app.
 
-    Each tenant is a read of its own, so any number of them can be looked at.
+    Each tenant is a read of its own, so any number of them can be looked at. `file` has the app, for commands.
     """
     tenants = _tenants(store) if tenant is None else (tenant,)
+    now_declared, declared = {cron.name for cron in app.crons.declared}, set[str]()
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
     jobs, complete, last = 0, True, time.monotonic() + ALL_REPLAYS_S
     for each in tenants:
-        found = store.view(partial(_of_tenant, app, each, last))
+        found = store.view(partial(_of_tenant, app, file, each, last))
         findings += found.findings
         jobs += found.jobs
         kinds += found.kinds
+        declared |= found.declared
         complete = complete and found.complete
     findings += _of_declared_crons(app)
     return DoctorReport(
@@ -118,6 +137,8 @@ def examine(app: "App", store: Store, tenant: TenantId | None) -> DoctorReport:
         complete=complete,
         findings=tuple(findings),
         inactive=tuple(store.view(lambda transaction: list(_inactive(app, transaction)))),
+        crons_added=tuple(sorted(now_declared - declared)) if DEFAULT_TENANT in tenants else (),
+        crons_deleted=tuple(sorted(declared - now_declared)),
     )
 
 
@@ -133,14 +154,19 @@ def _tenants(store: Store) -> tuple[TenantId, ...]:
     return tuple(sorted({DEFAULT_TENANT, *found, *following}))
 
 
-def _of_tenant(app: "App", tenant: TenantId, last: float, transaction: Transaction) -> _Examined:
+def _of_tenant(app: "App", file: str, tenant: TenantId, last: float, transaction: Transaction) -> _Examined:
     """What is wrong with what a tenant has scheduled; no run is replayed after `last`."""
     until = min(time.monotonic() + REPLAYS_S, last)
-    examined = _Examined(*_of_jobs(app, transaction, tenant, limit=JOBS_MAX, until=until))
+    examined = _Examined(*_of_jobs(app, file, transaction, tenant, limit=JOBS_MAX, until=until))
     groups: dict[tuple[str, _Complaint], _Group] = {}
     for row in all_schedules(transaction, ScheduleFilter(tenant=tenant)):
         if not _is_of_another(app, row):
             examined.kinds[row.kind] += 1
+            if is_declared(row) and row.kind == CRON:
+                examined.declared.add(row.id)
+                if all(row.id != cron.name for cron in app.crons.declared):
+                    examined.findings += _of_deleted_cron(transaction, row)
+                    continue
             if (complaint := _of_schedule(app, row)) is not None:
                 groups.setdefault((row.kind, complaint), _Group()).add(row.id)
     examined.findings += [_finding_of_schedules(app, tenant, *which, group) for which, group in groups.items()]
@@ -154,15 +180,38 @@ def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView
             yield WorkflowTypeView.of(name, given)
 
 
+def _of_deleted_cron(transaction: Transaction, row: Schedule) -> Iterator[Finding]:
+    """What is lost with a cron that the code declares no more: times that wait, and those of an outage."""
+    if row.unreadable or row.state.pause is not None:
+        return
+    [row], now = transaction.with_open_runs([row]), SystemClock().now()
+    due, _ = times_of(row).due(row.state.seen_until, Instant(now - LATE_AFTER_MS), OCCURRENCES_PER_ROUND)
+    times = [*(each.nominal_at for each in row.state.waiting), *(each.nominal_at for each in due)]
+    if times:
+        detail = (
+            f"the code declares no cron {row.id!r} any more, so a worker deletes it, and {len(times):,} of its times "
+            "that have not started will not run"
+        )
+        fix = f"declare it again, or, if it has a new name, run them then: {_backfill('NAME', times, DEFAULT_TENANT)}"
+        complaint = _Complaint(row.function, Problem.REMOVED, detail)
+        yield _finding("cron", row.tenant, complaint, _Group(1, [row.id]), fix)
+
+
+def _backfill(word: str, times: Sequence[Instant], tenant: TenantId) -> str:
+    span = f"--start-time {to_iso(min(times))} --end-time {to_iso(max(times))}"
+    return f"evertick schedule backfill {word} {span} --overlap-policy BufferAll{tenant_option(tenant)}"
+
+
 def _of_jobs(
-    app: "App", transaction: Transaction, tenant: TenantId, *, limit: int, until: float
+    app: "App", file: str, transaction: Transaction, tenant: TenantId, *, limit: int, until: float
 ) -> tuple[list[Finding], int, bool]:
     """What is wrong with a tenant's pending jobs, how many were looked at, and whether they and its runs are all."""
     groups: dict[_Complaint, _Group] = {}
     read, jobs, runs = 0, 0, list[Job]()
 
     def note(complaint: _Complaint, job: Job) -> None:
-        groups.setdefault(complaint, _Group()).add(job.id)
+        times = () if job.schedule is None or not complaint.schedule else (job.schedule.value.nominal_at,)
+        groups.setdefault(complaint, _Group()).add(job.id, *times)
 
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
@@ -180,7 +229,7 @@ def _of_jobs(
         for job, complaint in _of_runs(app, transaction, runs[replayed : replayed + RUNS_AT_A_TIME]):
             note(complaint, job)
         replayed += RUNS_AT_A_TIME
-    findings = [_finding_of_jobs(app, tenant, complaint, group) for complaint, group in groups.items()]
+    findings = [_finding_of_jobs(app, file, tenant, complaint, group) for complaint, group in groups.items()]
     return findings, jobs, replayed >= len(runs) and read < limit
 
 
@@ -202,7 +251,9 @@ def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Itera
         except ReplayMismatch as error:
             # Without the run and the row, so that runs with the same difference are one finding.
             difference = str(error).partition(": ")[2].partition("; deploy code")[0]
-            yield job, _Complaint(job.name, Problem.JOURNAL, difference)
+            row = next((each for each in history.events if each.position == error.position), None)
+            step = "" if row is None or not row.step else str(row.step)
+            yield job, _Complaint(job.name, Problem.JOURNAL, difference, step=step)
         except (EvertickError, FunctionTimeout) as error:
             yield job, _Complaint(job.name, Problem.JOURNAL, str(error))
 
@@ -222,9 +273,10 @@ def _of_declared_crons(app: "App") -> Iterator[Finding]:
 def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
     """What is wrong with a job: its own call, and the function that is told of its end."""
     complaint = _of_call(app, job.name, job.args)
-    if complaint is not None:
-        yield replace(complaint, has_begun=_has_begun(job))
     try:
+        if complaint is not None:
+            schedule = "" if job.schedule is None else job.schedule.value.id
+            yield replace(complaint, has_begun=_has_begun(job), schedule=schedule)
         completion = None if job.on_complete is None else job.on_complete.value
         told = None if completion is None or completion.kind == STEP else completion.name
     except SchemaMismatch as error:
@@ -266,7 +318,7 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
             name = f" --function {shell_word(present)}"
             if complaint.renamed:
                 renamed = "" if present == complaint.function else name
-                fix = f"evertick schedule update --query {chosen} --rename {complaint.renamed}{renamed}{whose}"
+                fix = f"evertick schedule update --query {chosen} {complaint.renamed}{renamed}{whose}"
             else:
                 fix = f"evertick schedule update {first}{name} --input JSON{whose}"
         case Problem.UNREADABLE:
@@ -296,31 +348,43 @@ def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
 
 
 def _renamed(args: str, function: Function[..., Any]) -> str:
-    """`old=new`, if exactly one argument is unknown and exactly one parameter has none, or one that needs it."""
+    """`--rename old=new`, if as many arguments are unknown as parameters have none, or of those that need it."""
     given, parameters = json.loads(args), function.parameter_names
     unknown = [name for name in given if name not in parameters]
     needed = [name for name in function.argument_schema["required"] if name not in given]
     without = needed or [name for name in parameters if name not in given]
-    return f"{unknown[0]}={without[0]}" if len(unknown) == len(without) == 1 else ""
+    pairs = zip(unknown, without, strict=True) if len(unknown) == len(without) else ()
+    return " ".join(f"--rename {shell_word(f'{old}={new}')}" for old, new in pairs)
 
 
-def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group: _Group) -> Finding:
-    whose, first = tenant_option(tenant), group.ids[0]
+def _finding_of_jobs(app: "App", file: str, tenant: TenantId, complaint: _Complaint, group: _Group) -> Finding:
+    whose, first, name = tenant_option(tenant), group.ids[0], shell_word(complaint.function)
+    cancel, pending = f"evertick job cancel-all --function {name}{whose}", f"--function {name} --state pending"
     match complaint.problem:
+        case Problem.ARGUMENTS | Problem.REMOVED | Problem.NOT_CALLABLE if (
+            complaint.schedule and not complaint.has_begun
+        ):
+            schedule = schedule_word(complaint.schedule)
+            detail = f"{complaint.detail}; it is a run of {complaint.schedule!r}, whose later times are behind it"
+            complaint = replace(complaint, detail=detail)
+            cancel = f"evertick job cancel-all --schedule {schedule}{whose}"
+            again = _backfill(schedule, group.times, tenant)
+            fix = f"{_alias(app, complaint)}{cancel}, and after the deploy {again}"
         case Problem.ARGUMENTS if complaint.has_begun:
             fix = "keep the parameters that these runs have, and give new ones a default: they have begun"
         case Problem.ARGUMENTS if complaint.renamed:
-            name = shell_word(complaint.function)
-            fix = f"evertick job retry --function {name} --state pending --rename {complaint.renamed}{whose}"
+            fix = f"evertick job retry {pending} {complaint.renamed} --app {shell_word(file)}{whose}"
+        case Problem.ARGUMENTS if group.count > 1:
+            fix = f"evertick job retry {pending} --set NAME=VALUE --app {shell_word(file)}{whose}, or: {cancel}"
         case Problem.ARGUMENTS:
             fix = f"evertick job retry {first} --args JSON{whose}, or: evertick job cancel {first}{whose}"
         case Problem.JOURNAL:
-            restart = f"evertick workflow restart {first} --step NAME{whose}"
+            chosen = first if group.count == 1 else f"--workflow {name} --state pending"
+            restart = f"evertick workflow restart {chosen}{complaint.step and f' --step {complaint.step}'}{whose}"
             fix = f"keep the old path beside the new one with step.patched(...), or: {restart}"
         case Problem.UNREADABLE:
             fix = "deploy the release that wrote them first"
         case _:
-            cancel = f"evertick job cancel-all --function {shell_word(complaint.function)}{whose}"
             fix = f"{_alias(app, complaint)}{cancel}"
     return _finding("job", tenant, complaint, group, fix)
 

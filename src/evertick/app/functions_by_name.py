@@ -127,6 +127,27 @@ def problem_of(signature: str, given: Mapping[str, Any]) -> str | None:
     return None
 
 
+def check_event(transaction: Transaction, workflow: str, event: str, value: Any) -> None:
+    """Raise InvalidArguments for an event that no live worker's code of a workflow takes, as far as plain types tell.
+
+    Where no worker has the workflow, or one declares no events, every event is taken.
+    """
+    found = [
+        each.events for one in served(transaction.list_workers()) for each in one.functions if each.name == workflow
+    ]
+    problems = [_problem_of_event(events, event, value) for events in found]
+    if problems and all(problems):
+        raise InvalidArguments(f"no live worker's {workflow} takes the event {event!r}: {problems[0]}")
+
+
+def _problem_of_event(events: Mapping[str, str] | None, event: str, value: Any) -> str | None:
+    if events is None:
+        return None
+    if event not in events:
+        return f"the events that it declares are {', '.join(events)}"
+    return problem_of(f"(value: {events[event]})", {"value": value})
+
+
 def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
     """The names of functions that workers have, and of those of a tenant's recent jobs."""
     serves = served(transaction.list_workers())

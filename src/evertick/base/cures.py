@@ -78,8 +78,14 @@ def meant(wanted: str, names: Iterable[str]) -> str:
     """Which of the names may have been meant, as the beginning of what follows; empty for none."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted, dict.fromkeys(names), n=3, cutoff=0.6)
+    # Another number is another thing, not a mistake: pickup:P00099 is no hint for pickup:P99999.
+    others = [name for name in dict.fromkeys(names) if _without_digits(name) != _without_digits(wanted)]
+    near = get_close_matches(wanted, others, n=3, cutoff=0.6)
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+
+
+def _without_digits(name: str) -> str:
+    return "".join(each for each in name if not each.isdigit())
 
 
 def in_tenant(tenant: TenantId) -> str:

@@ -52,7 +52,7 @@ def get(name: str, db: str | None, out: OutputOptions) -> None:
     write_description(name, db, out, kind=KIND)
 
 
-@_on_one("trigger", flags(TriggerFlags, "how", only=("overlap", "wait")), time_row_options)
+@_on_one("trigger", flags(TriggerFlags, "how"), time_row_options)
 def trigger(name: str, how: TriggerFlags, db: str | None, out: OutputOptions) -> int:
     """Start one run of a cron now."""
     with open_session(db) as session:

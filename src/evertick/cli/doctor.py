@@ -33,6 +33,7 @@ LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail",
 
 VARIABLES: Final = (DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE)
 """Those of the environment that are read."""
+RENAMED: Final = "one that was renamed starts anew, without its pause and its record"
 FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")
 
 
@@ -96,7 +97,7 @@ def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
     app.check()
     url = db or app.database_url
     with open_database(url) as store:
-        report = examine(app, store, named_tenant())
+        report = examine(app, store, named_tenant(), file)
         if not store.place:
             from evertick.store.place import USUAL_PLACES
 
@@ -112,6 +113,9 @@ def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
         out.write_rows(cells, cells, LIST)
     for each in report.inactive:
         click.echo(f"note: workflow {each.name} is {each.status}, so no run of it starts", err=True)
+    if report.crons_added and report.crons_deleted:
+        added, deleted = (", ".join(map(printable, names)) for names in (report.crons_added, report.crons_deleted))
+        click.echo(f"note: a worker adds the crons {added}, and deletes {deleted}; {RENAMED}", err=True)
     looked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
     looked += _counted(report.crons, "cron")
     cut = "" if report.complete else "; there are more pending jobs or runs, which were not looked at"

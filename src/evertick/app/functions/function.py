@@ -322,6 +322,13 @@ class Workflow(Function[P, R_co]):
         if self.events is not None:
             self.events.check()
 
+    @cached_property
+    def served(self) -> ServedFunction:
+        """See `Function.served`; with the events that it declares."""
+        events = self.events
+        types = None if events is None else {name: storable(events.words(name)) for name in events.names}
+        return super().served._replace(events=types)
+
     @property
     def call_kind(self) -> Literal[CallKind.WORKFLOW]:
         return CallKind.WORKFLOW

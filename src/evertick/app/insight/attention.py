@@ -37,6 +37,7 @@ WHY_MISSED: Final = {
     Reason.CATCH_UP_NONE: "no worker evaluated it in time, and nothing is made up",
     Reason.CATCH_UP_OVERLAP: "no worker evaluated it in time, and the overlap policy starts only the first",
     Reason.CATCH_UP_SUPERSEDED: "no worker evaluated it in time, and the overlap policy starts only the last",
+    Reason.CATCH_UP_DROPPED: "no worker evaluated it in time, and it was dropped before it started",
     Reason.BUFFER_FULL: "too many occurrences were waiting for earlier runs",
     Reason.RUNS_FULL: "too many runs were open",
     Reason.START_REFUSED: "its run could not be started",

@@ -321,9 +321,9 @@ def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | Non
             return f"{_command('update', chain.schedule)} --unset remaining-actions"
         case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
             return None
-        case reason if found.origin == Origin.SCHEDULE:
+        case reason if row is not None and found.origin == Origin.SCHEDULE:
             again = _backfill_command(chain.schedule, chain.at)
-            policies = "" if row is None or reason not in SEEN_LATE else _policies_that_run(row, found)
+            policies = "" if reason not in SEEN_LATE else _policies_that_run(row, found)
             return f"{again}{THEN}{NEXT_TIME}{_command('update', chain.schedule)}{policies}" if policies else again
         case _:
             return None

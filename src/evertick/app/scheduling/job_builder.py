@@ -32,6 +32,7 @@ from evertick.base.records.jobs import (
     UNFINISHED,
     Completion,
     FunctionKind,
+    Job,
     JobState,
     NewJob,
     ServedFunction,
@@ -224,6 +225,8 @@ class JobBuilder:
     ) -> list[JobId]:
         """Write drafted jobs where the database can be asked about their keys at once.
 
+        An action that runs and holds a key does not count for what it schedules: its successor takes the key over.
+
         Raises AlreadyExists where a key is taken and `on_conflict` says so, WorkflowInactive and QuotaExceeded.
         """
         placed = []
@@ -232,7 +235,13 @@ class JobBuilder:
         for job in jobs:
             holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
             if holder is not None and job.state is JobState.PENDING:
-                _refuse_of_another_app(transaction, holder, job)
+                held = transaction.get_job(holder, tenant=job.tenant)
+                if holder == job.parent_id and held is not None and held.kind is FunctionKind.ACTION:
+                    transaction.release_key(holder, tenant=job.tenant)
+                    holder = None
+                else:
+                    _refuse_of_another_app(held, job)
+            if holder is not None and job.state is JobState.PENDING:
                 if on_conflict is OnConflict.ERROR:
                     raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
                 if on_conflict is OnConflict.KEEP:
@@ -281,13 +290,12 @@ def _ends(given: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(end for end in ENDS if end in ends)
 
 
-def _refuse_of_another_app(transaction: Transaction, holder: JobId, job: NewJob) -> None:
+def _refuse_of_another_app(held: Job | None, job: NewJob) -> None:
     """Raise AlreadyExists if the key of a job is held by one of another app on the same tables."""
-    held = transaction.get_job(holder, tenant=job.tenant)
     app = app_of(job.pool)
     if held is not None and app is not None and held.app not in (None, app):
         raise AlreadyExists(
-            f"the unfinished job {holder} of the app {held.app} holds the key {job.key!r}; apps on the same tables "
+            f"the unfinished job {held.id} of the app {held.app} holds the key {job.key!r}; apps on the same tables "
             "share keys: choose another one, or give each app tables of its own"
         )
 

@@ -1,5 +1,6 @@
 """What may be done with the runs of workflows, as work for a transaction."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Unpack
@@ -9,6 +10,7 @@ from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.events import EventTypes
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict
+from evertick.app.functions_by_name import check_event
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.inactive_workflows import check_active, present_names
@@ -177,7 +179,7 @@ class WorkflowOperations:
 
         def work(transaction: Transaction) -> Sent:
             job = self.job(transaction, run_id)
-            text = self._event_text(job, event, value, words)
+            text = self._event_text(transaction, job, event, value, words)
             if (size := size_of(text)) > EVENT_BYTES_MAX:
                 raise LimitExceeded(
                     f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}"
@@ -320,16 +322,20 @@ class WorkflowOperations:
 
     # -- helpers
 
-    def _event_text(self, job: Job, event: str, value: Any, words: str) -> str:
+    def _event_text(self, transaction: Transaction, job: Job, event: str, value: Any, words: str) -> str:
         """The value of an event as its type has it; a value of JSON if the workflow declares no events.
 
-        Where the code of the workflow is not here, the type is not known: the value is written as an argument is.
+        Where the code of the workflow is not here, the live workers' is asked, and the value is written as an argument.
         Raises Misuse, InvalidArguments.
         """
         if (events := self.declared_events(job.name)) is not None:
             return events.write(event, value)
         is_here = any(job.name in (each.name, *each.aliases) for each in self.job_builder.functions)
-        return json_of(value, words) if is_here else json_of_typed(value, words)
+        if is_here:
+            return json_of(value, words)
+        text = json_of_typed(value, words)
+        check_event(transaction, job.name, event, json.loads(text))
+        return text
 
     def _place(self, transaction: Transaction, call: FunctionCall) -> JobId:
         now = self.job_builder.now()

@@ -1,7 +1,7 @@
 """Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
@@ -345,7 +345,8 @@ def is_of(pool: str, apps: Collection[str] | None) -> bool:
 
 class ServedFunction(NamedTuple):
     """A function of a worker's code. `signature` is its parameters, "(user: str)". `retry` is not written,
-    nor is `present`: what the function is called now, where `name` is a name that it had before.
+    nor is `present`: what the function is called now, where `name` is a name that it had before. `events` are the
+    types of the events that a workflow declares, by name; None if it declares none.
     """
 
     name: str
@@ -354,6 +355,7 @@ class ServedFunction(NamedTuple):
     signature: str
     retry: RetryPolicy | None = None
     present: str = ""
+    events: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,15 +382,22 @@ class Serves:
 
     def to_text(self) -> str:
         """As JSON text."""
-        functions = [dict(zip(each._fields[:4], each[:4], strict=True)) for each in self.functions]
+        functions = [
+            dict(zip(each._fields[:4], each[:4], strict=True)) | ({"events": each.events} if each.events else {})
+            for each in self.functions
+        ]
         return json.dumps({"v": VERSION, "pools": self.pools, "functions": functions, "apps": self.apps})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """What `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "what a worker serves")
-        written = ((each["name"], each["kind"], each["pool"], each["signature"]) for each in values["functions"])
-        functions = (ServedFunction(name, FunctionKind(kind), *rest) for name, kind, *rest in written)
+        functions = (
+            ServedFunction(
+                each["name"], FunctionKind(each["kind"]), each["pool"], each["signature"], events=each.get("events")
+            )
+            for each in values["functions"]
+        )
         pools, apps = (None if each is None else tuple(each) for each in (values["pools"], values.get("apps")))
         return cls(tuple(functions), pools, apps)
 

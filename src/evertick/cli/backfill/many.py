@@ -4,8 +4,9 @@ Each is started with the token of its plan, so one that changed meanwhile is lef
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -21,17 +22,25 @@ from evertick.cli.schedule.selection import counted, queried
 from evertick.cli.schedule.session import Session, note_if_alone, open_session
 
 if TYPE_CHECKING:
-    from evertick.api.schedules import PlannedBackfill
+    from evertick.api.schedules import BackfillView, PlannedBackfill
 
 SHOWN = ("schedule", "count", "already_ran", "first", "last")
 
 
-def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
-    """List what would run and start it, once that is confirmed; returns the exit code."""
-    if sid is not None or flags.waiting is not None or flags.watched is not None or flags.canceled is not None:
-        raise click.UsageError(
-            "--query chooses many schedules; leave out the id, --wait, --detach, --watch and --cancel"
-        )
+def backfill_all(
+    query: str,
+    sid: str | None,
+    flags: BackfillFlags,
+    db: str | None,
+    out: OutputOptions,
+    until_done: "Callable[[Session, BackfillView], BackfillView]",
+) -> int:
+    """List what would run and start it, once that is confirmed; returns the exit code.
+
+    With --wait, one after the other is watched `until_done`.
+    """
+    if sid is not None or flags.watched is not None or flags.canceled is not None:
+        raise click.UsageError("--query chooses many schedules; leave out the id, --watch and --cancel")
     from evertick.api.schedules import PlannedBackfill
 
     chosen = out.columns(PlannedBackfill.names(), SHOWN)
@@ -60,15 +69,19 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
             if not is_terminal(sys.stdin):
                 raise click.UsageError("this may start many runs; give --yes where no terminal can confirm it")
             click.confirm(f"{said}?", abort=True, err=True)
-        started = 0
+        started: list[BackfillView] = []
         for plan in todo:
             try:
-                session.schedules.backfill(plan.schedule, start, end, token=plan.token, **flags.choice)
-                started += 1
+                started.append(session.schedules.backfill(plan.schedule, start, end, token=plan.token, **flags.choice))
             except EvertickError as error:
                 failed.append((plan.schedule, str(error)))
-        click.echo(f"started backfills of {counted(started)}", err=True)
-        note_if_alone(session)
+        click.echo(f"started backfills of {counted(len(started))}", err=True)
+        if not flags.waiting:
+            note_if_alone(session)
+            return _told(failed)
+        for backfill in map(partial(until_done, session), started):
+            if lost := backfill.skipped + backfill.missed:
+                failed.append((backfill.schedule, f"{lost:,} of its times were skipped or missed"))
     return _told(failed)
 
 

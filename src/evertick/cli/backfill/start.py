@@ -44,11 +44,12 @@ def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str |
     """Run now what a schedule names between two moments, as the overlap policy says.
 
     With --wait the exit code is 6 if some of the times were skipped or missed. With --query, the schedules that have
-    times to run are listed, and started once that is confirmed; the exit code is 6 if some could not be.
+    times to run are listed, and started once that is confirmed; the exit code is 6 if some could not be. There --wait
+    is needed to wait for all of them.
     """
     flags.check()
     if query is not None:
-        return many.backfill_all(query, sid, flags, db, out)
+        return many.backfill_all(query, sid, flags, db, out, _until_done)
     sid = named(sid)
     chosen = None if flags.dry_run else columns(out)
     waiting = flags.waiting

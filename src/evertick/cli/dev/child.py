@@ -21,6 +21,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TextIO
@@ -30,7 +31,7 @@ from evertick.app.functions.function import Function
 from evertick.app.serving import Stopper, close, serve, use_drain
 from evertick.base.durations import length
 from evertick.base.errors import DatabaseLocked, EvertickError
-from evertick.base.escaping import one_line, printable
+from evertick.base.escaping import one_line, printable, shell_word
 from evertick.cli.core.databases import DATA_FOLDER, SIMULATED, shown_url, sqlite_file
 from evertick.cli.core.exits import Exit, end, exit_code_of
 from evertick.cli.core.loading import load_app, local_files, parse_target
@@ -142,14 +143,16 @@ def main(arguments: str) -> int:
     except EvertickError as error:
         return pipes.fail(error)
     try:
-        return _run(app, store, stopper, drain_ms, pipes, reason)
+        return _run(app, asked["file"], store, stopper, drain_ms, pipes, reason)
     except EvertickError as error:
         return pipes.fail(error)
     finally:
         close(app, store)
 
 
-def _run(app: App, store: Store, stopper: Stopper, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
+def _run(
+    app: App, file: str, store: Store, stopper: Stopper, drain_ms: int, pipes: Pipes, reason: dict[str, Any]
+) -> int:
     _lock(store)
     _ignore_in_git(store)
     steps = store.migrate()
@@ -171,6 +174,7 @@ def _run(app: App, store: Store, stopper: Stopper, drain_ms: int, pipes: Pipes, 
             lines.announce_waiting()
         else:
             _say_what_changed(functions, reason)
+            _say_what_does_not_fit(app, store, file)
             if (
                 simulation is None and store.url != reason["database"]
             ):  # the app has another name now, or another address
@@ -214,6 +218,17 @@ def _say_what_changed(functions: list[Function[..., Any]], reason: dict[str, Any
     took = length(round((time.time() - reason["began"]) * 1000))
     words = f"{reason['what']} in {took}: {len(after)} function{'' if len(after) == 1 else 's'}"
     say("↻", printable(f"{words} ({', '.join(changes)})" if changes else words))
+
+
+def _say_what_does_not_fit(app: App, store: Store, file: str) -> None:
+    from evertick.app.doctor import examine
+
+    kinds: Counter[str] = Counter()
+    for each in examine(app, store, None).findings:
+        kinds[f"pending {each.what}" if each.what == "job" else each.what] += each.count
+    if kinds:
+        found = " and ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in sorted(kinds.items()))
+        say("!", printable(f"this code does not fit {found}; what to do: evertick doctor {shell_word(file)}"))
 
 
 if __name__ == "__main__":

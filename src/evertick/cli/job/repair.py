@@ -126,17 +126,17 @@ class NewArguments:
 @click.command()
 @flags(JobChoice, "choice")
 @click.option("--state", type=click.Choice(("failed", "canceled", "pending")), default="failed", show_default=True,
-              help="Of the jobs that a filter chooses; pending with --rename only.")  # fmt: skip
+              help="Of the jobs that a filter chooses; pending with --rename or --set.")  # fmt: skip
 @flags(NewArguments, "new")
 @output_option
 def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) -> int:
     """Run failed or canceled jobs again, as new jobs; with --args, --set or --rename, with other arguments.
 
     A pending job that no longer fits the code is replaced by one with these arguments, due at the same time. A filter
-    leaves out jobs that were retried already, and with --rename those without such an argument.
+    leaves out jobs that were retried already, pending runs of schedules, and with --rename jobs without the argument.
     """
-    if state == "pending" and not new.renames:
-        raise click.UsageError("pending jobs have not failed yet; --rename gives them other arguments")
+    if state == "pending" and not (new.renames or new.changes):
+        raise click.UsageError("pending jobs have not failed yet; --rename and --set give them other arguments")
     from evertick.api.commands import RetriedJob
 
     arguments = new.of_jobs(len(choice.job_ids))
@@ -150,7 +150,10 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
             again = session.retry(job_id, args)
             return f"{job_id} runs again as {again}", RetriedJob(job_id=job_id, retried_as=again)
 
-        ids = choice.chosen(session, JobState(state), "retry", new.has_names_of)
+        def is_meant(job: "JobView") -> bool:
+            return new.has_names_of(job) and (state != "pending" or job.schedule is None)
+
+        ids = choice.chosen(session, JobState(state), "retry", is_meant)
         return _each(ids, looking_elsewhere(session.store)(work), out, left_out=retried)
 
 

@@ -74,9 +74,9 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
         more, found = len(found) > chosen.limit, found[: chosen.limit]
         out.show_views(found, session.now, fields, summary_words)
         if not found and out.tells_of_nothing:
-            hint = (
-                "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""
-            )
+            hint = ""
+            if kind == "cron" and not chosen.query:
+                hint = "; a worker writes those that code declares when it starts, in the tenant 'default'"
             say_nothing_found(f"{kind or 'schedule'}s{' match' if chosen.query else ''}", session.store, hint)
     if more and not out.is_none:
         click.echo(f"these are the first {chosen.limit}; there are more: --limit, or choose with --query", err=True)

@@ -54,6 +54,7 @@ REASONS: Final[dict[Reason, str]] = {
     Reason.CATCH_UP_NONE: "late times do not run",
     Reason.CATCH_UP_OVERLAP: "only the first late time runs",
     Reason.CATCH_UP_SUPERSEDED: "only the last late time runs",
+    Reason.CATCH_UP_DROPPED: "late, and dropped before it started",
     Reason.BUFFER_FULL: "too many times were waiting",
     Reason.RUNS_FULL: "too many runs were going on",
     Reason.START_REFUSED: "the run could not be started",

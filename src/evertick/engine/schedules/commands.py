@@ -37,9 +37,10 @@ from evertick.engine.schedules.outcome import (
 from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.jobs.serving import served_under
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED
 from evertick.rules.schedules.decide import fold
 from evertick.rules.schedules.events import Deleted, Event, Paused, Resumed, Updated
-from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
+from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import BUFFER_MAX, Policies
 from evertick.rules.schedules.state import FireTime, Pause, cut
 from evertick.store.contract.store import Transaction
@@ -195,13 +196,16 @@ def _rest(transaction: Transaction, row: Schedule, change: Change, by: Requester
 def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:
     """Change what a schedule is.
 
-    Runs, waiting occurrences, counters, pause and results stay. Times before the update are never made up; a time of
-    the old spec that is between its nominal and its actual moment is kept. Of a schedule that cannot be read, `edit`
-    gets one with defaults in place of what cannot be read, and has to replace these. Raises as `locked` does.
+    Runs, waiting occurrences, counters, pause and results stay. The old spec and policies decide what becomes of the
+    times until the update; those that start with it have the new target, as all that starts later: the code that the
+    old one names may be gone. Times before the update are never made up; a time of the old spec that is between its
+    nominal and its actual moment is kept. Of a schedule that cannot be read, `edit` gets one with defaults in place of
+    what cannot be read, and has to replace these. Raises as `locked` does.
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     if is_readable := not (problems := row.why_unreadable):
-        before = _evaluated(transaction, row, (), by)
+        due = row if change.edit is None else row.with_target(change.edit(row).target)
+        before = _evaluated(transaction, due, (), by)
         write(transaction, [before], by.evaluation(transaction))
         seen = before.row.saved()
     else:
@@ -226,7 +230,7 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
 
 
 def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
-    """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on.
+    """Remove a schedule. What waits or is due is dropped and noted in the ledger; what runs goes on.
 
     Also one that this release cannot read: then times that it has not judged yet stay without a row in the ledger.
     """
@@ -261,11 +265,15 @@ def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None
     """Note in the ledger that what waits will not run, without reading the schedule."""
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, fates=(Fate.BUFFERED.value,))
     waiting = transaction.list_occurrences(where, limit=BUFFER_MAX)
-    fate, reason = FATE_OF[Reason.DELETED].value, Reason.DELETED.value
     dropped = "the schedule was deleted"
-    transaction.record_occurrences(
-        [each._replace(fate=fate, reason=reason, detail=dropped, decided_at=now, run_id=None) for each in waiting]
-    )
+    rows = []
+    for each in waiting:
+        is_overdue = each.origin == Origin.SCHEDULE and each.decided_at - each.actual_at > LATE_AFTER_MS
+        reason = AFTER_OUTAGE[Reason.DELETED] if is_overdue else Reason.DELETED
+        detail = f"{WAITED}for earlier runs; {dropped}" if is_overdue else dropped
+        fate = FATE_OF[reason].value
+        rows.append(each._replace(fate=fate, reason=reason.value, detail=detail, decided_at=now, run_id=None))
+    transaction.record_occurrences(rows)
 
 
 def locked(
@@ -328,7 +336,8 @@ def _evaluated(
         item = evaluate(row, inputs, evaluation)
         if not item.more:
             return item._replace(retired=False)
-        page = evaluate(row, inputs._replace(requests=()), evaluation)
+        deletions = [each for each in requests if isinstance(each, Deleted)]
+        page = evaluate(row, inputs._replace(requests=deletions), evaluation)
         write(transaction, [page._replace(retired=False)], evaluation)
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")

@@ -103,6 +103,8 @@ def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Hap
         # The room they have is what is left after all that happened.
         events += _backfill_portions(fold(state, events, now).state, times, now)
     events += inputs.requests
+    if any(isinstance(request, Deleted) for request in inputs.requests):
+        events.insert(0, Deleted(at=state.seen_until))  # so that what is due does not start any more
     if following is None and times.recurrence.spec.has_sources:  # without any it waits for triggers, and never ends
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return Happened(events, reports, following, more)

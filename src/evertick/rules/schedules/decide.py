@@ -279,8 +279,10 @@ def _updated(builder: StateBuilder, event: Updated) -> None:
 
 
 def _deleted(builder: StateBuilder) -> None:
-    to_drop = [*builder.waiting, *builder.ahead]
+    """What has not started is dropped, also what comes in this fold."""
+    ahead, builder.ahead = builder.ahead, []
     builder.backfills = []
-    builder.ahead = []
-    builder.spec_ended = True
-    builder.drop_waiting(to_drop, Reason.DELETED)
+    builder.spec_ended = builder.is_deleted = True
+    builder.drop_waiting(builder.waiting, Reason.DELETED)
+    for occurrence in ahead:
+        builder.settle(builder.marked(occurrence), Reason.DELETED)

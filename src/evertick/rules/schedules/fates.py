@@ -51,6 +51,7 @@ class Reason(StrEnum):
     CATCH_UP_NONE = "catch_up_none"
     CATCH_UP_OVERLAP = "catch_up_overlap"
     CATCH_UP_SUPERSEDED = "catch_up_superseded"
+    CATCH_UP_DROPPED = "catch_up_dropped"
     BUFFER_FULL = "buffer_full"
     RUNS_FULL = "runs_full"
     START_REFUSED = "start_refused"
@@ -79,6 +80,7 @@ FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
         Reason.CATCH_UP_NONE: Fate.MISSED,
         Reason.CATCH_UP_OVERLAP: Fate.MISSED,
         Reason.CATCH_UP_SUPERSEDED: Fate.MISSED,
+        Reason.CATCH_UP_DROPPED: Fate.MISSED,
         Reason.BUFFER_FULL: Fate.MISSED,
         Reason.RUNS_FULL: Fate.MISSED,
         Reason.START_REFUSED: Fate.MISSED,
@@ -88,9 +90,18 @@ FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
 MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
 
 AFTER_OUTAGE: Final[Mapping[Reason, Reason]] = MappingProxyType(
-    {Reason.OVERLAP: Reason.CATCH_UP_OVERLAP, Reason.SUPERSEDED: Reason.CATCH_UP_SUPERSEDED}
+    {
+        Reason.OVERLAP: Reason.CATCH_UP_OVERLAP,
+        Reason.SUPERSEDED: Reason.CATCH_UP_SUPERSEDED,
+        Reason.PAUSED: Reason.CATCH_UP_DROPPED,
+        Reason.TARGET_INELIGIBLE: Reason.CATCH_UP_DROPPED,
+        Reason.DELETED: Reason.CATCH_UP_DROPPED,
+    }
 )
-"""What becomes of the reason with which the overlap policy drops an occurrence that no worker evaluated in time."""
+"""What becomes of the reason with which an occurrence is dropped that no worker evaluated in time: by the overlap
+policy, or because the schedule was paused or deleted, or its target withdrawn, before its turn came. Times of a pause,
+and of a target that may not run, are turned away for that when they come, and are not among these.
+"""
 
 
 class RunOutcome(StrEnum):

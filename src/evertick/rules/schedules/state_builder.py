@@ -48,6 +48,7 @@ class StateBuilder:
         self.last_result = state.last_result
         self.last_failure = state.last_failure
         self.attended_since = LONG_AGO
+        self.is_deleted = False
         self._ending = state.ending
         self._starts: list[Start] = []
         self._fates: dict[OccurrenceKey, Verdict] = {}
@@ -72,11 +73,12 @@ class StateBuilder:
         for occurrence in arrivals:
             self.lift_pause(occurrence.actual_at)
             reason = self._turned_away(occurrence)
-            if reason is None:
-                is_overdue = self.now - occurrence.actual_at > LATE_AFTER_MS
-                passed.append(occurrence._replace(is_overdue=True) if is_overdue else occurrence)
-            else:
+            if reason is not None:
                 self.settle(occurrence, reason)
+            elif self.is_deleted:
+                self.settle(self.marked(occurrence), Reason.DELETED)
+            else:
+                passed.append(self.marked(occurrence))
         if self.policies.catch_up is CatchUp.LATEST and (more or len(passed) > 1):
             older = passed if more else passed[:-1]
             passed = [] if more else passed[-1:]
@@ -84,6 +86,11 @@ class StateBuilder:
                 self.settle(occurrence, Reason.CATCH_UP_LATEST)
         if passed:
             self.admit(passed)
+
+    def marked(self, occurrence: Occurrence) -> Occurrence:
+        """The occurrence, marked as overdue if it comes too late to be on time."""
+        is_overdue = self.now - occurrence.actual_at > LATE_AFTER_MS
+        return occurrence._replace(is_overdue=True) if is_overdue else occurrence
 
     def admit(self, candidates: Sequence[Occurrence]) -> None:
         """One pass of the overlap policies over candidates; what waits already stays where it is."""
@@ -159,13 +166,15 @@ class StateBuilder:
     def settle(self, occurrence: Occurrence, reason: Reason, *, waited: bool = False) -> None:
         """It will not run, for this reason. `waited`: its turn came only after it had waited for earlier runs."""
         blocker = self.blocker if reason is Reason.OVERLAP else None
+        dropped_for = self._detail(occurrence, reason, blocker)
         if reason in AFTER_OUTAGE and self._lost_to_outage(occurrence, reason):
             reason = AFTER_OUTAGE[reason]
         detail = self._detail(occurrence, reason, blocker)
         self._count(reason, 1)
         if waited and reason is Reason.CATCH_UP_WINDOW:
-            waited_for = full_length(self.now - occurrence.actual_at)
-            detail = f"{WAITED}{waited_for} for earlier runs; {self._window()}"
+            detail = f"{self._waited(occurrence)}; {self._window()}"
+        elif reason is Reason.CATCH_UP_DROPPED:
+            detail = f"{self._waited(occurrence) if waited else self._late(occurrence)}; {dropped_for}"
         self._record(occurrence, reason, detail, blocker)
 
     def unstart(self, run: Run, error: str) -> None:
@@ -188,7 +197,7 @@ class StateBuilder:
             gone = {occurrence.key for occurrence in to_drop}
             self.waiting = [occurrence for occurrence in self.waiting if occurrence.key not in gone]
             for occurrence in to_drop:
-                self.settle(occurrence, reason)
+                self.settle(occurrence, reason, waited=True)
 
     def time_out(self, at: Instant) -> None:
         """Terminate the runs that have been open for too long at `at`."""
@@ -275,12 +284,12 @@ class StateBuilder:
         return Reason.LIMIT if self.remaining is not None and scheduled >= self.remaining else None
 
     def _lost_to_outage(self, occurrence: Occurrence, reason: Reason) -> bool:
-        """Does the overlap policy drop it only because no worker evaluated it, or the times before it, in time?
+        """Is it dropped only because no worker evaluated it, or the times before it, in time?
 
         A run in the way that was already running at its time would have kept it from starting in any case. What a newer
         time took the place of could have started before that one.
         """
-        if occurrence.origin is not Origin.SCHEDULE or reason is Reason.SUPERSEDED:
+        if occurrence.origin is not Origin.SCHEDULE or reason is not Reason.OVERLAP:
             return occurrence.is_overdue
         at = occurrence.actual_at
         later = [run for run in self.running.values() if run.started_at > at]
@@ -332,6 +341,9 @@ class StateBuilder:
 
     def _late(self, occurrence: Occurrence) -> str:
         return f"{full_length(self.now - occurrence.actual_at)} late"
+
+    def _waited(self, occurrence: Occurrence) -> str:
+        return f"{WAITED}{full_length(self.now - occurrence.actual_at)} for earlier runs"
 
     def _window(self) -> str:
         return f"the catch-up window is {full_length(self.policies.catch_up_window_ms)}"

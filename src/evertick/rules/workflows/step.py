@@ -19,7 +19,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
-from evertick.base.errors import Misuse, ValueTooLarge
+from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.escaping import shell_word
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.job_options import NAME, PRIORITY, check_key, check_name
@@ -249,7 +250,13 @@ class Step:
         self._refuse_timeout("write wait_for(event, timeout=...)")
         due_at = None if timeout is None else self._due_at(duration_ms(timeout, name="timeout"))
         text = await self._run.call(Call(CallKind.EVENT, event, due_at=due_at))
-        return json.loads(text) if declared is None else declared.read(event, text)
+        if declared is None:
+            return json.loads(text)
+        try:
+            return declared.read(event, text)
+        except InvalidArguments as error:
+            cure = f"`evertick workflow restart {self._run.id} --step {shell_word(event)}` waits for it again"
+            raise InvalidArguments(f"{error}; {cure}") from error
 
     def now(self) -> datetime:
         """The time of the last event that the run has seen. It is the same in every replay."""

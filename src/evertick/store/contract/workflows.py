@@ -71,8 +71,8 @@ class Workflows(Protocol):
         """Let a paused run go on when it is due; returns whether it was paused."""
         ...
 
-    def release_key(self, run_id: JobId, *, tenant: TenantId) -> None:
-        """Take its key from a run that has not ended: what replaces it may have the key while the run cleans up."""
+    def release_key(self, job_id: JobId, *, tenant: TenantId) -> None:
+        """Take its key from a run or an action that has not ended: what replaces it may have the key meanwhile."""
         ...
 
     def shown_runs(self, ids: Collection[JobId]) -> tuple[Mapping[JobId, RunRecord], set[JobId]]:

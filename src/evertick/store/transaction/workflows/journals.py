@@ -77,8 +77,8 @@ class SqlWorkflows(Driver):
             self.hints.add(DUE[FunctionKind.WORKFLOW])
         return resumed
 
-    def release_key(self, run_id: JobId, *, tenant: TenantId) -> None:
-        self._fetch("release_key", {"id": run_id, "tenant": tenant})
+    def release_key(self, job_id: JobId, *, tenant: TenantId) -> None:
+        self._fetch("release_key", {"id": job_id, "tenant": tenant})
 
     def shown_runs(self, ids: Collection[JobId]) -> tuple[Mapping[JobId, RunRecord], set[JobId]]:
         rows = self._fetch("shown_runs", {"runs": json.dumps(sorted(ids))}) if ids else []
