@@ -133,7 +133,7 @@ class StatusView(Schema):
     not fit their journal. `overdue` are schedules at whose next time no worker has looked, `unreadable` those that
     this release cannot read. `complete` is False if
     there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
-    written.
+    written. `isolation` is how well a server walls in scripts, by language; None where no scripts are run.
     """
 
     tenants: tuple[TenantId, ...]
@@ -149,3 +149,4 @@ class StatusView(Schema):
     overdue: tuple[OverdueView, ...] = ()
     unreadable: tuple[UnreadableView, ...] = ()
     retried: int = 0
+    isolation: dict[str, str] | None = None

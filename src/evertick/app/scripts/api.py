@@ -68,6 +68,7 @@ from evertick.base.errors import (
     RegistrationError,
     ScriptInUse,
     ScriptNotFound,
+    Unavailable,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
@@ -77,7 +78,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
-from evertick.sandbox.protocol import Ended, Isolation, Language, Outcome, ScriptError
+from evertick.sandbox.protocol import Ended, Isolation, Language, Level, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -430,6 +431,13 @@ class TenantScripts:
         """How well each language is walled in on this machine. Raises SandboxUnavailable."""
         return {language.value: sandbox().isolation(language) for language in Language}
 
+    def levels(self) -> dict[str, str]:
+        """As `isolation`, in a word for each language; "none" where scripts cannot run."""
+        try:
+            return {language: found.level.value for language, found in self.isolation().items()}
+        except Unavailable:
+            return dict.fromkeys(Language, Level.NONE.value)
+
     # -- helpers
 
     def _now(self) -> Instant:
@@ -712,3 +720,4 @@ class AsyncScripts:
     limits = _Awaited(TenantScripts.limits)
     set_plan = _Awaited(TenantScripts.set_plan)
     isolation = _Awaited(TenantScripts.isolation)
+    levels = _Awaited(TenantScripts.levels)

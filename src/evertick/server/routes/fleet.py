@@ -143,7 +143,10 @@ async def change_tenant(caller: Called, name: Named, to: TenantChange) -> Respon
 async def _status(caller: Caller) -> StatusView:
     e = caller.app.environment
     failure = await e.executors.ask(e.store.write_failure)
-    return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now(), failure))
+    found = await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now(), failure))
+    if not caller.app.uses_scripts:
+        return found
+    return found.model_copy(update={"isolation": await caller.app.scripts.aio.levels()})
 
 
 async def _pool(caller: Caller, action: str, name: str, **options: Any) -> Response:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
-from evertick.server.callers import Called, Routes, reply
+from evertick.server.callers import Called, Routes, ServedApp, reply
 from evertick.server.problems import Problem
 
 routes = Routes(tag="health")
@@ -17,12 +17,13 @@ async def health(request: Request) -> Response:
     return reply({"ok": True})
 
 
-@routes.at("GET", "/ready", None, returns=dict[str, bool])
+@routes.at("GET", "/ready", None, returns=dict[str, object])
 async def ready(request: Request) -> Response:
     """200 while the server can read and write its database, and its worker, if it has one, holds its lease; otherwise
-    503, and `detail` says why.
+    503, and `detail` says why. Of an app with scripts, `isolation` says how well each language is walled in.
     """
-    e = request.app.state.evertick.environment
+    app: ServedApp = request.app.state.evertick
+    e = app.environment
     now = e.clock.now()
     try:
         failure = await e.executors.ask(e.store.write_failure)
@@ -34,7 +35,7 @@ async def ready(request: Request) -> Response:
     worker = request.app.state.worker
     if worker is not None and worker() not in {each.id for each in alive}:
         raise Problem(503, "not_ready", "the worker of this process holds no lease")
-    return reply({"ok": True})
+    return reply({"ok": True, **({"isolation": await app.scripts.aio.levels()} if app.uses_scripts else {})})
 
 
 @routes.at("GET", "/metrics", Scope.READ, returns=str)
