@@ -108,7 +108,7 @@ def test_an_input_needs_the_scope_edit(app: App) -> None:
 
 def test_ready_shows_the_isolation_where_scripts_are_used(app: App, open_app: OpenApp) -> None:
     http = http_of(app)
-    assert http.ok("GET", "/ready")["isolation"]["javascript"] == {"level": "full", "reason": ""}
+    assert http.ok("GET", "/ready")["isolation"] == {"javascript": "full", "python": "full"}
     plain = http_of(open_app("plain"))
     assert plain.ok("GET", "/ready") == {"ok": True}
     assert "app.scripts" in plain.problem(404, "GET", f"{HOME}/scripts")["detail"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.dependencies.utils import get_flat_params
@@ -39,6 +39,9 @@ from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of
 from evertick.server.problems import Problem, is_told, of_bug
+
+if TYPE_CHECKING:  # only apps that use scripts load them
+    from evertick.app.scripts.api import TenantScripts
 from evertick.server.reply_time import in_time, take_longer
 from evertick.store.contract.store import Transaction
 
@@ -70,6 +73,12 @@ class ServedApp(Protocol):
 
     @property
     def aio(self) -> AsyncApp: ...
+
+    @property
+    def uses_scripts(self) -> bool: ...
+
+    @property
+    def scripts(self) -> "TenantScripts": ...
 
     def tenant(self, name: str) -> Access: ...
 

@@ -72,6 +72,7 @@ from evertick.base.errors import (
     RegistrationError,
     ScriptInUse,
     ScriptNotFound,
+    Unavailable,
     VersionConflict,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
@@ -82,7 +83,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
-from evertick.sandbox.protocol import Ended, Language, Outcome, ScriptError
+from evertick.sandbox.protocol import Ended, Language, Level, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -464,6 +465,13 @@ class TenantScripts:
         found = {language.value: sandbox().isolation(language) for language in Language}
         return {name: IsolationView(level=each.level.value, reason=each.reason) for name, each in found.items()}
 
+    def levels(self) -> dict[str, str]:
+        """As `isolation`, in a word for each language; "none" where scripts cannot run."""
+        try:
+            return {language: found.level for language, found in self.isolation().items()}
+        except Unavailable:
+            return dict.fromkeys(Language, Level.NONE.value)
+
     # -- helpers
 
     def _now(self) -> Instant:
@@ -775,3 +783,4 @@ class AsyncScripts:
     limits = _Awaited(TenantScripts.limits)
     set_plan = _Awaited(TenantScripts.set_plan)
     isolation = _Awaited(TenantScripts.isolation)
+    levels = _Awaited(TenantScripts.levels)
