@@ -90,6 +90,8 @@ EXIT_S: Final = 2.0
 """How long a zygote may take to report the end of a child that was killed; then it is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
+STARTS: Final = 10
+"""How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
 FLOOD: Final = 16
@@ -213,6 +215,7 @@ class Zygote:
                 socket.send_fds(self.control, [json.dumps(message).encode()], [theirs.fileno()])
             except OSError as error:
                 ours.close()
+                self.dead = True  # known here before the reading thread knows it
                 self.finish(live)
                 raise ZygoteGone from error
         return ours
@@ -648,7 +651,7 @@ class Sandbox:
         )
 
     def _begin(self, run: ScriptRun, live: Live) -> tuple[socket.socket, Zygote]:
-        for _ in range(3):
+        for _ in range(STARTS):
             zygote = self._current()
             if run.language.value not in zygote.engines:
                 raise SandboxUnavailable(_missing(run.language))
