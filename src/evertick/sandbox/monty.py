@@ -350,6 +350,7 @@ class PythonTalk:
                 table = table.setdefault(part, {})  # type: ignore[assignment]
             table[last] = True
         self.functions = frozenset(names)
+        self.head = 2 * MESSAGE_BYTES
         self.longest = 4 * max(limits.argument_bytes, limits.result_bytes) + (64 << 10)
         self.stage = "configure"
         self.line = ""

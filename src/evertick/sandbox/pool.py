@@ -392,7 +392,7 @@ class Conversation:
     def _read(self, child: socket.socket) -> Sequence[Any]:
         (size,) = HEADER.unpack(self._receive(child, 4))
         if size > self.talk.longest:
-            return [self.talk.oversized(self._receive(child, min(size, READ_BYTES)))]
+            return [self.talk.oversized(self._receive(child, min(size, self.talk.head)))]
         return self.talk.read(self._receive(child, size))
 
     def _answer(self, child: socket.socket, event: Any) -> Stopped | None:
