@@ -94,11 +94,14 @@ STARTS: Final = 10
 """How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
+TURNS: Final = 2_000
+"""How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
 """A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXIT_START: Final = 70
+EXIT_ENGINE: Final = 72
 EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
 """The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
@@ -348,6 +351,7 @@ class Conversation:
         self.log_bytes = 0
         self.logs_cut = False
         self.calls: Counter[str] = Counter()
+        self.turns = 0
         self.buffer = bytearray()
 
     def hold(self, child: socket.socket) -> Returned | Stopped | None:
@@ -401,8 +405,13 @@ class Conversation:
             self._log(event)
             if self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
                 return Stopped(Outcome.LIMIT, "log_bytes", None)
-            if event.reply:
-                self._send(child, event.reply)
+            if not event.reply:
+                return None
+        self.turns += 1
+        if self.turns > self.run.limits.host_calls + TURNS:
+            return Stopped(Outcome.LIMIT, "host_calls", None)
+        if isinstance(event, Logged):
+            self._send(child, event.reply)
         elif isinstance(event, Called):
             reply = self._call(event)
             if isinstance(reply, Stopped):
@@ -706,8 +715,8 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(Outcome.KILLED, None, None)
     if end.status == EXIT_START:
         return Stopped(Outcome.INTERNAL, None, ScriptError("", "the process of the script did not start"))
-    if end.signal:
-        message = f"the engine crashed ({signal.Signals(end.signal).name})"
+    if end.signal or end.status == EXIT_ENGINE:
+        message = f"the engine crashed ({signal.Signals(end.signal).name if end.signal else 'a panic'})"
         return Stopped(Outcome.CRASH, None, ScriptError("", message))
     return Stopped(Outcome.VIOLATION, None, ScriptError("", "the process of the script ended without a word"))
 
