@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evertick.sandbox import Language, Level, Sandbox, walls
+from evertick.sandbox import Language, Level, Outcome, Sandbox, SandboxUnavailable, pool, walls
+from tests.sandbox.conftest import javascript, python
 from tests.sandbox.escapes import ATTEMPTS
 
 LANGUAGES = ["javascript", *(["python"] if platform.machine() == "x86_64" else [])]
@@ -41,6 +42,48 @@ def test_code_that_has_taken_over_an_engine_reaches_nothing(sandbox: Sandbox, la
     assert found.pop("walls") == [True, True, walls.landlock_version()]  # type: ignore[comparison-overlap]
     assert found.keys() == ATTEMPTS.keys() or platform.machine() != "x86_64"
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
+
+
+@pytest.mark.parametrize(("probed", "levels", "word"), [
+    ((True, True, 7), ("full", "full"), ""),
+    ((True, False, 7), ("full", "partial"), "listeners"),
+    ((True, True, 0), ("partial", "partial"), "Landlock"),
+    ((False, False, 7), ("partial", "partial"), "seccomp"),
+    ((True, False, 0), ("partial", "none"), "listeners"),
+    ((False, False, 0), ("none", "none"), "no seccomp"),
+])  # fmt: skip
+def test_the_level_is_full_only_with_all_walls(
+    probed: tuple[bool, bool, int], levels: tuple[str, str], word: str
+) -> None:
+    """Without seccomp it is `partial` at best: Landlock alone leaves much open."""
+    found = [pool.isolation_of(language, walls.Walls(*probed)) for language in Language]
+
+    assert tuple(one.level for one in found) == levels
+    assert word in found[1].reason
+    assert all((one.level is Level.FULL) == (one.reason == "") for one in found)
+
+
+def test_scripts_run_where_the_kernel_has_no_walls_and_the_runs_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they should is for the service to decide."""
+    bare = "from evertick.sandbox import zygote, walls\nzygote.probe = lambda: walls.Walls(False, False, 0)\nmain("
+    monkeypatch.setattr(pool, "BOOT", pool.BOOT.replace("main(", bare))
+    with Sandbox() as weak:
+        ends = [weak.run(javascript("return 1")), weak.run(python("return 1")), weak.run(javascript("for (;;);"))]
+
+    assert [end.outcome for end in ends] == [Outcome.OK, Outcome.OK, Outcome.TIMEOUT]
+    assert {end.isolation for end in ends} == {Level.NONE}
+
+
+def test_without_its_package_a_language_is_refused_with_the_command_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "_monty", lambda: "")
+    monkeypatch.setattr(pool, "_library", lambda: "")
+    with Sandbox() as empty:
+        for run in (javascript("return 1"), python("return 1")):
+            with pytest.raises(SandboxUnavailable, match="pip install"):
+                empty.run(run)
+            assert empty.isolation(run.language).level is Level.NONE
 
 
 def decide(program: bytes, machine: int, number: int, arguments: tuple[int, ...] = ()) -> int:

@@ -34,7 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from evertick.base.errors import Misuse, Unavailable
+from evertick.base.errors import Misuse, SandboxUnavailable
 from evertick.sandbox.frames import (
     HEADER,
     Called,
@@ -70,6 +70,7 @@ from evertick.sandbox.protocol import (
     ScriptRun,
     StopRun,
 )
+from evertick.sandbox.walls import Walls
 
 logger = logging.getLogger("evertick.sandbox")
 
@@ -112,12 +113,6 @@ TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.LIST: ((list,), "a list"),
     Kind.OBJECT: ((dict,), "an object"),
 }
-
-
-class SandboxUnavailable(Unavailable):
-    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
-
-    code = "sandbox_unavailable"
 
 
 class Exit(NamedTuple):
@@ -185,7 +180,7 @@ class Zygote:
             raise SandboxUnavailable("the sandbox's process does not start; its standard error says why")
         ours.settimeout(None)
         self.control = ours
-        self.walls: list[Any] = hello["walls"]
+        self.walls = Walls(*hello["walls"])
         self.engines: dict[str, str] = hello["engines"]
         self.began = time.monotonic()
         self.started = 0
@@ -551,14 +546,7 @@ class Sandbox:
         zygote = self._current()
         if language.value not in zygote.engines:
             return Isolation(Level.NONE, _missing(language))
-        seccomp, listener, landlock = zygote.walls
-        filtered = seccomp and (listener or language is Language.JAVASCRIPT)
-        missing = [
-            *([] if filtered else ["seccomp" if not seccomp else "listeners of seccomp (Linux 5.5)"]),
-            *([] if landlock else ["Landlock (Linux 5.13)"]),
-        ]
-        level = Level.FULL if not missing else Level.PARTIAL if filtered or landlock else Level.NONE
-        return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
+        return isolation_of(language, zygote.walls)
 
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, at most until `limits.wall_ms` and a little.
@@ -674,6 +662,17 @@ class Sandbox:
                 with self._lock:
                     del self._runs[run.id]
         raise SandboxUnavailable("the sandbox's process dies again and again")
+
+
+def isolation_of(language: Language, walls: Walls) -> Isolation:
+    """How well children of a language are walled in, by what the kernel has."""
+    filtered = walls.seccomp and (walls.listener or language is Language.JAVASCRIPT)
+    missing = [
+        *([] if filtered else ["seccomp" if not walls.seccomp else "listeners of seccomp (Linux 5.5)"]),
+        *([] if walls.landlock else ["Landlock (Linux 5.13)"]),
+    ]
+    level = Level.FULL if not missing else Level.PARTIAL if filtered or walls.landlock else Level.NONE
+    return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
 
 
 def _talk(run: ScriptRun, mode: str) -> Talk:
