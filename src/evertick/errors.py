@@ -18,7 +18,8 @@ __all__ = [
     "InvalidDatabaseUrl",
     "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "JobNotPending", "JobNotRetryable",
     "JournalTooLarge", "LimitExceeded", "Misuse", "NotDeterministic", "NotFound", "NotUnique", "OutcomeUnknown",
-    "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "ScheduleNotFound", "SchemaMismatch",
+    "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "SandboxUnavailable", "ScheduleNotFound",
+    "SchemaMismatch",
     "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow", "StepStillRuns", "StorageFailed", "TooManyJobs",
     "TransactionEnded", "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict", "WorkflowFailed",
     "WorkflowInactive", "WorkflowStuck", "WriteConflict", ]  # fmt: skip
