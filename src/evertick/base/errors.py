@@ -52,7 +52,6 @@
         ├── SandboxUnavailable   scripts cannot run: an engine is not installed, or its processes do not start
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
-        ├── SandboxUnavailable   scripts cannot run here: an engine is missing, or its processes do not start
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
@@ -395,12 +394,6 @@ class SchemaMismatch(Unavailable):
 
     code = "schema_mismatch"
     of_one_row = False
-
-
-class SandboxUnavailable(Unavailable):
-    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
-
-    code = "sandbox_unavailable"
 
 
 class AccessDenied(EvertickError):

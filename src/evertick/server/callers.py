@@ -39,11 +39,11 @@ from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of
 from evertick.server.problems import Problem, is_told, of_bug
+from evertick.server.reply_time import in_time, take_longer
+from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:  # only apps that use scripts load them
     from evertick.app.scripts.api import TenantScripts
-from evertick.server.reply_time import in_time, take_longer
-from evertick.store.contract.store import Transaction
 
 T = TypeVar("T")
 
@@ -64,9 +64,6 @@ class ServedApp(Protocol):
     """An app, as far as serving it over HTTP goes."""
 
     functions: Registry
-
-    @property
-    def uses_scripts(self) -> bool: ...
 
     @property
     def environment(self) -> Environment: ...
