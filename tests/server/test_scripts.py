@@ -116,6 +116,7 @@ def test_ready_shows_the_isolation_where_scripts_are_used(app: App, open_app: Op
 
 def test_the_status_shows_the_isolation_where_scripts_have_run() -> None:
     app = App("crm")
+    app.scripts.enable()
     with World(app) as world:
         e = app.environment
         assert e.store.view(lambda tx: status_of(tx, None, e.clock.now())).isolation is None
