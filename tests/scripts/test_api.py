@@ -197,5 +197,5 @@ def test_a_server_says_how_well_scripts_are_walled_in(shop: Shop) -> None:
         levels = shop.app.scripts.levels()
         http = http_of(shop.app)
         assert http.ok("GET", "/ready") == {"ok": True, "isolation": levels}
-        assert http.ok("GET", "/v1/status")["isolation"] == levels
+        assert http.ok("GET", "/api/v1/status")["isolation"] == levels
     assert set(levels) == {"javascript", "python"}
