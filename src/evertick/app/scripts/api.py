@@ -52,6 +52,7 @@ from evertick.app.scripts.host_functions import check_tables, developer_function
 from evertick.app.scripts.parameters import check_input, schema_text
 from evertick.app.scripts.plan import ScriptPlan, changes
 from evertick.app.scripts.running import (
+    TESTS_AT_A_TIME,
     Loaded,
     Refused,
     ScriptRuns,
@@ -60,6 +61,7 @@ from evertick.app.scripts.running import (
     check_quotas,
     context_of,
     rehearsed,
+    row_of,
     sandbox,
 )
 from evertick.app.transacting import Transact, Work
@@ -385,7 +387,8 @@ class TenantScripts:
     ) -> ScriptTestView:
         """Run the draft of a script (or `source`, or a version) now and in this process, and write nothing.
 
-        It reads and stages as a run does; that its writes would be committed is tried and undone. Actions of
+        It reads and stages as a run does; that its writes would be committed is tried and undone. It counts for
+        `runs_per_hour` and `cpu_s_per_hour`. Actions of
         `@app.scripts.host` are not called and return null, unless they are registered with `in_tests=True`.
 
         Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; what is wrong with the script is in the view.
@@ -412,7 +415,9 @@ class TenantScripts:
         try:
             check_quotas(loaded.plan, loaded.used)
             check_input(json.loads(loaded.parameters or "null"), input)
-            ended = rehearsed(execution, one, one.ended())
+            with TESTS_AT_A_TIME:
+                ended = rehearsed(execution, one, one.ended())
+            self._write(lambda transaction: transaction.add_script_run(row_of(ended, job_id, tenant, name, now)))
         except Refused as refused:
             ended = refused.ended
         except Misuse as error:
