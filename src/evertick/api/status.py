@@ -141,6 +141,8 @@ class StatusView(Schema):
     their journal. `overdue` are schedules at whose next time no worker has looked, `missed` those of which times were
     found missed in the last 24 hours, `unreadable` those that this release cannot read. `complete` is False if there
     were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be written.
+    `isolation` is the weakest one that the last scripts of these tenants ran with; None where no worker runs scripts,
+    or none has run.
     """
 
     tenants: tuple[TenantId, ...]
@@ -157,3 +159,4 @@ class StatusView(Schema):
     missed: tuple[MissedView, ...] = ()
     unreadable: tuple[UnreadableView, ...] = ()
     retried: int = 0
+    isolation: str | None = None

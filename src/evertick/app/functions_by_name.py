@@ -16,7 +16,7 @@ from evertick.app.functions.function import Function
 from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
-from evertick.base.ids import DEFAULT_POOL, TenantId
+from evertick.base.ids import DEFAULT_POOL, TenantId, app_of
 from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed, readable
@@ -85,12 +85,7 @@ class NamedFunctions:
         if kind is not None:
             serves = served(transaction.list_workers())
             signatures = {each.signature for one in serves for each in one.functions if each.name == name}
-            found = NamedFunction(name, kind, seen=True, signatures=sorted(signatures))
-            if name == SCRIPT_FUNCTION:
-                from evertick.app.scripts.api import check_target
-
-                found.check_schedule = lambda tx, tenant, _id, args, *_: check_target(tx, tenant, json.loads(args))
-            return found
+            return NamedFunction(name, kind, seen=True, signatures=sorted(signatures))
         meant = nearest_names(name, names_seen(transaction, self._tenant))
         return NamedFunction(name, FunctionKind.MUTATION, seen=False, meant=meant)
 
@@ -169,8 +164,11 @@ def unknown_function(name: str, names: set[str]) -> FunctionNotFound:
     return FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
 
 
-def app_that_serves(transaction: Transaction) -> str | None:
-    """The app whose workers run scripts; None if no worker is known that does."""
+def app_of_scripts(transaction: Transaction, tenant: TenantId) -> str | None:
+    """The app that runs scripts: that of the last run of a tenant, or of a worker; None if there was neither."""
+    jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=SCRIPT_FUNCTION), limit=1, newest_first=True)
+    if jobs and (app := app_of(jobs[0].pool)) is not None:
+        return app
     workers = transaction.list_workers()
     return next((each.app for each in reversed(workers) if served_under(SCRIPT_FUNCTION, each.app, [each])), None)
 

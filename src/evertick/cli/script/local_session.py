@@ -9,7 +9,7 @@ from typing import Any
 
 from evertick.api.jobs import JobLogs
 from evertick.app.app import App
-from evertick.app.functions_by_name import app_that_serves
+from evertick.app.functions_by_name import app_of_scripts
 from evertick.app.scripts.api import TenantScripts
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId
@@ -35,8 +35,8 @@ class ScriptSession(OnDatabase):
 
     def start(self, name: str, input: Any, *, version: int | None, delay: float) -> JobId:
         """Run a script; returns the id of its job. Raises Misuse if nothing tells whose workers run it."""
-        if not self.has_code and self.read(app_that_serves) is None:
-            raise Misuse("no worker of this database runs scripts yet; name the app with --app FILE")
+        if not self.has_code and _app_name(self.store) is None:
+            raise Misuse("nothing here has run scripts yet; name the app with --app FILE")
         return self.scripts.start(name, input, version=version, delay=delay)
 
     def due_at(self, job_id: JobId) -> datetime | None:
@@ -62,6 +62,10 @@ def session_of(app: App, store: Store) -> ScriptSession:
 
 def session_on(store: Store) -> ScriptSession:
     """The scripts of an open database, for the app whose workers run them."""
-    app = App(store.view(app_that_serves) or "evertick")
+    app = App(_app_name(store) or "evertick")
     app.open_on(store)
     return ScriptSession(store, app, has_code=False)
+
+
+def _app_name(store: Store) -> str | None:
+    return store.view(lambda transaction: app_of_scripts(transaction, chosen_tenant()))
