@@ -87,10 +87,14 @@ main(int(control), monty)
 """
 """What the zygote's Python executes: the packages are empty shells there, so that it loads three modules of ours."""
 START_S: Final = 20.0
-EXIT_S: Final = 2.0
+EXIT_S: Final = 10.0
 """How long a zygote may take to report the end of a child that was killed; then it is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
+ENGINE_BYTES: Final = 18 << 20
+"""The memory of a child that has done nothing yet."""
+LEAST_BYTES: Final = 4 << 20
+"""The least memory that an engine can be given."""
 STARTS: Final = 10
 """How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
@@ -532,7 +536,8 @@ class Sandbox:
             self.kill(run_id)
         if zygote is not None:
             zygote.close()
-            zygote.process.wait(EXIT_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                zygote.process.wait(START_S)
 
     def __enter__(self) -> Self:
         self.start()
@@ -551,7 +556,8 @@ class Sandbox:
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, at most until `limits.wall_ms` and a little.
 
-        Raises SandboxUnavailable, and Misuse for a run that is under way already or names that `ctx` cannot have.
+        Raises SandboxUnavailable, and Misuse for a run that is under way already, for names that `ctx` cannot have, and
+        for limits that are none.
         """
         _check_names(run.functions, run.context)
         return self._execute(run, "run")
@@ -605,6 +611,8 @@ class Sandbox:
 
     def _execute(self, run: ScriptRun, mode: str) -> Ended:
         limits = run.limits
+        if min(limits) < 1 or limits.memory_bytes < LEAST_BYTES:
+            raise Misuse(f"limits are at least 1, and memory_bytes at least {LEAST_BYTES}: {limits}")
         level = self.isolation(run.language).level
         if (refused := _refused(run)) is not None:
             return Ended(*refused, isolation=level)
@@ -706,9 +714,8 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(
             Outcome.VIOLATION, None, ScriptError("", "the process of the script made a forbidden system call")
         )
-    if end.status == EXITS_OF_MEMORY[run.language] or (
-        end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2
-    ):
+    grown = end.rss_kb * 1_024 - ENGINE_BYTES
+    if end.status == EXITS_OF_MEMORY[run.language] or (end.signal and grown > run.limits.memory_bytes // 2):
         return Stopped(Outcome.MEMORY, "memory_bytes", None)
     if end.signal == signal.SIGKILL:
         return Stopped(Outcome.KILLED, None, None)
