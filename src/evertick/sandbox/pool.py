@@ -167,21 +167,18 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
-        try:
+        with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - of our own words
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
-            theirs.close()
-            ours.settimeout(START_S)
-            hello = json.loads(ours.recv(READ_BYTES) or b"{}")
+        ours.settimeout(START_S)
+        try:
+            hello = json.loads(ours.recv(READ_BYTES))
         except (OSError, ValueError) as error:
-            ours.close()
-            raise SandboxUnavailable(f"the sandbox's process does not start: {error}") from error
-        if "ready" not in hello:
             ours.close()
             self.process.kill()
             self.process.wait()
-            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why")
+            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why") from error
         ours.settimeout(None)
         self.control = ours
         self.walls = Walls(*hello["walls"])
