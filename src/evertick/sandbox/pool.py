@@ -343,6 +343,7 @@ class Conversation:
     def __init__(self, run: ScriptRun, live: Live, talk: Talk, zygote: Zygote, helpers: Helpers) -> None:
         self.run, self.live, self.talk, self.zygote, self.helpers = run, live, talk, zygote, helpers
         self.began = time.monotonic()
+        self.began_cpu = time.thread_time()
         self.logs: list[LogLine] = []
         self.log_bytes = 0
         self.logs_cut = False
@@ -355,7 +356,11 @@ class Conversation:
         try:
             self._send(child, self.talk.begin())
             while True:
-                for event in self._read(child):
+                events = self._read(child)
+                # What a child makes us compute is limited as its own time is: large frames are cheap to send.
+                if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms:
+                    return Stopped(Outcome.TIMEOUT, "cpu_ms", None)
+                for event in events:
                     if isinstance(event, Returned | Stopped):
                         return event
                     if (stopped := self._answer(child, event)) is not None:
