@@ -99,6 +99,8 @@ STARTS: Final = 10
 """How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
+CALLS_MS: Final = 500
+"""Processor time of the supervisor for a run, beside `cpu_ms`: a thousand calls need about a tenth of a second."""
 TURNS: Final = 2_000
 """How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
@@ -358,8 +360,9 @@ class Conversation:
             while True:
                 events = self._read(child)
                 # What a child makes us compute is limited as its own time is: large frames are cheap to send.
-                if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms:
-                    return Stopped(Outcome.TIMEOUT, "cpu_ms", None)
+                if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms + CALLS_MS:
+                    message = "the calls and logs of the script need more processor time than cpu_ms allows"
+                    return Stopped(Outcome.TIMEOUT, "cpu_ms", ScriptError("", message))
                 for event in events:
                     if isinstance(event, Returned | Stopped):
                         return event
