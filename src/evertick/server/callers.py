@@ -68,6 +68,9 @@ class ServedApp(Protocol):
     @property
     def aio(self) -> AsyncApp: ...
 
+    @property
+    def uses_scripts(self) -> bool: ...
+
     def tenant(self, name: str) -> Access: ...
 
 

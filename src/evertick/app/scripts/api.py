@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from evertick.api.scripts import (
+    ScriptActivityView,
     ScriptErrorView,
     ScriptLogLine,
     ScriptPlanView,
@@ -96,6 +97,10 @@ UNCHANGED: Final = Unset()
 RULES: Final = {"name": NAME, "source": TEXT, "note": TEXT}
 
 
+Wrap = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
+"""Changes what is done in a transaction."""
+
+
 class Access(Protocol):
     """What scripts need of `app.tenant(...)`."""
 
@@ -127,6 +132,13 @@ class TenantScripts:
     def __init__(self, access: Access, settings: ScriptSettings) -> None:
         self._access = access
         self._settings = settings
+        self._wrap: Wrap = lambda work: work
+
+    def wrapped(self, wrap: "Wrap") -> "TenantScripts":
+        """The same, and `wrap` gets the work of each change before it is done: it may add a line to the audit log."""
+        made = TenantScripts(self._access, self._settings)
+        made._wrap = wrap
+        return made
 
     @property
     def aio(self) -> "AsyncScripts":
@@ -321,6 +333,26 @@ class TenantScripts:
             lambda transaction: [_run_view(row) for row in transaction.script_runs_of_job(JobId(job_id), tenant=tenant)]
         )
 
+    def activity(self, names: Sequence[str], *, since: datetime) -> Sequence[ScriptActivityView]:
+        """What scripts have done, in the order of `names`; attempts are counted from a moment on."""
+        tenant, moment = self._access.tenant_id, from_datetime(since, "since")
+
+        def work(transaction: Transaction) -> Sequence[ScriptActivityView]:
+            users: dict[str, list[ScheduleId]] = {}
+            for row in _schedules_of(transaction, tenant):
+                users.setdefault(json.loads(row.target.args)["script"], []).append(row.id)
+            found = []
+            for name in names:
+                last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER)
+                runs = transaction.count_script_runs(tenant, script=name, since=moment)
+                view = _run_view(last[0]) if last else None
+                found.append(
+                    ScriptActivityView(script=name, last=view, runs=runs, schedules=tuple(users.get(name, ())))
+                )
+            return found
+
+        return self._read(work)
+
     # -- running
 
     def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
@@ -439,7 +471,7 @@ class TenantScripts:
         return self._access._ways[0](work)
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
-        return self._access._ways[1](work)
+        return self._access._ways[1](self._wrap(work))
 
     def _row(self, transaction: Transaction, name: str) -> ScriptRow:
         row = transaction.get_script(name, tenant=self._access.tenant_id)
@@ -707,6 +739,7 @@ class AsyncScripts:
     versions = _Awaited(TenantScripts.versions)
     runs = _Awaited(TenantScripts.runs)
     run = _Awaited(TenantScripts.run)
+    activity = _Awaited(TenantScripts.activity)
     start = _Awaited(TenantScripts.start)
     test = _Awaited(TenantScripts.test)
     limits = _Awaited(TenantScripts.limits)
