@@ -9,9 +9,9 @@ from tests.app.engine import Engine
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.server.conftest import shop_on
 
-CART = """export default function (ctx) {
+CART = """export default async function (ctx) {
   ctx.log("carts of", ctx.tenant.id)
-  ctx.kv.set("seen", ctx.input)
+  await ctx.kv.set("seen", ctx.input)
   return { days: ctx.input.days }
 }
 """

@@ -90,9 +90,9 @@ def demonstration(folder: Path) -> Iterator[Server]:
 
 
 CARTS: Final = """// Mail customers whose cart was not touched since yesterday.
-export default function (ctx) {
+export default async function (ctx) {
   ctx.log("reminding after", ctx.input.days, "days")
-  ctx.kv.set("reminded", ctx.input)
+  await ctx.kv.set("reminded", ctx.input)
   return { reminded: 1 }
 }
 """

@@ -36,7 +36,7 @@ AROUND: Final = 2
 """Lines of a source that are shown before and after the one with an error."""
 NAMES: Final = {Language.JAVASCRIPT: "JavaScript", Language.PYTHON: "Python"}
 BEGINNINGS: Final = {
-    Language.JAVASCRIPT: 'export default function (ctx) {\n  ctx.log("input", ctx.input)\n  return null\n}\n',
+    Language.JAVASCRIPT: 'export default async function (ctx) {\n  ctx.log("input", ctx.input)\n  return null\n}\n',
     Language.PYTHON: 'def main(ctx):\n    ctx.log("input", ctx.input)\n    return None\n',
 }
 """What a new script begins with."""
