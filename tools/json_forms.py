@@ -45,6 +45,17 @@ from evertick.api.schedules import (
     ScheduleDescription,
     ScheduleSummary,
 )
+from evertick.api.scripts import (
+    DeletedScript,
+    ScriptPlanView,
+    ScriptRunLine,
+    ScriptRunView,
+    ScriptSummary,
+    ScriptTestView,
+    ScriptVersionSummary,
+    ScriptVersionView,
+    ScriptView,
+)
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
 from evertick.api.workflows import RunEvent, RunHistory, RunView, WithdrawnEvent, WorkflowTypeView
@@ -151,6 +162,19 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
+    "script list": (_many(ScriptSummary),),
+    "script create": (_one(ScriptView),),
+    "script edit": (_one(ScriptView),),
+    "script test": (_one(ScriptTestView),),
+    "script publish": (_one(ScriptVersionView),),
+    "script rollback": (_one(ScriptVersionView),),
+    "script run": (_one(ScheduledCall),),
+    "script get": (_one(ScriptView), _one(ScriptVersionView, "with `--version`")),
+    "script versions": (_many(ScriptVersionSummary),),
+    "script runs": (_many(ScriptRunView),),
+    "script logs": (_many(ScriptRunLine),),
+    "script limits": (_one(ScriptPlanView),),
+    "script delete": (_one(DeletedScript),),
     "data tables": (_many(TableView),),
     "data list": (_many(DocumentView),),
     "data get": (_one(DocumentView),),

@@ -37,6 +37,7 @@ READS: Final = {
     "logs", "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
     "schedule history", "schedule preview", "cron list", "cron get", "backfill list", "backfill get",
+    "script list", "script get", "script versions", "script runs", "script logs",
     "workflow type get", "backfill watch", "data tables", "data list", "data get",
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
@@ -45,6 +46,8 @@ CHANGES: Final = {
     "workflow pause", "workflow resume", "workflow restart",
     "pool set", "pool pause", "pool resume", "pool delete", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
+    "script create", "script edit", "script test", "script publish", "script rollback", "script run", "script limits",
+    "script delete",
     "job retry", "job run-now", "job reschedule", "workflow type pause", "workflow type resume",
     "workflow type deprecate", "workflow type delete", "backfill stop",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",

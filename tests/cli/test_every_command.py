@@ -38,6 +38,8 @@ class Row:
 
 HOURLY = "--interval 1h --function shop.bill"
 NO_FILE = "there is no file nowhere.py"
+NO_SCRIPT = "no script 'none'"
+SOURCE = "export default async (ctx) => { ctx.log('seen'); return ctx.input; }\n"
 NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
 CHILDREN = "test_the_children_of_a_run_are_listed"
 STARTED = "test_a_run_is_started_signaled_and_waited_for"
@@ -110,6 +112,19 @@ ROWS = {
     "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow type delete": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow history": Row("ENDED", "none", 3, "no run 'none'", ("id", "events")),
+    "script list": Row("", "--fields nope", 2, "nope", ("name", "published")),
+    "script create": Row("new SOURCE", "new SOURCE --language perl", 2, "perl", ("name", "revision")),
+    "script edit": Row("echo SOURCE", "none SOURCE", 3, NO_SCRIPT, ("name", "is_changed")),
+    "script test": Row("echo --input 1", "none", 3, NO_SCRIPT, ("outcome", "staged")),
+    "script publish": Row("echo", "none", 3, NO_SCRIPT, ("version", "sha256")),
+    "script rollback": Row("echo 1", "echo 9", 3, "no version 9", ("version", "sha256")),
+    "script run": Row("echo", "none", 3, NO_SCRIPT, ("job_id", "due_at")),
+    "script get": Row("echo", "none", 3, NO_SCRIPT, ("name", "source")),
+    "script versions": Row("echo", "none", 3, NO_SCRIPT, ("version", "sha256")),
+    "script runs": Row("echo", "none", 3, NO_SCRIPT, ("outcome", "cpu_ms")),
+    "script logs": Row("echo", "none", 3, NO_SCRIPT, ("job_id", "message")),
+    "script limits": Row("cpu_ms=900", "cpu_ms=fast", 2, "cpu_ms", ("limits", "own")),
+    "script delete": Row("echo", "none", 3, NO_SCRIPT, ("name",)),
     "data tables": Row("", "--fields nope", 2, "nope", ("table", "documents")),
     "data list": Row("bills --where card=ada", "bills --where n=7", 2, "no index of table 'bills'", ("id", "fields")),
     "data get": Row("BILL", "bills_7", 2, "not an id of a document", ("id", "fields")),
@@ -174,6 +189,7 @@ def shop(app: App | None = None) -> App:
     async def old(step: Step) -> None: ...
 
     app.crons.add("c", every(hours=1), bill)
+    app.scripts.tables("bills")
     return app
 
 
@@ -193,7 +209,12 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     ended = app.workflows.start(flow)
     made = app.environment.clock.now() - 60_000
     backfill = app.schedules.backfill("s", to_datetime(Instant(made)), to_datetime(Instant(made + 1)))
-    work_off(app, 5)
+    app.scripts.create("echo", SOURCE, language="javascript")
+    app.scripts.publish("echo")
+    app.scripts.start("echo", 7)
+    work_off(app, 6)
+    source = path.with_name("script.js")
+    source.write_text(SOURCE)
     run, paused = app.workflows.start(flow), app.workflows.start(flow)
     app.workflows.pause(paused)
     app.workflows.signal(run, "left", {"by": "mail"})
@@ -207,6 +228,7 @@ def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
         "BACKFILL": backfill.id,
         "TOKEN": token.id,
         "BILL": bill_id,
+        "SOURCE": str(source),
     }
 
 

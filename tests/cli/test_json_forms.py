@@ -37,6 +37,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "workflow restart": ("ENDED", "ENDED RUN --yes", "--workflow shop.flow --yes"),
     "workflow history": ("ENDED", "ENDED"),
     "workflow type list": ("--deleted",),
+    "script get": ("echo", "echo --version 1"),
     "tenant list": ("",),
     "token list": ("",),
     "token revoke": ("TOKEN",),

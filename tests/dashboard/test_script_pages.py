@@ -26,15 +26,22 @@ def site(open_app: OpenApp) -> Iterator[Site]:
     yield site_of(app)
 
 
-def seen(site: Site, name: str = "cart") -> str:
-    """When the draft was changed last, as the form sends it back."""
-    [field] = site.page(f"scripts/{name}").select("#draft [name=seen]")
+def revision(site: Site, name: str = "cart") -> str:
+    """Which state of the draft the form is about, as it sends it back."""
+    [field] = site.page(f"scripts/{name}").select("#draft [name=revision]")
     return str(field["value"])
 
 
 def sent(site: Site, do: str, *, source: str = CART, status: int = 200, **fields: str) -> str:
     """Send the form of a draft; returns what is to be read."""
-    form = {"do": do, "source": source, "parameters": DAYS, "input": '{"days": 2}', "note": "", "seen": seen(site)}
+    form = {
+        "do": do,
+        "source": source,
+        "parameters": DAYS,
+        "input": '{"days": 2}',
+        "note": "",
+        "revision": revision(site),
+    }
     return text_of(site.send("scripts/cart", status=status, **(form | fields)).text)
 
 
@@ -73,17 +80,17 @@ def test_a_script_is_written_tested_and_published(site: Site) -> None:
 
     sent(site, "publish", status=303, note="the first one")
     assert "version 1 runs" in text_of(site.page("scripts/cart"))
-    [made] = site.app.scripts.versions("cart")
+    made = site.app.scripts.version("cart", 1)
     assert (made.note, made.source) == ("the first one", CART)
     changes = site.app.audit_log.list(tenant="default").changes
-    assert {"script.create", "script.update", "script.publish"} <= {each.action for each in changes}
+    assert {"script.create", "script.edit", "script.publish"} <= {each.action for each in changes}
 
 
 def test_a_draft_that_someone_else_has_changed_is_not_replaced_unseen(cart: Site) -> None:
-    opened = seen(cart)
+    opened = revision(cart)
     cart.app.scripts.edit("cart", note="mine")
 
-    said = sent(cart, "save", seen=opened, status=409, note="yours")
+    said = sent(cart, "save", revision=opened, status=409, note="yours")
 
     assert "Someone else has changed this draft" in said
     assert cart.app.scripts.get("cart").note == "mine"
@@ -195,7 +202,7 @@ def test_what_customers_write_is_text(site: Site) -> None:
         "parameters": "",
         "input": "",
         "note": "",
-        "seen": seen(site, "%3C%2Fh1%3E%3Cscript%3E"),
+        "revision": revision(site, "%3C%2Fh1%3E%3Cscript%3E"),
     }
     shown = site.send("scripts/%3C%2Fh1%3E%3Cscript%3E", status=200, **form)
     assert "<img" not in shown.text and "\u202e" not in shown.text.partition("<textarea")[0]

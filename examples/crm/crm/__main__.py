@@ -27,7 +27,9 @@ def fill() -> None:
                     Cart(company=name, email=f"ada@{name}.example", value=30, touched_at=now - 2 * DAY_MS),
                     Cart(company=name, email=f"ben@{name}.example", value=70, touched_at=now - HOUR_MS),
                     Sale(company=name, value=1_200, sold_at=now - 3 * DAY_MS),
-                    Case(company=name, title="It does not start", owner=f"eve@{name}.example", opened_at=now - 2 * DAY_MS),
+                    Case(
+                        company=name, title="It does not start", owner=f"eve@{name}.example", opened_at=now - 2 * DAY_MS
+                    ),
                 ]
             )
     with app.opened():

@@ -122,7 +122,7 @@ export default async function (ctx) {
         when="every Monday at 8:00",
         catch_up="all",
         input={"above": 1_000, "to": "manager@example.com"},
-        source='''# Mail the sales of the week before to a manager, if they are above a value.
+        source="""# Mail the sales of the week before to a manager, if they are above a value.
 WEEK_MS = 7 * 24 * 3600 * 1000
 
 def main(ctx):
@@ -132,7 +132,7 @@ def main(ctx):
         week = ctx.time.format(until, "UTC", "YYYY-MM-DD")
         ctx.mail(ctx.input["to"], "Sales until " + week, "Sold for " + str(total))
     return total
-''',
+""",
     ),
     "waiting-cases": Recipe(
         language="javascript",

@@ -219,7 +219,7 @@ class ScheduleSummary(Schema):
     words, or why it cannot be read. `type` is what names its times: `cron`, `interval`, `calendar`, `rrule` or `once`
     (single times), several with "+", empty if it has none. `next` is the next actual time. `unreadable` names the
     columns that cannot be read (spec, target, state, memo), each with the reason; a view has a default in place of what
-    they hold.
+    they hold. `script` is the script that it runs, None if it calls a function of the app.
     """
 
     id: ScheduleId
@@ -238,6 +238,12 @@ class ScheduleSummary(Schema):
     created: Moment
     updated: Moment
     unreadable: tuple[str, ...] = ()
+    script: str | None = None
+
+    @property
+    def runs(self) -> str:
+        """What it runs, for people: the name of a function, or of a script."""
+        return self.function if self.script is None else f"script {self.script}"
 
 
 class Remark(Schema):

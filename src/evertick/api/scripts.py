@@ -1,41 +1,54 @@
 """The schemas of scripts, their versions and their runs."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
+from evertick.api.jobs import JobLogLine
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
 
 
-class ScriptView(Schema):
-    """A script of a tenant.
+class ScriptSummary(Schema):
+    """A script of a tenant in a list.
 
-    `source`, `parameters` (a JSON schema, or None) and `note` are its draft. `published` is the version that runs, None
-    before the first one; `is_changed` says whether the draft differs from it.
+    `published` is the version that runs, None before the first one; `is_changed` says whether the draft differs from
+    it. `revision` is another one after each change, for `if_revision`.
     """
 
     name: str
     language: str
-    source: str
-    parameters: dict[str, Any] | None
     note: str
     published: int | None
     versions: int
     is_changed: bool
+    revision: int
     created: Moment
     updated: Moment
 
 
-class ScriptVersionView(Schema):
-    """A version of a script, which never changes. `sha256` is the hash of its source."""
+class ScriptView(ScriptSummary):
+    """A script of a tenant. `source`, `parameters` (a JSON schema, or None) and `note` are its draft."""
+
+    source: str
+    parameters: dict[str, Any] | None
+
+
+class ScriptVersionSummary(Schema):
+    """A version of a script in a list. `sha256` is the hash of its source."""
 
     script: str
     version: int
     language: str
-    source: str
     sha256: str
-    parameters: dict[str, Any] | None
     note: str
     created: Moment
+
+
+class ScriptVersionView(ScriptVersionSummary):
+    """A version of a script, which never changes."""
+
+    source: str
+    parameters: dict[str, Any] | None
 
 
 class ScriptErrorView(Schema):
@@ -54,6 +67,18 @@ class ScriptLogLine(Schema):
     at_ms: int
     level: str
     text: str
+
+
+class ScriptRunLine(JobLogLine):
+    """A line that a run has logged."""
+
+    job_id: JobId
+
+
+class DeletedScript(Schema):
+    """A script that was deleted."""
+
+    name: str
 
 
 class ScriptRunView(Schema):
@@ -114,6 +139,34 @@ class ScriptTestView(Schema):
     rss_kb: int
     isolation: str
     engine: str
+
+
+class IsolationView(Schema):
+    """How well scripts are walled in: `full`, `partial` or `none`. `reason` says why it is not full."""
+
+    level: str
+    reason: str
+
+
+class ScriptLimits(TypedDict, total=False):
+    """Limits of a tenant that change; None takes one back to the app's plan. See `ScriptPlan`."""
+
+    cpu_ms: int | None
+    wall_ms: int | None
+    memory_bytes: int | None
+    result_bytes: int | None
+    log_bytes: int | None
+    argument_bytes: int | None
+    host_calls: int | None
+    reads: int | None
+    writes: int | None
+    source_bytes: int | None
+    scripts: int | None
+    schedules: int | None
+    interval_ms: int | None
+    runs_per_hour: int | None
+    cpu_s_per_hour: int | None
+    hosts: Sequence[str] | None
 
 
 class ScriptPlanView(Schema):

@@ -16,11 +16,11 @@ from evertick.app.functions.function import Function
 from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
-from evertick.base.ids import DEFAULT_POOL, TenantId
-from evertick.base.records.jobs import FunctionKind, JobFilter
+from evertick.base.ids import DEFAULT_POOL, TenantId, app_of
+from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.serving import served, served_under
 from evertick.store.contract.store import Store, Transaction
 
 NAME_CHARS_MAX = 512
@@ -140,7 +140,18 @@ def unknown_function(name: str, names: set[str]) -> FunctionNotFound:
     return FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
 
 
+def app_of_scripts(transaction: Transaction, tenant: TenantId) -> str | None:
+    """The app that runs scripts: that of the last run of a tenant, or of a worker; None if there was neither."""
+    jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=SCRIPT_FUNCTION), limit=1, newest_first=True)
+    if jobs and (app := app_of(jobs[0].pool)) is not None:
+        return app
+    workers = transaction.list_workers()
+    return next((each.app for each in reversed(workers) if served_under(SCRIPT_FUNCTION, each.app, [each])), None)
+
+
 def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> FunctionKind | None:
+    if name == SCRIPT_FUNCTION:
+        return FunctionKind.ACTION  # of every app that runs scripts
     # A job was claimed by a worker that has the function, so its kind is the more certain one.
     jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
     if jobs:

@@ -51,6 +51,7 @@
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
+        ├── SandboxUnavailable   scripts cannot run here: an engine is missing, or its processes do not start
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
@@ -387,6 +388,12 @@ class SchemaMismatch(Unavailable):
 
     code = "schema_mismatch"
     of_one_row = False
+
+
+class SandboxUnavailable(Unavailable):
+    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
+
+    code = "sandbox_unavailable"
 
 
 class AccessDenied(EvertickError):

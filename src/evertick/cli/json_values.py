@@ -39,7 +39,7 @@ def given_json(json_words: str | None, json_file: Path | None, what: str) -> tup
     text, option = json_words, "--json"
     if json_file is not None:
         option = f"--file {json_file}"
-        text = _text_of(json_file, option)
+        text = text_of(json_file, option)
     if text is None:
         return None
     try:
@@ -48,7 +48,8 @@ def given_json(json_words: str | None, json_file: Path | None, what: str) -> tup
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _text_of(file: Path, option: str) -> str:
+def text_of(file: Path, option: str) -> str:
+    """The text of a file, or of stdin for `-`. Raises UsageError, which names the `option`."""
     try:
         if str(file) == "-":
             return sys.stdin.read(FILE_MAX)

@@ -7,7 +7,7 @@
         print(client.jobs.get(job_id).state)
 
 `Client` blocks, `AsyncClient` is awaited; both have the names of the Python API: `jobs`, `scheduler`, `schedules`,
-`workflows`, `pools`, `tenants`, `tokens`, `audit_log`. They need the extra `client`.
+`workflows`, `scripts`, `pools`, `tenants`, `tokens`, `audit_log`. They need the extra `client`.
 """
 
 from evertick.client.clients import AsyncClient, Client

@@ -241,4 +241,6 @@ def error_of(status: int, problem: Mapping[str, Any]) -> Exception:
     kind = _BY_CODE.get(code, _OTHERS.get(status, fallback))
     found = kind.__new__(kind)  # some are made of other things than their text
     Exception.__init__(found, detail)
+    if isinstance(found, errors.InvalidScript):
+        found.line, found.column = problem.get("line"), problem.get("column")
     return found

@@ -38,6 +38,7 @@ from evertick.client.fleet import (
 from evertick.client.insight import InsightRequests
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
+from evertick.client.scripts import ScriptRequests
 from evertick.client.surfaces import (
     AsyncAuditLog,
     AsyncData,
@@ -46,6 +47,7 @@ from evertick.client.surfaces import (
     AsyncPools,
     AsyncScheduler,
     AsyncSchedules,
+    AsyncScripts,
     AsyncTenants,
     AsyncTokens,
     AsyncViews,
@@ -57,6 +59,7 @@ from evertick.client.surfaces import (
     Pools,
     Scheduler,
     Schedules,
+    Scripts,
     Tenants,
     Tokens,
     Views,
@@ -237,6 +240,7 @@ class Client(_Client):
     data = _Part(Data, DataRequests, "Tables and documents, to look at; as `app.data`.")
     views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
     schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
+    scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")
     workflows = _Part(Workflows, WorkflowRequests, "Runs of workflows; as `app.workflows`.")
     tokens = _Part(Tokens, TokenRequests, "Tokens of the tenant.")
     audit_log = _Part(AuditLog, AuditRequests, "What was changed of the tenant.")
@@ -314,6 +318,7 @@ class AsyncClient(_Client):
     data = _Part(AsyncData, DataRequests, "As `Client.data`.")
     views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
     schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
+    scripts = _Part(AsyncScripts, ScriptRequests, "As `Client.scripts`.")
     workflows = _Part(AsyncWorkflows, WorkflowRequests, "As `Client.workflows`.")
     tokens = _Part(AsyncTokens, TokenRequests, "As `Client.tokens`.")
     audit_log = _Part(AsyncAuditLog, AuditRequests, "As `Client.audit_log`.")

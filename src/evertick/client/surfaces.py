@@ -21,6 +21,7 @@ from evertick.client.fleet import (
 from evertick.client.insight import InsightRequests
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
+from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests
 from evertick.client.workflows import RunRequests, TypeRequests, WorkflowRequests
 
@@ -68,6 +69,14 @@ class Schedules(Blocking[ScheduleRequests], ScheduleRequests):
 
 class AsyncSchedules(Awaited[ScheduleRequests], ScheduleRequests):
     """`client.schedules`, awaited."""
+
+
+class Scripts(Blocking[ScriptRequests], ScriptRequests):
+    """`client.scripts`."""
+
+
+class AsyncScripts(Awaited[ScriptRequests], ScriptRequests):
+    """`client.scripts`, awaited."""
 
 
 class Pools(Blocking[PoolRequests], PoolRequests):

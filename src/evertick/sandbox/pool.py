@@ -34,7 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from evertick.base.errors import Misuse, Unavailable
+from evertick.base.errors import Misuse, SandboxUnavailable
 from evertick.sandbox.frames import (
     HEADER,
     Called,
@@ -107,12 +107,6 @@ TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.LIST: ((list,), "a list"),
     Kind.OBJECT: ((dict,), "an object"),
 }
-
-
-class SandboxUnavailable(Unavailable):
-    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
-
-    code = "sandbox_unavailable"
 
 
 class Exit(NamedTuple):

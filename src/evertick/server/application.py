@@ -32,6 +32,7 @@ from evertick.server.routes import (
     jobs,
     schedule_lists,
     schedules,
+    scripts,
     views,
     workflows,
 )
@@ -48,6 +49,8 @@ ROUTES: Final = (
     views.routes,
     workflows.routes,
     workflows.types,
+    scripts.routes,
+    scripts.of_all,
     data.routes,
     fleet.of_tenant,
     fleet.routes,

@@ -63,13 +63,13 @@ class ServedApp(Protocol):
     functions: Registry
 
     @property
+    def uses_scripts(self) -> bool: ...
+
+    @property
     def environment(self) -> Environment: ...
 
     @property
     def aio(self) -> AsyncApp: ...
-
-    @property
-    def uses_scripts(self) -> bool: ...
 
     def tenant(self, name: str) -> Access: ...
 

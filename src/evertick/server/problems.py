@@ -113,9 +113,12 @@ async def _of_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.EvertickError)  # noqa: S101
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     if status != 503:
-        return _reply(request, Problem(status, error.code, str(error)))
+        place = {"line": error.line, "column": error.column} if isinstance(error, errors.InvalidScript) else {}
+        return _reply(request, Problem(status, error.code, str(error), **place))
     _logger.error("%s: %s", request.state.request_id, error)
-    is_told = isinstance(error, errors.OutcomeUnknown) or getattr(error, "of_one_row", False)
+    is_told = isinstance(error, errors.OutcomeUnknown | errors.SandboxUnavailable) or getattr(
+        error, "of_one_row", False
+    )
     words = str(error) if is_told else "the database is not available"
     return _reply(request, Problem(status, error.code, words), {"Retry-After": str(RETRY_AFTER_S)})
 

@@ -24,6 +24,7 @@ from evertick.api.schedules import (
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.base.errors import SchemaMismatch
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_datetime_or_none
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow
 from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
@@ -244,6 +245,7 @@ def _summary(row: Schedule) -> dict[str, Any]:
         "time_zone": recurrence.zone.name,
         "memo": known.metadata.user,
         "unreadable": tuple(f"{name}: {why}" for name, why in problems.items()),
+        "script": json.loads(known.target.args).get("script") if known.function == SCRIPT_FUNCTION else None,
     }
 
 

@@ -18,7 +18,7 @@ checked in the sandbox alone; nothing of it is parsed in this process.
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -26,12 +26,16 @@ from itertools import pairwise
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from evertick.api.scripts import (
+    IsolationView,
     ScriptActivityView,
     ScriptErrorView,
+    ScriptLimits,
     ScriptLogLine,
     ScriptPlanView,
     ScriptRunView,
+    ScriptSummary,
     ScriptTestView,
+    ScriptVersionSummary,
     ScriptVersionView,
     ScriptView,
 )
@@ -59,7 +63,7 @@ from evertick.app.scripts.running import (
     rehearsed,
     sandbox,
 )
-from evertick.app.transacting import Transact
+from evertick.app.transacting import Transact, Work
 from evertick.base.errors import (
     AlreadyExists,
     InvalidScript,
@@ -69,6 +73,7 @@ from evertick.base.errors import (
     RegistrationError,
     ScriptInUse,
     ScriptNotFound,
+    VersionConflict,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
@@ -78,7 +83,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
-from evertick.sandbox.protocol import Ended, Isolation, Language, Outcome, ScriptError
+from evertick.sandbox.protocol import Ended, Language, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -95,10 +100,6 @@ SHOWN_SCHEDULES: Final = 20
 TIMES_CHECKED: Final = 100
 UNCHANGED: Final = Unset()
 RULES: Final = {"name": NAME, "source": TEXT, "note": TEXT}
-
-
-Wrap = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
-"""Changes what is done in a transaction."""
 
 
 class Access(Protocol):
@@ -126,19 +127,27 @@ class AppAccess(Access, Protocol):
     def pool(self, name: str, /, **limits: Unpack[PoolLimits]) -> Pool: ...
 
 
+class Audited(Protocol):
+    """Adds a line to the audit log to work; `before` reads what it changes."""
+
+    def __call__(self, work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]: ...
+
+
+def _unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
+    return work
+
+
 class TenantScripts:
     """The scripts of one tenant."""
 
-    def __init__(self, access: Access, settings: ScriptSettings) -> None:
+    def __init__(self, access: Access, settings: ScriptSettings, audited: Audited = _unaudited) -> None:
         self._access = access
         self._settings = settings
-        self._wrap: Wrap = lambda work: work
+        self._audited = audited
 
-    def wrapped(self, wrap: "Wrap") -> "TenantScripts":
-        """The same, and `wrap` gets the work of each change before it is done: it may add a line to the audit log."""
-        made = TenantScripts(self._access, self._settings)
-        made._wrap = wrap
-        return made
+    def audited_by(self, audited: Audited) -> "TenantScripts":
+        """The same scripts, whose changes have lines in the audit log."""
+        return TenantScripts(self._access, self._settings, audited)
 
     @property
     def aio(self) -> "AsyncScripts":
@@ -173,7 +182,7 @@ class TenantScripts:
             transaction.save_script(row)
             return _view(transaction, row)
 
-        return self._write(work)
+        return self._change(work, "create", name)
 
     def edit(
         self,
@@ -183,10 +192,14 @@ class TenantScripts:
         language: str | None = None,
         parameters: dict[str, Any] | Unset | None = UNCHANGED,
         note: str | None = None,
+        if_revision: int | None = None,
     ) -> ScriptView:
         """Change the draft of a script; what is not given stays. What runs is the published version, as before.
 
-        Raises ScriptNotFound, and what `create` raises.
+        With `if_revision` only a script that has not changed since (`ScriptView.revision`) is changed; so it is with
+        `publish`, `rollback` and `delete`.
+
+        Raises ScriptNotFound, VersionConflict, and what `create` raises.
         """
         check_options(RULES, {"source": source or "", "note": note or ""})
         schema = None if isinstance(parameters, Unset) else schema_text(parameters)
@@ -195,18 +208,18 @@ class TenantScripts:
             self.check(old.source if source is None else source, language=language or old.language)
 
         def work(transaction: Transaction) -> ScriptView:
-            row = self._row(transaction, name)
+            row = self._row(transaction, name, if_revision)
             row = row._replace(
                 source=row.source if source is None else source,
                 language=language or row.language,
                 parameters=row.parameters if isinstance(parameters, Unset) else schema,
                 note=row.note if note is None else note[:NOTE_CHARS_MAX],
-                updated_at=self._now(),
+                updated_at=self._next_revision(row),
             )
             transaction.save_script(row)
             return _view(transaction, row)
 
-        return self._write(work)
+        return self._change(work, "edit", name)
 
     def check(self, source: str, *, language: str) -> None:
         """Raise InvalidScript, with line and column, if a source has a syntax error or is too large.
@@ -226,14 +239,14 @@ class TenantScripts:
             name = f"{error.name}: " if error.name else ""
             raise InvalidScript(f"{name}{error.message}{place}", error.line, error.column)
 
-    def publish(self, name: str, *, note: str | None = None) -> ScriptVersionView:
+    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> ScriptVersionView:
         """Make the draft the version that runs. Publishing the same draft again changes nothing.
 
-        Raises ScriptNotFound.
+        Raises ScriptNotFound, VersionConflict.
         """
 
         def work(transaction: Transaction) -> ScriptVersionView:
-            row, tenant, now = self._row(transaction, name), self._access.tenant_id, self._now()
+            row, tenant, now = self._row(transaction, name, if_revision), self._access.tenant_id, self._now()
             current = None if row.published is None else transaction.get_script_version(
                 name, row.published, tenant=tenant
             )  # fmt: skip
@@ -246,32 +259,34 @@ class TenantScripts:
             )
             transaction.add_script_version(version)
             number = version.version
-            transaction.save_script(row._replace(published=number, versions=number, updated_at=now))
+            transaction.save_script(
+                row._replace(published=number, versions=number, updated_at=self._next_revision(row))
+            )
             return _version_view(version)
 
-        return self._write(work)
+        return self._change(work, "publish", name)
 
-    def rollback(self, name: str, version: int) -> ScriptVersionView:
+    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> ScriptVersionView:
         """Let an earlier version run again. The draft stays as it is.
 
-        Raises ScriptNotFound, also for a version that the script does not have.
+        Raises ScriptNotFound, also for a version that the script does not have; VersionConflict.
         """
 
         def work(transaction: Transaction) -> ScriptVersionView:
-            row, found = self._row(transaction, name), self._version(transaction, name, version)
-            transaction.save_script(row._replace(published=version, updated_at=self._now()))
+            row, found = self._row(transaction, name, if_revision), self._version(transaction, name, version)
+            transaction.save_script(row._replace(published=version, updated_at=self._next_revision(row)))
             return _version_view(found)
 
-        return self._write(work)
+        return self._change(work, "rollback", name)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, if_revision: int | None = None) -> None:
         """Delete a script with its versions. The records of its runs stay for their retention.
 
-        Raises ScriptNotFound, ScriptInUse while schedules run it.
+        Raises ScriptNotFound, ScriptInUse while schedules run it, VersionConflict.
         """
 
         def work(transaction: Transaction) -> None:
-            self._row(transaction, name)
+            self._row(transaction, name, if_revision)
             users = [
                 row.id for row in _schedules_of(transaction, self._access.tenant_id) if _runs(row.target.args, name)
             ]
@@ -279,7 +294,7 @@ class TenantScripts:
                 raise ScriptInUse(name, [str(each) for each in users[:SHOWN_SCHEDULES]])
             transaction.delete_script(name, tenant=self._access.tenant_id)
 
-        self._write(work)
+        self._change(work, "delete", name)
 
     # -- reading
 
@@ -287,13 +302,13 @@ class TenantScripts:
         """A script with its draft. Raises ScriptNotFound."""
         return self._read(lambda transaction: _view(transaction, self._row(transaction, name)))
 
-    def list(self, *, after: str = "", limit: int = 100) -> Sequence[ScriptView]:
-        """Scripts by name, beyond the name `after`; at most `limit`, up to 1,000."""
+    def list(self, *, after: str = "", limit: int = 100) -> Sequence[ScriptSummary]:
+        """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
         check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
 
-        def work(transaction: Transaction) -> Sequence[ScriptView]:
+        def work(transaction: Transaction) -> Sequence[ScriptSummary]:
             rows = transaction.list_scripts(self._access.tenant_id, limit=limit, after=after)
-            return [_view(transaction, row) for row in rows]
+            return [ScriptSummary(**_summary(transaction, row)) for row in rows]
 
         return self._read(work)
 
@@ -301,15 +316,18 @@ class TenantScripts:
         """One version of a script. Raises ScriptNotFound."""
         return self._read(lambda transaction: _version_view(self._version(transaction, name, version)))
 
-    def versions(self, name: str, *, before: int | None = None, limit: int = 100) -> Sequence[ScriptVersionView]:
-        """The versions of a script, the newest first, below the number `before`. Raises ScriptNotFound."""
+    def versions(self, name: str, *, before: int | None = None, limit: int = 100) -> Sequence[ScriptVersionSummary]:
+        """The versions of a script, the newest first, below the number `before`, without their sources.
+
+        Raises ScriptNotFound.
+        """
         check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
 
-        def work(transaction: Transaction) -> Sequence[ScriptVersionView]:
+        def work(transaction: Transaction) -> Sequence[ScriptVersionSummary]:
             self._row(transaction, name)
             tenant = self._access.tenant_id
             rows = transaction.list_script_versions(name, tenant=tenant, limit=limit, before=before)
-            return [_version_view(row) for row in rows]
+            return [ScriptVersionSummary(**_version_summary(row)) for row in rows]
 
         return self._read(work)
 
@@ -371,17 +389,16 @@ class TenantScripts:
 
         Raises ScriptNotFound, InvalidArguments if the input does not fit its parameters, QuotaExceeded.
         """
-        call = self.call(name, input, version=version)
+        return self._access.scheduler.run_after_many(delay, [self.checked_call(name, input, version=version)])[0]
 
-        def parameters(transaction: Transaction) -> str | None:
-            row = self._row(transaction, name)
-            number = row.published if version is None else version
-            if number is None:
-                raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
-            return self._version(transaction, name, number).parameters
+    def checked_call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
+        """As `call`, of a script that there is, with an input that fits its parameters.
 
-        check_input(json.loads(self._read(parameters) or "null"), input)
-        return self._access.scheduler.run_after_many(delay, [call])[0]
+        Raises ScriptNotFound, InvalidArguments.
+        """
+        call, tenant = self.call(name, input, version=version), self._access.tenant_id
+        self._read(lambda transaction: check_target(transaction, tenant, json.loads(call.args)))
+        return call
 
     def test(
         self, name: str, input: Any = None, *, source: str | None = None, version: int | None = None
@@ -442,7 +459,7 @@ class TenantScripts:
 
         return self._read(work)
 
-    def set_plan(self, /, **limits: Any) -> ScriptPlanView:
+    def set_plan(self, /, **limits: Unpack[ScriptLimits]) -> ScriptPlanView:
         """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
 
             app.tenant("acme").scripts.set_plan(cpu_ms=5_000, hosts=["api.acme.example"])
@@ -451,16 +468,22 @@ class TenantScripts:
         """
         tenant = self._access.tenant_id
 
-        def work(transaction: Transaction) -> None:
+        def kept(transaction: Transaction) -> dict[str, Any]:
+            found: dict[str, Any] = json.loads(transaction.get_script_plan(tenant) or "{}")
+            return found
+
+        def work(transaction: Transaction) -> dict[str, Any]:
             transaction.save_script_plan(tenant, changes(transaction.get_script_plan(tenant), limits))
+            return kept(transaction)
 
         changes(None, limits)
-        self._write(work)
+        self._write(self._audited(work, "script.limits", tenant, before=kept))
         return self.limits()
 
-    def isolation(self) -> dict[str, Isolation]:
+    def isolation(self) -> dict[str, IsolationView]:
         """How well each language is walled in on this machine. Raises SandboxUnavailable."""
-        return {language.value: sandbox().isolation(language) for language in Language}
+        found = {language.value: sandbox().isolation(language) for language in Language}
+        return {name: IsolationView(level=each.level.value, reason=each.reason) for name, each in found.items()}
 
     # -- helpers
 
@@ -471,12 +494,27 @@ class TenantScripts:
         return self._access._ways[0](work)
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
-        return self._access._ways[1](self._wrap(work))
+        return self._access._ways[1](work)
 
-    def _row(self, transaction: Transaction, name: str) -> ScriptRow:
+    def _change(self, work: Work[T], action: str, name: str) -> T:
+        def before(transaction: Transaction) -> ScriptView | None:
+            row = transaction.get_script(name, tenant=self._access.tenant_id)
+            return None if row is None else _view(transaction, row)
+
+        return self._write(self._audited(work, f"script.{action}", name, before=before))
+
+    def _next_revision(self, row: ScriptRow) -> Instant:
+        """The time of a change; two changes in a millisecond differ."""
+        return Instant(max(self._now(), row.updated_at + 1))
+
+    def _row(self, transaction: Transaction, name: str, if_revision: int | None = None) -> ScriptRow:
         row = transaction.get_script(name, tenant=self._access.tenant_id)
         if row is None:
             raise ScriptNotFound(f"there is no script {name!r}")
+        if if_revision is not None and if_revision != row.updated_at:
+            raise VersionConflict(
+                f"the script {name!r} has the revision {row.updated_at} and not {if_revision} any more; read it again"
+            )
         return row
 
     def _version(self, transaction: Transaction, name: str, version: int) -> ScriptVersionRow:
@@ -604,18 +642,7 @@ class _Schedules:
         now: Instant,
     ) -> None:
         """See `Function.check_schedule`."""
-        given = json.loads(arguments)
-        name = given["script"]
-        script = transaction.get_script(name, tenant=tenant)
-        if script is None:
-            raise ScriptNotFound(f"there is no script {name!r}")
-        number = given.get("version") or script.published
-        if number is None:
-            raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
-        version = transaction.get_script_version(name, number, tenant=tenant)
-        if version is None:
-            raise ScriptNotFound(f"the script {name!r} has no version {number}")
-        check_input(json.loads(version.parameters or "null"), given.get("input"))
+        check_target(transaction, tenant, json.loads(arguments))
         plan = self._settings.plan_in(transaction, tenant)
         others = sum(1 for row in _schedules_of(transaction, tenant) if row.id != schedule_id)
         if others >= plan.schedules:
@@ -628,6 +655,21 @@ class _Schedules:
                 f"the times of a schedule that runs scripts are at least {plan.interval_ms / 1_000:g} s apart "
                 f"(interval_ms in the plan of tenant {tenant})"
             )
+
+
+def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
+    """Check the arguments of a run. Raises ScriptNotFound, also for a version; InvalidArguments for the input."""
+    name = given.get("script")
+    script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) else None
+    if script is None:
+        raise ScriptNotFound(f"there is no script {name!r}")
+    number = given.get("version") or script.published
+    if number is None:
+        raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
+    version = transaction.get_script_version(script.name, number, tenant=tenant)
+    if version is None:
+        raise ScriptNotFound(f"the script {name!r} has no version {number}")
+    check_input(json.loads(version.parameters or "null"), given.get("input"))
 
 
 def _script(ctx: SyncActionCtx, script: str, input: Any = None, version: int | None = None) -> Any:
@@ -655,23 +697,32 @@ def _differs(row: ScriptRow, version: ScriptVersionRow) -> bool:
     return (row.language, row.source, row.parameters) != (version.language, version.source, version.parameters)
 
 
-def _view(transaction: Transaction, row: ScriptRow) -> ScriptView:
+def _summary(transaction: Transaction, row: ScriptRow) -> dict[str, Any]:
     current = None
     if row.published is not None:
         current = transaction.get_script_version(row.name, row.published, tenant=row.tenant)
-    return ScriptView(
-        name=row.name, language=row.language, source=row.source, parameters=json.loads(row.parameters or "null"),
-        note=row.note, published=row.published, versions=row.versions,
-        is_changed=current is None or _differs(row, current),
-        created=to_datetime(row.created_at), updated=to_datetime(row.updated_at),
-    )  # fmt: skip
+    return {
+        "name": row.name, "language": row.language, "note": row.note, "published": row.published,
+        "versions": row.versions, "is_changed": current is None or _differs(row, current),
+        "revision": row.updated_at, "created": to_datetime(row.created_at), "updated": to_datetime(row.updated_at),
+    }  # fmt: skip
+
+
+def _view(transaction: Transaction, row: ScriptRow) -> ScriptView:
+    parameters = json.loads(row.parameters or "null")
+    return ScriptView(**_summary(transaction, row), source=row.source, parameters=parameters)
+
+
+def _version_summary(row: ScriptVersionRow) -> dict[str, Any]:
+    return {
+        "script": row.script, "version": row.version, "language": row.language, "sha256": row.digest,
+        "note": row.note, "created": to_datetime(row.created_at),
+    }  # fmt: skip
 
 
 def _version_view(row: ScriptVersionRow) -> ScriptVersionView:
-    return ScriptVersionView(
-        script=row.script, version=row.version, language=row.language, source=row.source, sha256=row.digest,
-        parameters=json.loads(row.parameters or "null"), note=row.note, created=to_datetime(row.created_at),
-    )  # fmt: skip
+    parameters = json.loads(row.parameters or "null")
+    return ScriptVersionView(**_version_summary(row), source=row.source, parameters=parameters)
 
 
 def _run_view(row: ScriptRunRow) -> ScriptRunView:
@@ -741,6 +792,7 @@ class AsyncScripts:
     run = _Awaited(TenantScripts.run)
     activity = _Awaited(TenantScripts.activity)
     start = _Awaited(TenantScripts.start)
+    checked_call = _Awaited(TenantScripts.checked_call)
     test = _Awaited(TenantScripts.test)
     limits = _Awaited(TenantScripts.limits)
     set_plan = _Awaited(TenantScripts.set_plan)

@@ -48,7 +48,7 @@ def create(
         spec = spec_flags.spec(now=session.now // 1000)
         call = definition.call(session.functions)
         if call is None:
-            raise click.UsageError("give --function NAME, the function to call")
+            raise click.UsageError("give --function NAME, the function to call, or --script NAME")
         definition.check_pool(call, session.pool_of)
         existed, made = session.created(
             sid, dry_run=initial.dry_run, when=spec, do=call, paused=initial.paused, trigger=initial.trigger,

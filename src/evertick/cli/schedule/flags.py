@@ -13,6 +13,7 @@ import click
 from evertick.app.functions.options import Retry
 from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import printable
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -36,6 +37,9 @@ class DefinitionFlags:
 
     function: str | None = flag(
         "--function", "--type", metavar="NAME", help="The function to call, such as app.report."
+    )
+    script: str | None = flag(
+        "--script", metavar="NAME", help="The script to run, in place of a function; --input is its input."
     )
     input_text: str | None = flag("--input", "-i", metavar="JSON", help='Its arguments by name, as {"id": 3}.')
     workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
@@ -90,7 +94,14 @@ class DefinitionFlags:
         return None if resolved is None else FunctionCall(resolved, resolved.encode_args((), self.arguments()))
 
     def resolved(self, functions: "Functions") -> "Function[..., Any] | None":
-        """The function; None if none is given. Raises FunctionNotFound, also for one that is probably misspelt."""
+        """The function; None if none is given. Raises FunctionNotFound, also for one that is probably misspelt.
+
+        That of scripts where `--script` names one.
+        """
+        if self.script is not None:
+            if self.function is not None:
+                raise click.UsageError("--function and --script both say what is run; give one")
+            return functions.resolve(SCRIPT_FUNCTION)
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
@@ -116,7 +127,10 @@ class DefinitionFlags:
             )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name. Raises InvalidArguments."""
+        """The arguments by name; for a script its name and its input. Raises InvalidArguments."""
+        if self.script is not None:
+            given = {} if self.input_text is None else {"input": json_value(self.input_text, "--input")}
+            return {"script": self.script, **given}
         if self.input_text is None:
             return {}
         return json_object(self.input_text, "--input", "arguments by name")
@@ -187,13 +201,18 @@ def check_spelling(function: "Function[..., Any]") -> None:
 
 def json_object(text: str, flag: str, what: str) -> dict[str, Any]:
     """An object of JSON. Raises InvalidArguments."""
-    try:
-        value = parse_json(text)
-    except EvertickError as error:
-        raise InvalidArguments(f"{flag}: {error}") from None
+    value = json_value(text, flag)
     if not isinstance(value, dict):
         raise InvalidArguments(f"{flag} must hold a JSON object: {what}")
     return value
+
+
+def json_value(text: str, flag: str) -> Any:
+    """A value of JSON. Raises InvalidArguments."""
+    try:
+        return parse_json(text)
+    except EvertickError as error:
+        raise InvalidArguments(f"{flag}: {error}") from None
 
 
 def retry_of(text: str) -> Retry:

@@ -27,7 +27,17 @@ from evertick.cli.sessions.elsewhere import say_nothing_found
 from evertick.rules.schedules.metadata import CODE
 
 SORTS: Final = ("id", "next", "last", "-id", "-next", "-last")
-HIDDEN: Final = ("time_zone", "function", "spec", "source", "run_id_template", "recent", "backfills", "created")
+HIDDEN: Final = (
+    "time_zone",
+    "function",
+    "spec",
+    "source",
+    "run_id_template",
+    "recent",
+    "backfills",
+    "created",
+    "script",
+)
 """What `describe` leaves out for people; some of it only where it says nothing."""
 
 
@@ -53,7 +63,7 @@ def list_schedules(chosen: ListFlags, db: str | None, out: OutputOptions) -> Non
 def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
     """Write the list of schedules, or of those of one kind."""
     from evertick.api.schedules import ScheduleSummary
-    from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS
+    from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, summary_words
 
     fields = out.columns(ScheduleSummary.names(), LONG_FIELDS if chosen.is_long else LIST_FIELDS)
     with open_session(db) as session:
@@ -62,7 +72,7 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
             where["kind"] = kind
         found = pages(session, where, chosen.sort, chosen.limit + 1)
         more, found = len(found) > chosen.limit, found[: chosen.limit]
-        out.show_views(found, session.now, fields)
+        out.show_views(found, session.now, fields, summary_words)
         if not found and out.tells_of_nothing:
             hint = (
                 "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""

@@ -105,7 +105,7 @@ class ScheduleSession(OnDatabase):
 
         def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
             existed = transaction.get_schedule(ScheduleId(schedule_id), tenant=chosen_tenant()) is not None
-            return existed, making(transaction)
+            return existed, self._checked(transaction, making(transaction))
 
         return self.rehearse(work) if dry_run else self.write(work)
 
@@ -116,7 +116,7 @@ class ScheduleSession(OnDatabase):
             before = self.operations.get(schedule_id)(transaction)
             change = replace_schedule if update.is_whole else patched
             changed = change(self.operations, schedule_id, if_version=update.if_version, **update.make(before))
-            return before, changed(transaction)
+            return before, self._checked(transaction, changed(transaction))
 
         return self.rehearse(work) if update.dry_run else self.write(work)
 
@@ -149,6 +149,14 @@ class ScheduleSession(OnDatabase):
     def moment(self, text: str, flag: str, schedule_id: str | None = None, edge: Edge = "first") -> datetime:
         """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""
         return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
+
+    def _checked(self, transaction: Transaction, written: ScheduleDescription) -> ScheduleDescription:
+        """A schedule that was written; where no app is at hand its script is checked here. Raises ScriptNotFound."""
+        if written.script is not None and isinstance(self.functions, NamedFunctions):
+            from evertick.app.scripts.api import check_target
+
+            check_target(transaction, chosen_tenant(), written.target.args)
+        return written
 
     def _found(self, schedule_id: str) -> Schedule | None:
         sid = ScheduleId(schedule_id)

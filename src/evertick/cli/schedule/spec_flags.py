@@ -116,7 +116,7 @@ class SpecFlags:
 
     def _whole(self) -> dict[str, Any]:
         """What `--spec` says; empty if it is not given."""
-        whole = {} if self.whole is None else _json(_text_or_file(self.whole), "--spec")
+        whole = {} if self.whole is None else _json(text_or_file(self.whole, "--spec"), "--spec")
         if not isinstance(whole, dict):
             raise InvalidSpec("--spec must be a JSON object")
         return whole
@@ -230,7 +230,8 @@ def _sentence(text: str, zone: str | None = None, default_zone: str | None = Non
         raise InvalidSpec(f"--when: {problem}") from None
 
 
-def _text_or_file(text: str) -> str:
+def text_or_file(text: str, flag: str) -> str:
+    """What an option brings: its text, or with `@` before it the text of a file. Raises InvalidSpec."""
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
@@ -239,4 +240,4 @@ def _text_or_file(text: str) -> str:
             raise InvalidSpec(f"{path} is larger than {SPEC_FILE_MAX} bytes")
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidSpec(f"--spec {text}: {reason(problem)}") from None
+        raise InvalidSpec(f"{flag} {text}: {reason(problem)}") from None

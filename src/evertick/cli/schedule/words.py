@@ -6,7 +6,7 @@ Programs get the JSON form of the schemas in `evertick.api`.
 from datetime import datetime
 from typing import Final
 
-from evertick.api.schedules import BackfillView, OccurrenceView, OpenRunView, ScheduleDescription
+from evertick.api.schedules import BackfillView, OccurrenceView, OpenRunView, ScheduleDescription, ScheduleSummary
 from evertick.base.durations import length
 from evertick.base.escaping import json_text, schedule_word
 from evertick.base.instants import from_datetime, to_iso
@@ -38,9 +38,14 @@ def iso(moment: datetime | None) -> str:
     return "" if moment is None else to_iso(from_datetime(moment))
 
 
+def summary_words(schedule: ScheduleSummary, moment: MomentWriter) -> dict[str, str]:
+    """A schedule in a list as text."""
+    return words_of(schedule, moment) | {"function": schedule.runs}
+
+
 def description_words(schedule: ScheduleDescription, moment: MomentWriter) -> dict[str, str]:
     """Everything about a schedule as lines of text; what says nothing is empty."""
-    words = words_of(schedule, moment)
+    words = summary_words(schedule, moment)
     words["spec"] = json_text(schedule.to_json()["spec"])
     words["target"] = _target(schedule)
     words["policies"] = _policies(schedule)
@@ -89,11 +94,12 @@ def backfill_line(each: BackfillView) -> str:
 
 
 def _target(schedule: ScheduleDescription) -> str:
-    """What it calls, in a line: `app.report {"id": 3}`."""
+    """What it calls, in a line: `app.report {"id": 3}`; of a script its input."""
     target = schedule.target
-    parts = [target.function]
-    if target.args:
-        parts.append(json_text(target.args))
+    parts = [schedule.runs]
+    given = target.args if schedule.script is None else target.args.get("input")
+    if given not in (None, {}):
+        parts.append(json_text(given))
     if target.workflow_id is not None:
         parts.append(f"named {target.workflow_id}-...")
     if target.pool is not None:

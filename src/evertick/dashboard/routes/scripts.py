@@ -14,7 +14,9 @@ from evertick.api.scripts import ScriptTestView, ScriptVersionView, ScriptView
 from evertick.app.bodies import Body
 from evertick.app.scripts.api import AsyncScripts
 from evertick.app.scripts.plan import ScriptPlan
-from evertick.base.errors import EvertickError, InvalidScript, NotFound
+from evertick.base.errors import EvertickError, InvalidScript, NotFound, VersionConflict
+from evertick.base.escaping import json_text
+from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.forms.values import json_field
@@ -137,7 +139,7 @@ async def create_script(page: Shown) -> Response:
     if not form.errors:
         take_longer()
         try:
-            scripts = changed_by(page, "script.create", form["name"])
+            scripts = scripts_of(page)
             await scripts.create(
                 form["name"], _source(form), language=form["language"], parameters=parameters, note=form["note"]
             )
@@ -157,44 +159,46 @@ async def show_script(page: Shown, name: Named) -> Response:
 @routes.form("/scripts/{name}", Scope.EDIT)
 async def change_script(page: Shown, name: Named) -> Response:
     """Save the draft of a script; and test or publish it."""
-    form, script = await page.form(), await scripts_of(page).get(name)
-    editor = Editor(form, script)
+    form, scripts = await page.form(), scripts_of(page)
+    editor = Editor(form, await scripts.get(name))
     parameters, value = json_field(form, "parameters"), json_field(form, "input")
-    if form["seen"] != script.updated.isoformat():
-        form.fail(
-            "", "Someone else has changed this draft since you opened it. What you typed is still here: save it again "
-            "to replace theirs, or open the page anew to see theirs.",
-        )  # fmt: skip
-        form.pairs = [pair for pair in form.pairs if pair[0] not in ("seen", "request")]
-        form.pairs.append(("seen", script.updated.isoformat()))
-        return await _shown(page, editor, status=409)
     if form.errors:
         return await _shown(page, editor, status=422)
     take_longer()
     try:
-        saving = changed_by(page, "script.update", name)
-        note = form["note"]
-        editor.script = script = await saving.edit(name, _source(form), parameters=parameters, note=note)
+        revision = int(form["revision"] or 0)
+        editor.script = script = await scripts.edit(
+            name, _source(form), parameters=parameters, note=form["note"], if_revision=revision
+        )
         if form["do"] == "publish":
-            made = await changed_by(page, "script.publish", name).publish(name)
+            made = await scripts.publish(name, if_revision=script.revision)
             return page.done(page.url("scripts", name), f"Version {made.version} of {name} runs now.")
         if form["do"] == "test":
-            editor.tested = Tested(await scripts_of(page).test(name, value), script.source)
+            take_longer((await scripts.limits()).limits["wall_ms"] / SECOND_MS)
+            editor.tested = Tested(await scripts.test(name, value), script.source)
             form.pairs = [*_form_of(script).pairs, ("input", form["input"])]
             return await _shown(page, editor)
+    except VersionConflict:
+        editor.script = script = await scripts.get(name)
+        form.fail(
+            "", "Someone else has changed this draft since you opened it. What you typed is still here: save it again "
+            "to replace theirs, or open the page anew to see theirs.",
+        )  # fmt: skip
+        form.pairs = [("revision", str(script.revision)), *form.pairs]
+        return await _shown(page, editor, status=409)
     except EvertickError as error:
         _complain(editor, error)
         return await _shown(page, editor, status=422)
     return page.done(page.url("scripts", name), f"Saved the draft of {name}.")
 
 
-@routes.page("/scripts/{name}/run", Scope.EDIT)
+@routes.asks("/scripts/{name}/run", Scope.EDIT)
 async def ask_script_run(page: Shown, name: Named, job: Annotated[str, Query(max_length=100)] = "") -> Response:
     """Ask for the input of a run; it begins with that of a `job`."""
-    script, form = await scripts_of(page).get(name), Form()
-    if job:
+    script, form = await scripts_of(page).get(name), page.typed or Form()
+    if job and page.typed is None:
         form.pairs = [("input", json.dumps((await page.access.jobs.get(job)).args.get("input"), ensure_ascii=False))]
-    return page.render("scripts/run_now.html", form=form, script=script)
+    return _running(page, script, form)
 
 
 @routes.form("/scripts/{name}/run", Scope.EDIT)
@@ -210,7 +214,7 @@ async def start_script_run(page: Shown, name: Named) -> Response:
             raise
         except EvertickError as error:
             form.field_of(error, {}, "input")
-    return page.render("scripts/run_now.html", status=422, form=form, script=await scripts.get(name))
+    return _running(page, await scripts.get(name), form, status=422)
 
 
 @routes.page("/scripts/{name}/delete", Scope.EDIT)
@@ -224,7 +228,7 @@ async def delete_script(page: Shown, name: Named) -> Response:
     """Delete a script."""
     form = await page.form()
     try:
-        await changed_by(page, "script.delete", name).delete(name)
+        await scripts_of(page).delete(name)
     except NotFound:
         raise
     except EvertickError as error:
@@ -244,18 +248,19 @@ async def show_script_version(page: Shown, name: Named, version: int) -> Respons
     )
 
 
-@routes.page("/scripts/{name}/versions/{version}/rollback", Scope.EDIT)
+@routes.page("/scripts/{name}/versions/{version}/rollback", Scope.OPERATE)
 async def ask_rollback(page: Shown, name: Named, version: int) -> Response:
     """Ask whether a version is to run again."""
     scripts = scripts_of(page)
     script, view = await scripts.get(name), await scripts.version(name, version)
-    return page.render("scripts/rollback.html", form=Form(), script=script, view=view)
+    same = page.same(Form(), page.command("script", "rollback", name, str(version)), at="")
+    return page.render("scripts/rollback.html", form=Form(), script=script, view=view, commands=same)
 
 
-@routes.form("/scripts/{name}/versions/{version}/rollback", Scope.EDIT)
+@routes.form("/scripts/{name}/versions/{version}/rollback", Scope.OPERATE)
 async def roll_back(page: Shown, name: Named, version: int) -> Response:
     """Let a version run again."""
-    await changed_by(page, "script.rollback", name).rollback(name, version)
+    await scripts_of(page).rollback(name, version)
     return page.done(page.url("scripts", name), f"Version {version} of {name} runs now.")
 
 
@@ -315,7 +320,7 @@ async def change_script_limits(page: Shown) -> Response:
     changes = _limits_in(form)
     if not form.errors:
         try:
-            await changed_by(page, "script.limits", str(page.tenant)).set_plan(**changes)
+            await scripts_of(page).set_plan(**changes)
             return page.done(page.url("script-limits"), f"Changed the limits of {page.tenant}.")
         except EvertickError as error:
             form.field_of(error, {name: name for group in GROUPS.values() for name in group})
@@ -323,16 +328,10 @@ async def change_script_limits(page: Shown) -> Response:
 
 
 def scripts_of(page: Page) -> AsyncScripts:
-    """The scripts of the tenant. Raises Problem where the app runs none."""
+    """The scripts of the tenant, whose changes have lines in the audit log. Raises Problem where the app runs none."""
     if not page.uses_scripts:
-        raise Problem(404, "not_found", "this server's app runs no scripts; app.scripts.enable() lets it")
-    return page.access.scripts
-
-
-def changed_by(page: Page, action: str, target: str) -> AsyncScripts:
-    """The same, and each change has a line in the audit log."""
-    blocking = scripts_of(page).blocking
-    return blocking.wrapped(lambda work: page.known.audited(work, action, target)).aio
+        raise Problem(404, "no_scripts", "the app of this server runs no scripts of customers")
+    return page.access.scripts.blocking.audited_by(page.known.audited).aio
 
 
 def excerpt(source: str, line: int | None, column: int | None) -> Sequence[Line]:
@@ -370,7 +369,7 @@ def _form_of(script: ScriptView) -> Form:
     parameters = "" if script.parameters is None else json.dumps(script.parameters, ensure_ascii=False, indent=2)
     return Form(
         [("source", script.source), ("parameters", parameters), ("note", script.note),
-         ("seen", script.updated.isoformat())]
+         ("revision", str(script.revision))]
     )  # fmt: skip
 
 
@@ -402,7 +401,17 @@ async def _deleting(page: Page, name: str, form: Form, *, status: int = 200) -> 
     scripts = scripts_of(page)
     script = await scripts.get(name)
     [activity] = await scripts.activity([name], since=page.times.local(page.now))
-    return page.render("scripts/delete.html", status=status, form=form, script=script, schedules=activity.schedules)
+    return page.render(
+        "scripts/delete.html", status=status, form=form, script=script, schedules=activity.schedules,
+        commands=page.same(form, page.command("script", "delete", name), at=""),
+    )  # fmt: skip
+
+
+def _running(page: Page, script: ScriptView, form: Form, *, status: int = 200) -> Response:
+    read = page.judged(form)
+    value = json_field(read, "input")
+    line = page.command("script", "run", script.name, input=None if value is None else json_text(value))
+    return page.render("scripts/run_now.html", status=status, form=form, script=script, commands=page.same(read, line))
 
 
 async def _failing_lines(page: Page, name: str, version: int, line: int | None, column: int | None) -> Sequence[Line]:

@@ -3,7 +3,9 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from evertick.base.errors import EvertickError
+from evertick.api.schema import Schema
+from evertick.api.scripts import IsolationView
+from evertick.base.errors import EvertickError, SandboxUnavailable
 from evertick.base.records.access import Scope
 from evertick.server.callers import Called, Routes, reply
 from evertick.server.problems import Problem
@@ -17,12 +19,20 @@ async def health(request: Request) -> Response:
     return reply({"ok": True})
 
 
-@routes.at("GET", "/ready", None, returns=dict[str, bool])
+class Ready(Schema):
+    """That a server can work. `isolation` is that of scripts by language, where the app runs some."""
+
+    ok: bool
+    isolation: dict[str, IsolationView] | None = None
+
+
+@routes.at("GET", "/ready", None, returns=Ready)
 async def ready(request: Request) -> Response:
     """200 while the server can read and write its database, and its worker, if it has one, holds its lease; otherwise
-    503, and `detail` says why.
+    503, and `detail` says why. `isolation` is there where the app runs scripts.
     """
-    e = request.app.state.evertick.environment
+    app = request.app.state.evertick
+    e = app.environment
     now = e.clock.now()
     try:
         failure = await e.executors.ask(e.store.write_failure)
@@ -34,7 +44,12 @@ async def ready(request: Request) -> Response:
     worker = request.app.state.worker
     if worker is not None and worker() not in {each.id for each in alive}:
         raise Problem(503, "not_ready", "the worker of this process holds no lease")
-    return reply({"ok": True})
+    if not app.uses_scripts:
+        return reply({"ok": True})
+    try:
+        return reply(Ready(ok=True, isolation=await app.aio.scripts.isolation()))
+    except SandboxUnavailable as error:
+        raise Problem(503, "not_ready", str(error)) from None
 
 
 @routes.at("GET", "/metrics", Scope.READ, returns=str)

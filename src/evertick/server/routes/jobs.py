@@ -10,6 +10,7 @@ from starlette.responses import Response
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.api.schema import Count
 from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Time
+from evertick.app.functions.function import FunctionCall
 from evertick.app.functions.options import OnConflict
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
@@ -17,6 +18,7 @@ from evertick.app.scheduling.job_builder import Options, after, moment
 from evertick.app.scheduling.job_builder import Request as JobRequest
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.instants import Instant
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.server.bodies import Changed, Named, Piece, Scheduled
@@ -131,7 +133,7 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
     """Schedule a call of a mutation or an action. With `Idempotency-Key` it is scheduled once."""
     if job.after is not None and job.at is not None:
         raise Misuse("after and at name two times; give one")
-    builder, tenant = caller.app.environment.job_builder, caller.tenant or DEFAULT_TENANT
+    builder = caller.app.environment.job_builder
     options = Options().merged(
         key=job.key,
         on_conflict=job.on_conflict,
@@ -142,6 +144,14 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
     )
     now, call = builder.now(), caller.call(job.function, job.args)
     due_at = after(job.after or 0, now) if job.at is None else moment(job.at)
+    return await schedule_call(request, caller, call, due_at, now, options)
+
+
+async def schedule_call(
+    request: Request, caller: Caller, call: FunctionCall, due_at: Instant, now: Instant, options: Options
+) -> Response:
+    """Schedule a call once for the request; the reply is the id of its job."""
+    builder, tenant = caller.app.environment.job_builder, caller.tenant or DEFAULT_TENANT
     jobs = builder.draft(JobRequest([call], due_at, now), tenant=tenant, options=options, parent_id=None)
 
     def work(transaction: Transaction) -> dict[str, str]:

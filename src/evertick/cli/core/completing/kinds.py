@@ -15,3 +15,4 @@ class Kind(StrEnum):
     BACKFILL = "backfill"
     POOL = "pool"
     TENANT = "tenant"
+    SCRIPT = "script"

@@ -53,6 +53,8 @@ def _names(
             from evertick.app.limits.pools import PoolOperations
 
             return [view.pool for view in PoolOperations(SystemClock().now).list()(transaction)]
+        case Kind.SCRIPT:
+            return [row.name for row in transaction.list_scripts(tenant, limit=ROWS_MAX)]
         case Kind.TENANT:
             return transaction.list_tenants(first=TenantId(begins), limit=PAGE_MAX)
 

@@ -115,6 +115,7 @@ COMPLETERS: Final[dict[str, Complete]] = {
     "backfill_id": _read("backfill"),
     "function": _read("function"),
     "pool": _read("pool"),
+    "script": _read("script"),
     "tenant": _read("tenant"),
     "name": _named,
     "named_id": _opened,

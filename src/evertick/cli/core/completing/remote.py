@@ -71,5 +71,7 @@ def _names(client: "Client", kind: Kind, begins: str, schedule: str | None) -> I
             return [row.id for row in client.schedules.backfills(schedule or "")]
         case Kind.POOL:
             return [row["pool"] for row in rows("/api/v1/pools")]
+        case Kind.SCRIPT:
+            return [row["name"] for row in rows("scripts", limit=ROWS_MAX)]
         case Kind.TENANT:
             return [row["tenant"] for row in rows("/api/v1/tenants", first=begins, limit=ROWS_MAX)]

@@ -1,0 +1,1 @@
+"""`evertick script`: scripts of an app's customers."""

@@ -1,0 +1,147 @@
+"""`client.scripts`, as requests."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Unpack
+
+from evertick.api.scripts import (
+    IsolationView,
+    ScriptLimits,
+    ScriptPlanView,
+    ScriptRunView,
+    ScriptSummary,
+    ScriptTestView,
+    ScriptVersionSummary,
+    ScriptVersionView,
+    ScriptView,
+)
+from evertick.app.documents.ranges import Unset
+from evertick.base.ids import JobId
+from evertick.client.calls import Call, Requests, given, json_value, new_id, new_key, nothing, part, read_as, sent
+
+UNCHANGED = Unset()
+
+
+class ScriptRequests(Requests):
+    """What may be done with the scripts below `home`."""
+
+    @sent
+    def create(
+        self, name: str, source: str, *, language: str, parameters: Mapping[str, Any] | None = None, note: str = ""
+    ) -> Call[ScriptView]:
+        """Write a new script as a draft; as `app.scripts.create`."""
+        body = {"name": name, "source": source, "language": language, "parameters": parameters, "note": note}
+        return self._post(f"{self._home}/scripts", ScriptView, body)
+
+    @sent
+    def edit(
+        self,
+        name: str,
+        source: str | None = None,
+        *,
+        language: str | None = None,
+        parameters: Mapping[str, Any] | Unset | None = UNCHANGED,
+        note: str | None = None,
+        if_revision: int | None = None,
+    ) -> Call[ScriptView]:
+        """Change the draft of a script; as `app.scripts.edit`."""
+        body = given({"source": source, "language": language, "note": note})
+        if not isinstance(parameters, Unset):
+            body["parameters"] = parameters
+        read = ScriptView.model_validate
+        return Call(method="PATCH", path=self._of(name), body=body, if_version=if_revision, read=read)
+
+    @sent
+    def check(self, source: str, *, language: str) -> Call[None]:
+        """Raise InvalidScript, with line and column, if a source has a syntax error or is too large."""
+        body = {"source": source, "language": language}
+        return Call(method="POST", path=f"{self._home}/scripts/check", body=body, read=nothing)
+
+    @sent
+    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> Call[ScriptVersionView]:
+        """Make the draft the version that runs; as `app.scripts.publish`."""
+        path, read = f"{self._of(name)}/publish", ScriptVersionView.model_validate
+        return Call(method="POST", path=path, body={"note": note}, if_version=if_revision, read=read)
+
+    @sent
+    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> Call[ScriptVersionView]:
+        """Let an earlier version run again. Raises ScriptNotFound, VersionConflict."""
+        path, read = f"{self._of(name)}/rollback", ScriptVersionView.model_validate
+        return Call(method="POST", path=path, body={"version": version}, if_version=if_revision, read=read)
+
+    @sent
+    def delete(self, name: str, *, if_revision: int | None = None) -> Call[None]:
+        """Delete a script with its versions. Raises ScriptNotFound, ScriptInUse, VersionConflict."""
+        return Call(method="DELETE", path=self._of(name), if_version=if_revision, read=nothing)
+
+    @sent
+    def get(self, name: str) -> Call[ScriptView]:
+        """A script with its draft. Raises ScriptNotFound."""
+        return self._get(self._of(name), ScriptView)
+
+    @sent
+    def list(self, *, after: str = "", limit: int = 100) -> Call[Sequence[ScriptSummary]]:
+        """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
+        return self._get(f"{self._home}/scripts", tuple[ScriptSummary, ...], {"after": after, "limit": limit})
+
+    @sent
+    def version(self, name: str, version: int) -> Call[ScriptVersionView]:
+        """One version of a script. Raises ScriptNotFound."""
+        return self._get(f"{self._of(name)}/versions/{version}", ScriptVersionView)
+
+    @sent
+    def versions(
+        self, name: str, *, before: int | None = None, limit: int = 100
+    ) -> Call[Sequence[ScriptVersionSummary]]:
+        """The versions of a script, the newest first, below the number `before`. Raises ScriptNotFound."""
+        query = given({"before": before, "limit": limit})
+        return self._get(f"{self._of(name)}/versions", tuple[ScriptVersionSummary, ...], query)
+
+    @sent
+    def runs(
+        self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
+    ) -> Call[Sequence[ScriptRunView]]:
+        """Attempts at runs of a script, or of all, that ended before a moment; the newest first."""
+        query = given({"script": name, "before": before, "limit": limit})
+        return self._get(f"{self._home}/script-runs", tuple[ScriptRunView, ...], query)
+
+    @sent
+    def run(self, job_id: str) -> Call[Sequence[ScriptRunView]]:
+        """The attempts at one run; none while the first one has not ended."""
+        return self._get(f"{self._home}/script-runs/{part(job_id)}", tuple[ScriptRunView, ...])
+
+    @sent
+    def start(self, name: str, input: Any = None, *, version: int | None = None, delay: float = 0) -> Call[JobId]:
+        """Run a script once, `delay` seconds from now; returns the id of its job. As `app.scripts.start`."""
+        value = json_value(input, f"the input of the script {name!r}")
+        body = {"input": value, "version": version, "after": delay}
+        return Call(method="POST", path=f"{self._of(name)}/run", body=body, key=new_key(), read=new_id)
+
+    @sent
+    def test(
+        self, name: str, input: Any = None, *, source: str | None = None, version: int | None = None
+    ) -> Call[ScriptTestView]:
+        """Run the draft of a script (or `source`, or a version) on the server, and write nothing."""
+        value = json_value(input, f"the input of the script {name!r}")
+        body = {"input": value, **given({"source": source, "version": version})}
+        return self._post(f"{self._of(name)}/test", ScriptTestView, body)
+
+    @sent
+    def limits(self) -> Call[ScriptPlanView]:
+        """What the scripts of the tenant may use, and what they use."""
+        return self._get(f"{self._home}/script-limits", ScriptPlanView)
+
+    @sent
+    def set_plan(self, **limits: Unpack[ScriptLimits]) -> Call[ScriptPlanView]:
+        """Change some limits of the tenant; this needs a token of all tenants. As `app.scripts.set_plan`."""
+        path, read = f"{self._home}/script-limits", ScriptPlanView.model_validate
+        return Call(method="PATCH", path=path, body=dict(limits), read=read)
+
+    @sent
+    def isolation(self) -> Call[dict[str, IsolationView]]:
+        """How well each language is walled in where the server runs."""
+        path, read = f"{self._home}/script-isolation", read_as(dict[str, IsolationView])
+        return Call(method="GET", path=path, read=read)
+
+    def _of(self, name: str) -> str:
+        return f"{self._home}/scripts/{part(name)}"

@@ -1,0 +1,138 @@
+"""What scripts may call: their own tenant's data, declared tables, checked arguments."""
+
+from typing import Any
+
+import pytest
+
+from evertick.testing import World
+from tests.scripts.conftest import Shop, js
+
+CATCHES = "try {{ await {call}; return 'done' }} catch (error) {{ return [error.code, error.message] }}"
+
+
+def result_of(shop: Shop, source: str, input: Any = None) -> Any:
+    """The result of a script."""
+    scripts = shop.app.scripts
+    if not scripts.list():
+        scripts.create("s", js(""), language="javascript")
+    found = scripts.test("s", input, source=js(source))
+    assert found.outcome == "ok", found.error
+    return found.result
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("ctx.db.query('secrets')", "table_not_found"),
+        ("ctx.db.get('secrets_' + '0'.repeat(28))", "table_not_found"),
+        ("ctx.db.get('nothing')", "table_not_found"),
+        ("ctx.db.insert('orders', {})", "not_allowed"),
+        ("ctx.db.delete('orders_' + '0'.repeat(28))", "not_allowed"),
+        ("ctx.db.insert('outbox', {_id: 'x'})", "invalid_arguments"),
+        ("ctx.db.update('outbox_' + '0'.repeat(28), {})", "document_not_found"),
+        ("ctx.db.query('orders', {a: {like: 'x'}})", "invalid_argument"),
+        ("ctx.db.query('orders', {}, {limit: 1001})", "invalid_argument"),
+        ("ctx.db.query('orders', {}, {skip: 1})", "invalid_argument"),
+        ("ctx.db.query(1)", "invalid_argument"),
+        ("ctx.kv.set('', 1)", "invalid_argument"),
+        ("ctx.kv.set('a\\u0000', 1)", "invalid_argument"),
+        ("ctx.crm.count(7)", "invalid_argument"),
+        ("ctx.schedule({script: 'none', in: 1})", "script_not_found"),
+        ("ctx.schedule({script: 's'})", "invalid_argument"),
+        ("ctx.schedule({script: 's', at: 'tomorrow'})", "invalid_argument"),
+        ("ctx.notify('a'.repeat(201), 't')", "invalid_argument"),
+    ],
+)
+def test_a_call_that_cannot_be_is_an_error_that_the_script_may_catch(
+    world: World, shop: Shop, call: str, code: str
+) -> None:
+    found = result_of(shop, CATCHES.format(call=call))
+    assert found[0] == code, found
+
+
+def test_documents_are_filtered_ordered_and_limited(world: World, shop: Shop) -> None:
+    for status, total in (("open", 3), ("closed", 2), ("open", 1), ("open", 2)):
+        world.call(shop.order, status, total)
+
+    def totals(where: str, options: str = "{}") -> Any:
+        return result_of(shop, f"return (await ctx.db.query('orders', {where}, {options})).map(o => o.total)")
+
+    assert totals("{}") == [3, 2, 1, 2]
+    assert totals("{status: 'open'}") == [3, 1, 2]
+    assert totals("{status: 'open'}", "{order: '-total', limit: 2}") == [3, 2]
+    assert totals("{total: {gte: 2, lt: 3}}", "{order: '-_creation_time'}") == [2, 2]
+    assert totals("{total: {in: [1, 3, true]}}") == [3, 1]
+    assert totals("{status: {gt: 'd'}, missing: null}") == [3, 1, 2]
+    assert totals("{total: '2'}") == []
+
+
+def test_a_script_sees_its_own_writes(world: World, shop: Shop) -> None:
+    shop.app.scripts.tables("orders", write=["orders"])
+    order = world.call(shop.order, "open", 1)
+
+    source = f"""
+    const id = await ctx.db.insert('orders', {{status: 'open', total: 5}});
+    await ctx.db.update('{order}', {{total: 7}});
+    const sums = (await ctx.db.query('orders', {{status: 'open'}})).map(o => o.total);
+    await ctx.db.delete('{order}');
+    return [sums, await ctx.db.get('{order}'), (await ctx.db.get(id)).total, await ctx.crm.count('open'),
+            await ctx.kv.set('a', {{b: 1}}), await ctx.kv.get('a'), await ctx.kv.delete('a'), await ctx.kv.get('a')];
+    """
+    assert result_of(shop, source) == [[7, 5], None, 5, 1, None, {"b": 1}, None, None]
+
+
+def test_no_argument_reaches_another_tenant(world: World, shop: Shop) -> None:
+    foreign = world.tenant("acme").call(shop.order, "open", 9)
+    shop.app.tenant("acme").environment.store.write(
+        lambda tx: tx.put_script_value("k", "1", tenant="acme", now=0)  # type: ignore[arg-type]
+    )
+    shop.app.scripts.tables("orders", write=["orders"])
+
+    source = f"""
+    ctx.tenant.id = 'acme'; Object.prototype.tenant = 'acme';
+    const found = [await ctx.db.get('{foreign}'), await ctx.db.query('orders'), await ctx.kv.get('k'),
+                   await ctx.crm.count('open')];
+    try {{ await ctx.db.update('{foreign}', {{total: 0}}); }} catch (error) {{ found.push(error.code); }}
+    return found;
+    """
+    assert result_of(shop, source.replace("ctx.tenant.id = 'acme';", "try { ctx.tenant.id = 'acme' } catch {}")) == [
+        None, [], None, 0, "document_not_found",
+    ]  # fmt: skip
+
+
+def test_times_are_those_of_the_zone(world: World, shop: Shop) -> None:
+    source = """
+    const t = Date.UTC(2026, 6, 1, 22, 30, 5);
+    const p = ctx.time.parts(t, 'Europe/Berlin');
+    return [ctx.time.format(t), ctx.time.format(t, 'Europe/Berlin'),
+            ctx.time.format(t, 'Asia/Tokyo', 'DD.MM.YYYY HH:mm'),
+            [p.year, p.month, p.day, p.hour, p.minute, p.second, p.weekday, p.offset]];
+    """
+    assert result_of(shop, source) == [
+        "2026-07-01T22:30:05+00:00",
+        "2026-07-02T00:30:05+02:00",
+        "02.07.2026 07:30",
+        [2026, 7, 2, 0, 30, 5, 4, 7200],
+    ]
+    assert result_of(shop, "try { ctx.time.format(0, 'Mars/Base') } catch (e) { return e.code }") == "invalid_spec"
+
+
+def test_a_script_starts_others_with_its_commit(world: World, shop: Shop) -> None:
+    shop.publish("return ctx.input", "later")
+    shop.publish(
+        "await ctx.schedule({script: 'later', in: 60, input: {a: 1}});"
+        "await ctx.schedule({script: 'later', at: ctx.run.startedAt + 120e3})"
+    )
+    shop.app.scripts.start("script")
+    world.advance(61)
+    assert [job.result for job in world.jobs("evertick.script")] == [None, {"a": 1}, None]
+    assert [job.state for job in world.jobs("evertick.script")][2] == "pending"
+    world.advance(60)
+    assert not world.pending()
+
+
+def test_actions_of_the_developer_act_at_once_for_the_tenant(world: World, shop: Shop) -> None:
+    shop.publish("await ctx.crm.send('hi'); throw new Error('later')", tenant="acme")
+    shop.app.tenant("acme").scripts.start("script")
+    world.advance(1)
+    assert shop.sent == ["acme: hi"]

@@ -1,0 +1,84 @@
+"""Runs of scripts by real workers, on both databases."""
+
+import pytest
+
+from evertick import Retry
+from evertick.functions import JobState
+from tests.app.engine import Engine
+from tests.scripts.conftest import Shop
+
+WRITES = """
+const due = await ctx.db.query('orders', {status: 'open'});
+for (const order of due) { await ctx.db.insert('outbox', {order: order._id}); await ctx.crm.close(order._id); }
+await ctx.kv.set('runs', (await ctx.kv.get('runs') ?? 0) + 1);
+await ctx.notify('mail', 'done');
+console.log('closed', due.length);
+return {closed: due.length, runs: await ctx.kv.get('runs'), outbox: (await ctx.db.query('outbox')).length};
+"""
+
+
+def test_what_a_script_writes_is_there_with_its_end(open_shop: Shop) -> None:
+    shop, app = open_shop, open_shop.app
+    for status in ("open", "closed", "open"):
+        app.call(shop.order, status)
+    shop.publish(WRITES)
+
+    with Engine(app) as engine:
+        job = engine.wait(app.scripts.start("script"))
+        assert (job.state, job.result) == (JobState.SUCCESS, {"closed": 2, "runs": 1, "outbox": 2})
+        again = engine.wait(app.scripts.start("script"))
+        assert again.result == {"closed": 0, "runs": 2, "outbox": 2}
+        engine.until(lambda: True if len(shop.notices) == 2 else None)
+
+    assert job.logs == ["info: closed 2"]
+    assert shop.notices == [("default", "mail", "done")] * 2
+    [first] = app.scripts.run(job.id)
+    assert (first.script, first.version, first.attempt, first.outcome, first.deaths) == ("script", 1, 1, "ok", 0)
+    assert first.host_calls == {
+        "db.query": 2, "db.insert": 2, "crm.close": 2, "kv.get": 2, "kv.set": 1, "notify": 1,
+    }  # fmt: skip
+    assert first.staged == 2 + 2 + 1 + 1
+    assert [run.job_id for run in app.scripts.runs("script")] == [again.id, job.id]
+
+
+def test_nothing_stays_of_a_script_that_fails(open_shop: Shop) -> None:
+    shop, app = open_shop, open_shop.app
+    shop.publish("await ctx.db.insert('outbox', {a: 1}); await ctx.kv.set('k', 1);\nthrow new TypeError('no address');")
+    call = app.scripts.call("script")
+
+    with Engine(app) as engine:
+        job = engine.wait(app.scripts.start("script"))
+        twice = engine.wait(app.scheduler.using(retry=Retry(2, first=0.001)).run_after_many(0, [call])[0])
+
+    assert (job.state, job.error) == (JobState.FAILED, "TypeError: no address (line 3, column 11)")
+    assert not app.db.query("outbox").collect()
+    assert [(run.attempt, run.outcome) for run in app.scripts.run(twice.id)] == [(1, "error"), (2, "error")]
+    [run] = app.scripts.run(job.id)
+    assert run.error is not None
+    assert (run.error.name, run.error.line, run.staged) == ("TypeError", 3, 0)
+
+
+@pytest.mark.parametrize("language", ["javascript", "python"])
+def test_both_languages_see_the_same(open_shop: Shop, language: str) -> None:
+    shop, app = open_shop, open_shop.app
+    app.tenant("acme").call(shop.order, "open", 5)
+    app.call(shop.order, "open", 7)
+    python = """
+def main(ctx):
+    rows = ctx.db.query('orders', {'status': 'open'})
+    ctx.db.insert('outbox', {'of': ctx.tenant['id']})
+    return [ctx.input['x'], len(rows), ctx.crm.count('open', 1), ctx.tenant['id'], len(ctx.db.query('outbox'))]
+"""
+    javascript = """
+const rows = await ctx.db.query('orders', {status: 'open'});
+await ctx.db.insert('outbox', {of: ctx.tenant.id});
+return [ctx.input.x, rows.length, await ctx.crm.count('open', 1), ctx.tenant.id, (await ctx.db.query('outbox')).length];
+"""
+    shop.publish(python if language == "python" else javascript, language=language, tenant="acme")
+
+    with Engine(app) as engine:
+        job_id = app.tenant("acme").scripts.start("script", {"x": [1, "é"]})
+        job = engine.until(lambda: next((j for j in [app.tenant("acme").jobs.get(job_id)] if j.completed_at), None))
+
+    assert job.result == [[1, "é"], 1, 1, "acme", 1]
+    assert [each["of"] for each in app.tenant("acme").db.query("outbox").collect()] == ["acme"]
