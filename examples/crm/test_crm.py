@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from crm.automation import HOUR_MS, app, automate
-from crm.tables import Base, Cart, Case, Company, Mail, Sale
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from crm.automation import HOUR_MS, app, automate
+from crm.tables import Base, Cart, Case, Company, Mail, Sale
 from evertick.testing import World
 
 DAY_MS = 24 * HOUR_MS

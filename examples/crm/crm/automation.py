@@ -1,7 +1,7 @@
 """What customers may automate: the functions that their scripts have, and three scripts to begin with.
 
 Each function acts for the company whose script calls it (`ctx.tenant`), whatever its arguments say. Those with a
-`QueryCtx` read at once. Those with a `MutationCtx` are done in the transaction that ends the run: a mail is in the table
+`QueryCtx` read at once. Those with a `MutationCtx` are done in the transaction that ends the run: a mail is there
 exactly if the run has ended, and once.
 """
 

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from typing import Annotated
 
-from sqlalchemy import ForeignKey, create_engine, make_url
+from sqlalchemy import BigInteger, ForeignKey, create_engine, make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 ADDRESS = os.environ.get("CRM_DATABASE_URL", "sqlite:///crm.db")
@@ -11,8 +12,12 @@ _url = make_url(ADDRESS)
 engine = create_engine(_url if _url.get_backend_name() == "sqlite" else _url.set(drivername="postgresql+psycopg"))
 
 
+Moment = Annotated[int, mapped_column(BigInteger)]
+"""Milliseconds since 1970, as scripts have them."""
+
+
 class Base(DeclarativeBase):
-    """All tables of the CRM. Times are milliseconds since 1970, as scripts have them."""
+    """All tables of the CRM."""
 
 
 class Company(Base):
@@ -39,7 +44,7 @@ class Cart(OfCompany, Base):
     email: Mapped[str]
     value: Mapped[float]
     state: Mapped[str] = mapped_column(default="open")
-    touched_at: Mapped[int]
+    touched_at: Mapped[Moment]
 
 
 class Sale(OfCompany, Base):
@@ -48,7 +53,7 @@ class Sale(OfCompany, Base):
     __tablename__ = "sales"
 
     value: Mapped[float]
-    sold_at: Mapped[int]
+    sold_at: Mapped[Moment]
 
 
 class Case(OfCompany, Base):
@@ -58,8 +63,8 @@ class Case(OfCompany, Base):
 
     title: Mapped[str]
     owner: Mapped[str]
-    opened_at: Mapped[int]
-    answered_at: Mapped[int | None]
+    opened_at: Mapped[Moment]
+    answered_at: Mapped[Moment | None]
     is_escalated: Mapped[bool] = mapped_column(default=False)
 
 

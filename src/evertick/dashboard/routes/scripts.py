@@ -14,7 +14,7 @@ from evertick.api.scripts import ScriptTestView, ScriptVersionView, ScriptView
 from evertick.app.bodies import Body
 from evertick.app.scripts.api import AsyncScripts
 from evertick.app.scripts.plan import ScriptPlan
-from evertick.base.errors import EvertickError, InvalidScript, NotFound, VersionConflict
+from evertick.base.errors import EvertickError, InvalidScript, JobNotFound, NotFound, VersionConflict
 from evertick.base.escaping import json_text
 from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
@@ -279,10 +279,11 @@ async def list_script_runs(page: Shown, asked: Annotated[AskedRuns, Query()]) ->
 async def show_script_run(page: Shown, job_id: Named) -> Response:
     """One run: its attempts, its result and its logs."""
     attempts = await scripts_of(page).run(job_id)
-    [job] = await page.access.jobs.get_many([job_id])
-    if job is not None and job.function != SCRIPT_FUNCTION:
-        job = None
-    if job is None and not attempts:
+    try:
+        job = await page.access.jobs.get(job_id)
+    except JobNotFound:
+        job = None  # its record may be kept for longer
+    if not attempts and (job is None or job.function != SCRIPT_FUNCTION):
         raise NotFound(f"there is no run {job_id!r} of a script; it may have ended longer ago than runs are kept")
     logs = None if job is None else await page.access.jobs.logs(job_id, all_attempts=True)
     source: Sequence[Line] = ()
