@@ -15,6 +15,7 @@ MODULES: Final = (
     "evertick.functions",
     "evertick.schedules",
     "evertick.workflows",
+    "evertick.scripts",
     "evertick.documents",
     "evertick.recurrence",
     "evertick.client",

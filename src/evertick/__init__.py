@@ -18,8 +18,8 @@ Functions that run later, exactly when they should, committed together with your
 
 What a first program needs is here. More is in `evertick.schedules` (occurrences, policies, explanations),
 `evertick.workflows` (runs, their steps and histories), `evertick.functions` (registered functions, schedulers, states
-of jobs), `evertick.documents` (queries, pages), `evertick.errors` (every error), `evertick.recurrence` (times without a
-database) and `evertick.testing` (a clock that jumps).
+of jobs), `evertick.scripts` (code of customers), `evertick.documents` (queries, pages), `evertick.errors` (every
+error), `evertick.recurrence` (times without a database) and `evertick.testing` (a clock that jumps).
 """
 
 from importlib import import_module

@@ -6,6 +6,7 @@
 * ```text right after it: what that block printed.
 * ```console: commands, run in a folder of the page's own, with what they print. A command that ends with `&` goes on
   beside the others; what it prints is indented by two spaces, as `evertick dev` does.
+* ```js and ```py: scripts of customers; the next Python block has the text as `script`.
 * `<!-- python ... -->`: run as well, but not shown: preparations, and checks that the example did what the page says.
 
 Times, durations and ids are different each time; before comparing they are replaced by what they are. The times that
@@ -93,6 +94,9 @@ def run_page(page: Path, folder: Path, start: Callable[..., Program]) -> int:
             elif block.language == "text":
                 assert printed is not None, f"{page.name}:{block.line}: nothing before it could print this"
                 assert normal(printed) == normal(block.text), f"{page.name}:{block.line}"
+            elif block.language in ("js", "py"):
+                namespace["script"] = block.text
+                continue
             elif block.language == "console":
                 sessions.run(f"{page.name}:{block.line}", block.text)
             else:

@@ -18,6 +18,7 @@ from evertick.base.errors import (
 from evertick.sandbox import Isolation, Level, Sandbox
 from evertick.testing import World
 from tests.scripts.conftest import Shop, js
+from tests.server.conftest import http_of
 
 
 def test_a_draft_runs_when_it_is_published_and_earlier_versions_can_come_back(world: World, shop: Shop) -> None:
@@ -108,7 +109,10 @@ def test_a_source_that_cannot_run_is_refused(world: World, shop: Shop, source: s
 def test_input_is_checked_by_the_parameters(world: World, shop: Shop) -> None:
     schema = {
         "type": "object", "required": ["days"], "additionalProperties": False,
-        "properties": {"days": {"type": "integer", "minimum": 1}, "to": {"type": "array", "items": {"enum": ["a", "b"]}}},
+        "properties": {
+            "days": {"type": "integer", "minimum": 1},
+            "to": {"type": "array", "items": {"enum": ["a", "b"]}},
+        },
     }  # fmt: skip
     scripts = shop.app.scripts
     scripts.create("s", js("return ctx.input.days"), language="javascript", parameters=schema)
@@ -186,3 +190,11 @@ def test_an_app_without_scripts_knows_nothing_of_them() -> None:
     app = App("plain")
     assert not app.uses_scripts
     assert [each.name for each in app.functions] == []
+
+
+def test_a_server_says_how_well_scripts_are_walled_in(shop: Shop) -> None:
+    with World(shop.app):
+        levels = shop.app.scripts.levels()
+        http = http_of(shop.app)
+        assert http.ok("GET", "/ready") == {"ok": True, "isolation": levels}
+    assert set(levels) == {"javascript", "python"}

@@ -85,6 +85,10 @@ def test_quotas_of_an_hour_refuse_runs_until_it_is_over(world: World, shop: Shop
     assert world.job(job_id).state is JobState.SUCCESS
     assert shop.app.scripts.limits().runs_last_hour == 1
 
+    assert shop.app.scripts.test("script").outcome == "ok"
+    assert shop.app.scripts.test("script").exceeded == "runs_per_hour"  # tests count, too
+    assert len(shop.app.scripts.runs()) == 5
+
     shop.app.scripts.plan(ScriptPlan(cpu_s_per_hour=0))
     assert shop.app.scripts.test("script").exceeded == "cpu_s_per_hour"
 

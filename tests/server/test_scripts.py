@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from evertick import App
+from evertick.app.status import status_of
+from evertick.base.ids import DEFAULT_TENANT
 from evertick.client import AsyncClient, Client
 from evertick.errors import InvalidScript, Misuse, ScriptInUse, ScriptNotFound, VersionConflict
+from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.server.conftest import HOME, Http, http_of
 from tests.server.serving import serving
@@ -105,10 +108,23 @@ def test_an_input_needs_the_scope_edit(app: App) -> None:
 
 def test_ready_shows_the_isolation_where_scripts_are_used(app: App, open_app: OpenApp) -> None:
     http = http_of(app)
-    assert http.ok("GET", "/ready")["isolation"]["javascript"] == {"level": "full", "reason": ""}
+    assert http.ok("GET", "/ready")["isolation"] == {"javascript": "full", "python": "full"}
     plain = http_of(open_app("plain"))
     assert plain.ok("GET", "/ready") == {"ok": True}
     assert "app.scripts" in plain.problem(404, "GET", f"{HOME}/scripts")["detail"]
+
+
+def test_the_status_shows_the_isolation_where_scripts_have_run() -> None:
+    app = App("crm")
+    app.scripts.enable()
+    with World(app) as world:
+        e = app.environment
+        assert e.store.view(lambda tx: status_of(tx, None, e.clock.now())).isolation is None
+        app.scripts.create("s", SOURCE, language="javascript")
+        app.scripts.publish("s")
+        app.scripts.start("s")
+        world.advance(1)
+        assert e.store.view(lambda tx: status_of(tx, DEFAULT_TENANT, e.clock.now())).isolation == "full"
 
 
 def test_a_client_does_all_of_it(app: App) -> None:

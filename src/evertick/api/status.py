@@ -133,7 +133,8 @@ class StatusView(Schema):
     not fit their journal. `overdue` are schedules at whose next time no worker has looked, `unreadable` those that
     this release cannot read. `complete` is False if
     there were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be
-    written.
+    written. `isolation` is the weakest one that the last scripts of these tenants ran with; None where no worker runs
+    scripts, or none has run.
     """
 
     tenants: tuple[TenantId, ...]
@@ -149,3 +150,4 @@ class StatusView(Schema):
     overdue: tuple[OverdueView, ...] = ()
     unreadable: tuple[UnreadableView, ...] = ()
     retried: int = 0
+    isolation: str | None = None

@@ -21,17 +21,19 @@ from evertick.app.limits.waiting import PoolRoom
 from evertick.app.paging import all_schedules, looked_at
 from evertick.app.workflows.stuck import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
-from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
+from evertick.base.instants import HOUR_MS, NEVER, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
-from evertick.base.records.jobs import NO_ERROR, Serves, Worker
+from evertick.base.records.jobs import NO_ERROR, SCRIPT_FUNCTION, Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.serving import served, served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 from evertick.store.write_health import WriteFailure
 
+LEVELS: Final = ("none", "partial", "full")
+"""Isolations of scripts, the weakest first."""
 JOBS_MAX: Final = 10_000
 """Unfinished jobs, failures of the last hour and overdue schedules that are looked at."""
 
@@ -104,7 +106,15 @@ def status_of(
             if (why := row.why_unreadable)
         ),
         retried=sum(each.is_retried for each in failed),
+        isolation=None if served_under(SCRIPT_FUNCTION, None, workers) is None else _isolation(transaction, tenants),
     )
+
+
+def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | None:
+    """The weakest isolation that the last script of each tenant ran with, without those that were refused."""
+    last = [row for each in tenants for row in transaction.list_script_runs(each, limit=1, before=NEVER)]
+    found = [row.isolation for row in last if row.started]
+    return min(found, key=LEVELS.index, default=None)
 
 
 def _may_run(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:

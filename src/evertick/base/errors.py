@@ -49,9 +49,9 @@
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
+        ├── SandboxUnavailable   scripts cannot run: an engine is not installed, or its processes do not start
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
-        ├── SandboxUnavailable   scripts cannot run here: an engine is missing, or its processes do not start
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
@@ -368,6 +368,12 @@ class StorageFailed(Unavailable):
     code = "storage_failed"
 
 
+class SandboxUnavailable(Unavailable):
+    """Scripts cannot run here: an engine is not installed, the sandbox's processes do not start, or it was closed."""
+
+    code = "sandbox_unavailable"
+
+
 class OutcomeUnknown(Unavailable):
     """The connection broke during COMMIT: the transaction was applied or it was not.
 
@@ -388,12 +394,6 @@ class SchemaMismatch(Unavailable):
 
     code = "schema_mismatch"
     of_one_row = False
-
-
-class SandboxUnavailable(Unavailable):
-    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
-
-    code = "sandbox_unavailable"
 
 
 class AccessDenied(EvertickError):

@@ -122,7 +122,12 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{schedules}{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
     again = f" and {found.retried:,} that {'was' if found.retried == 1 else 'were'} run again" if found.retried else ""
-    return f"{workers}{jobs}; {failed:,} failed in the last hour{again}{of_tenants}{cut}"
+    scripts = "" if found.isolation is None else f"; scripts run with {_isolation(found.isolation)}"
+    return f"{workers}{jobs}; {failed:,} failed in the last hour{again}{of_tenants}{scripts}{cut}"
+
+
+def _isolation(level: str) -> str:
+    return {"full": "full isolation", "partial": "partial isolation"}.get(level, "NO isolation")
 
 
 def _unreadable(found: "StatusView") -> str:

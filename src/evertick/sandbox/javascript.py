@@ -17,12 +17,16 @@ from collections.abc import Callable
 from typing import Any, Final, Never, Protocol
 
 MODULE: Final = "script.js"
-PLACE: Final = re.compile(r"\b(?:script\.js|check):(\d+)(?::(\d+))?")  # the engine's check has no name of ours
+PLACE: Final = re.compile(
+    r"\b(?:script\.js|check):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?"
+)  # the engine's check has no name of ours
 LINE_BYTES: Final = 4 << 10
 TEXT_BYTES: Final = 2 << 10
 LINE_COST: Final = 16
 EXIT_START: Final = 70
 """The exit status of a child whose walls could not be put up, or whose engine did not start."""
+EXIT_ENGINE: Final = 72
+"""The exit status of a child whose engine has raised what it should not."""
 EXIT_MEMORY: Final = 71
 """The exit status of a child without the memory to say so."""
 
@@ -305,4 +309,6 @@ def serve(descriptor: int) -> Never:
             run.stop("output" if run.stage == "result" else "limit", limit, message=str(error))
     except MemoryError:
         os._exit(EXIT_MEMORY)
+    except BaseException:  # a panic of the engine; a report of it would need files
+        os._exit(EXIT_ENGINE)
     os._exit(0)

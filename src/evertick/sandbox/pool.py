@@ -70,6 +70,7 @@ from evertick.sandbox.protocol import (
     ScriptRun,
     StopRun,
 )
+from evertick.sandbox.walls import Walls
 
 logger = logging.getLogger("evertick.sandbox")
 
@@ -90,13 +91,18 @@ EXIT_S: Final = 2.0
 """How long a zygote may take to report the end of a child that was killed; then it is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
+STARTS: Final = 10
+"""How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
+TURNS: Final = 2_000
+"""How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
 """A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXIT_START: Final = 70
+EXIT_ENGINE: Final = 72
 EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
 """The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
@@ -174,7 +180,7 @@ class Zygote:
             raise SandboxUnavailable("the sandbox's process does not start; its standard error says why")
         ours.settimeout(None)
         self.control = ours
-        self.walls: list[Any] = hello["walls"]
+        self.walls = Walls(*hello["walls"])
         self.engines: dict[str, str] = hello["engines"]
         self.began = time.monotonic()
         self.started = 0
@@ -207,6 +213,7 @@ class Zygote:
                 socket.send_fds(self.control, [json.dumps(message).encode()], [theirs.fileno()])
             except OSError as error:
                 ours.close()
+                self.dead = True  # known here before the reading thread knows it
                 self.finish(live)
                 raise ZygoteGone from error
         return ours
@@ -339,6 +346,7 @@ class Conversation:
         self.log_bytes = 0
         self.logs_cut = False
         self.calls: Counter[str] = Counter()
+        self.turns = 0
         self.buffer = bytearray()
 
     def hold(self, child: socket.socket) -> Returned | Stopped | None:
@@ -383,7 +391,7 @@ class Conversation:
     def _read(self, child: socket.socket) -> Sequence[Any]:
         (size,) = HEADER.unpack(self._receive(child, 4))
         if size > self.talk.longest:
-            return [self.talk.oversized(self._receive(child, min(size, READ_BYTES)))]
+            return [self.talk.oversized(self._receive(child, min(size, self.talk.head)))]
         return self.talk.read(self._receive(child, size))
 
     def _answer(self, child: socket.socket, event: Any) -> Stopped | None:
@@ -392,8 +400,13 @@ class Conversation:
             self._log(event)
             if self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
                 return Stopped(Outcome.LIMIT, "log_bytes", None)
-            if event.reply:
-                self._send(child, event.reply)
+            if not event.reply:
+                return None
+        self.turns += 1
+        if self.turns > self.run.limits.host_calls + TURNS:
+            return Stopped(Outcome.LIMIT, "host_calls", None)
+        if isinstance(event, Logged):
+            self._send(child, event.reply)
         elif isinstance(event, Called):
             reply = self._call(event)
             if isinstance(reply, Stopped):
@@ -533,14 +546,7 @@ class Sandbox:
         zygote = self._current()
         if language.value not in zygote.engines:
             return Isolation(Level.NONE, _missing(language))
-        seccomp, listener, landlock = zygote.walls
-        filtered = seccomp and (listener or language is Language.JAVASCRIPT)
-        missing = [
-            *([] if filtered else ["seccomp" if not seccomp else "listeners of seccomp (Linux 5.5)"]),
-            *([] if landlock else ["Landlock (Linux 5.13)"]),
-        ]
-        level = Level.FULL if not missing else Level.PARTIAL if filtered or landlock else Level.NONE
-        return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
+        return isolation_of(language, zygote.walls)
 
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, at most until `limits.wall_ms` and a little.
@@ -642,7 +648,7 @@ class Sandbox:
         )
 
     def _begin(self, run: ScriptRun, live: Live) -> tuple[socket.socket, Zygote]:
-        for _ in range(3):
+        for _ in range(STARTS):
             zygote = self._current()
             if run.language.value not in zygote.engines:
                 raise SandboxUnavailable(_missing(run.language))
@@ -656,6 +662,17 @@ class Sandbox:
                 with self._lock:
                     del self._runs[run.id]
         raise SandboxUnavailable("the sandbox's process dies again and again")
+
+
+def isolation_of(language: Language, walls: Walls) -> Isolation:
+    """How well children of a language are walled in, by what the kernel has."""
+    filtered = walls.seccomp and (walls.listener or language is Language.JAVASCRIPT)
+    missing = [
+        *([] if filtered else ["seccomp" if not walls.seccomp else "listeners of seccomp (Linux 5.5)"]),
+        *([] if walls.landlock else ["Landlock (Linux 5.13)"]),
+    ]
+    level = Level.FULL if not missing else Level.PARTIAL if filtered or walls.landlock else Level.NONE
+    return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
 
 
 def _talk(run: ScriptRun, mode: str) -> Talk:
@@ -697,8 +714,8 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(Outcome.KILLED, None, None)
     if end.status == EXIT_START:
         return Stopped(Outcome.INTERNAL, None, ScriptError("", "the process of the script did not start"))
-    if end.signal:
-        message = f"the engine crashed ({signal.Signals(end.signal).name})"
+    if end.signal or end.status == EXIT_ENGINE:
+        message = f"the engine crashed ({signal.Signals(end.signal).name if end.signal else 'a panic'})"
         return Stopped(Outcome.CRASH, None, ScriptError("", message))
     return Stopped(Outcome.VIOLATION, None, ScriptError("", "the process of the script ended without a word"))
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.dependencies.utils import get_flat_params
@@ -42,6 +42,9 @@ from evertick.server.problems import Problem, is_told, of_bug
 from evertick.server.reply_time import in_time, take_longer
 from evertick.store.contract.store import Transaction
 
+if TYPE_CHECKING:  # only apps that use scripts load them
+    from evertick.app.scripts.api import TenantScripts
+
 T = TypeVar("T")
 
 SCOPE_KEY: Final = "x-evertick-scope"
@@ -63,13 +66,16 @@ class ServedApp(Protocol):
     functions: Registry
 
     @property
-    def uses_scripts(self) -> bool: ...
-
-    @property
     def environment(self) -> Environment: ...
 
     @property
     def aio(self) -> AsyncApp: ...
+
+    @property
+    def uses_scripts(self) -> bool: ...
+
+    @property
+    def scripts(self) -> "TenantScripts": ...
 
     def tenant(self, name: str) -> Access: ...
 

@@ -14,9 +14,11 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
 from evertick.base.errors import DatabaseLocked, Misuse, SchemaMismatch
-from evertick.base.ids import WorkerId
+from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Worker
+from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptVersionRow
+from evertick.store.contract.store import Transaction
 from evertick.store.copying import copy_tables
 from evertick.store.open import open_settled
 from evertick.store.place import own_tables
@@ -80,8 +82,20 @@ def filled(url: str) -> str:
     app.workflows.signal(run_id, "unheard", "hello")
     dead = Worker(WorkerId("worker_0"), Instant(0), Instant(0), "host", 1)
     app.environment.store.write(lambda transaction: transaction.register_worker(dead))
+    app.environment.store.write(write_scripts)
     app.close()
     return run_id
+
+
+def write_scripts(transaction: Transaction) -> None:
+    """A row in each table of scripts."""
+    tenant, at = TenantId("acme"), Instant(0)
+    transaction.save_script(ScriptRow(tenant, "s", "python", "1", None, "", 1, 1, at, at))
+    transaction.add_script_version(ScriptVersionRow(tenant, "s", 1, "python", "1", "digest", "{}", "", at))
+    run = (JobId("job"), 1, tenant, "s", 1, None, 0, "ok", None, None, 1, at, 0, 5, 6, 7, "{}", 2, "full", "monty")
+    transaction.add_script_run(ScriptRunRow(*run))
+    transaction.save_script_plan(tenant, "{}")
+    transaction.put_script_value("k", "1", tenant=tenant, now=at)
 
 
 def content(url: str) -> dict[str, list[tuple[Any, ...]]]:

@@ -53,6 +53,7 @@ from evertick.app.scripts.host_functions import check_tables, developer_function
 from evertick.app.scripts.parameters import check_input, schema_text
 from evertick.app.scripts.plan import ScriptPlan, changes
 from evertick.app.scripts.running import (
+    TESTS_AT_A_TIME,
     Loaded,
     Refused,
     ScriptRuns,
@@ -61,6 +62,7 @@ from evertick.app.scripts.running import (
     check_quotas,
     context_of,
     rehearsed,
+    row_of,
     sandbox,
 )
 from evertick.app.transacting import Transact, Work
@@ -73,6 +75,7 @@ from evertick.base.errors import (
     RegistrationError,
     ScriptInUse,
     ScriptNotFound,
+    Unavailable,
     VersionConflict,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
@@ -83,7 +86,7 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
-from evertick.sandbox.protocol import Ended, Language, Outcome, ScriptError
+from evertick.sandbox.protocol import Ended, Language, Level, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -405,7 +408,8 @@ class TenantScripts:
     ) -> ScriptTestView:
         """Run the draft of a script (or `source`, or a version) now and in this process, and write nothing.
 
-        It reads and stages as a run does; that its writes would be committed is tried and undone. Actions of
+        It reads and stages as a run does; that its writes would be committed is tried and undone. It counts for
+        `runs_per_hour` and `cpu_s_per_hour`. Actions of
         `@app.scripts.host` are not called and return null, unless they are registered with `in_tests=True`.
 
         Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; what is wrong with the script is in the view.
@@ -432,7 +436,9 @@ class TenantScripts:
         try:
             check_quotas(loaded.plan, loaded.used)
             check_input(json.loads(loaded.parameters or "null"), input)
-            ended = rehearsed(execution, one, one.ended())
+            with TESTS_AT_A_TIME:
+                ended = rehearsed(execution, one, one.ended())
+            self._write(lambda transaction: transaction.add_script_run(row_of(ended, job_id, tenant, name, now)))
         except Refused as refused:
             ended = refused.ended
         except Misuse as error:
@@ -484,6 +490,13 @@ class TenantScripts:
         """How well each language is walled in on this machine. Raises SandboxUnavailable."""
         found = {language.value: sandbox().isolation(language) for language in Language}
         return {name: IsolationView(level=each.level.value, reason=each.reason) for name, each in found.items()}
+
+    def levels(self) -> dict[str, str]:
+        """As `isolation`, in a word for each language; "none" where scripts cannot run."""
+        try:
+            return {language: found.level for language, found in self.isolation().items()}
+        except Unavailable:
+            return dict.fromkeys(Language, Level.NONE.value)
 
     # -- helpers
 
@@ -797,3 +810,4 @@ class AsyncScripts:
     limits = _Awaited(TenantScripts.limits)
     set_plan = _Awaited(TenantScripts.set_plan)
     isolation = _Awaited(TenantScripts.isolation)
+    levels = _Awaited(TenantScripts.levels)

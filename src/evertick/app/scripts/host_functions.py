@@ -362,7 +362,9 @@ def _through_index(
     best: tuple[str, ...] = ()
     chosen = ""
     for name, index in ({} if table is None else table.indexes).items():
-        given = [field for field in index.fields if equal.get(field) is not None and "." not in field]
+        given = [
+            field for field in index.fields if isinstance(equal.get(field), str | int | float) and "." not in field
+        ]
         leading = index.fields[: len(given)]
         if tuple(given) == leading and len(leading) > len(best) and (order or len(leading) == len(index.fields)):
             best, chosen = leading, name

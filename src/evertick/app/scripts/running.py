@@ -30,6 +30,7 @@ from evertick.app.scripts.staging import EffectFailed, Staging
 from evertick.app.transacting import rehearse
 from evertick.base.errors import (
     EvertickError,
+    Misuse,
     OutcomeUnknown,
     QuotaExceeded,
     ScheduleNotFound,
@@ -67,6 +68,8 @@ PAUSE_AFTER: Final = 5
 """Runs of a schedule in a row that exceed a limit; then the schedule is paused."""
 MISSED_MAX: Final = 1_000
 """Occurrences that are looked at to count those missed before a run."""
+TESTS_AT_A_TIME: Final = threading.BoundedSemaphore(4)
+"""Tests of scripts that one process runs at a time; others wait in their threads."""
 SLOTS: Final = max(4, 3 * (os.cpu_count() or 1))
 """Scripts that one process runs at a time: most wait in host functions for a part of their time."""
 WEAK_ISOLATION_VARIABLE: Final = "EVERTICK_ALLOW_WEAK_ISOLATION"
@@ -371,6 +374,11 @@ class _Attempt:
             return self._again(raised_by(error))
         except Unavailable as error:
             return self._again(raised_by(error))
+        except Misuse as error:  # such as a constraint that is checked at the commit: nothing was written
+            if one is None:
+                raise
+            failed = ScriptError(type(error).__name__, str(error))
+            return self._write(ended._replace(outcome=Outcome.ERROR, result=None, error=failed))
         except WriteConflict as error:
             if one is not None:
                 raise Stale(str(error)) from error
@@ -396,28 +404,15 @@ class _Attempt:
 
     def _row(self, ended: Ended, staged: int) -> ScriptRunRow:
         claim, loaded = self.claim, self.loaded
-        error = ended.error
-        return ScriptRunRow(
-            job_id=claim.id,
+        return row_of(ended, claim.id, claim.tenant, self.name, self.e.clock.now())._replace(
             attempt=claim.attempt,
-            tenant=claim.tenant,
-            script=self.name,
             version=None if loaded is None else loaded.version,
             schedule_id=None if claim.schedule is None else claim.schedule.value.id,
             deaths=claim.crashes,
-            outcome=ended.outcome.value,
-            exceeded=ended.limit,
-            error=None if error is None else error_text(error),
-            started=int(ended.engine != ""),
-            ended_at=self.e.clock.now(),
             waited_ms=max(0, self.began_at - claim.due_at),
             cpu_ms=self.cpu_ms,
             wall_ms=self.wall_ms,
-            rss_kb=ended.max_rss_kb,
-            host_calls=json.dumps(dict(ended.host_calls)),
             staged=staged,
-            isolation=ended.isolation.value,
-            engine=ended.engine,
         )
 
     def _pause(self, transaction: Transaction, schedule_id: ScheduleId, row: ScriptRunRow) -> None:
@@ -450,6 +445,32 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
     name = type(cause).__name__ if isinstance(cause, EvertickError) else "HostError"
     return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError(name, f"{failed}: {text}"))
+
+
+def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Instant) -> ScriptRunRow:
+    """The record of a test, as that of a run without its job. Tests count for the quotas of an hour, too."""
+    return ScriptRunRow(
+        job_id=job_id,
+        attempt=0,
+        tenant=tenant,
+        script=script,
+        version=None,
+        schedule_id=None,
+        deaths=0,
+        outcome=ended.outcome.value,
+        exceeded=ended.limit,
+        error=None if ended.error is None else error_text(ended.error),
+        started=int(ended.engine != ""),
+        ended_at=now,
+        waited_ms=0,
+        cpu_ms=ended.cpu_ms,
+        wall_ms=ended.wall_ms,
+        rss_kb=ended.max_rss_kb,
+        host_calls=json.dumps(dict(ended.host_calls)),
+        staged=0,
+        isolation=ended.isolation.value,
+        engine=ended.engine,
+    )
 
 
 def error_text(error: ScriptError) -> str:

@@ -3,11 +3,9 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from evertick.api.schema import Schema
-from evertick.api.scripts import IsolationView
-from evertick.base.errors import EvertickError, SandboxUnavailable
+from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
-from evertick.server.callers import Called, Routes, reply
+from evertick.server.callers import Called, Routes, ServedApp, reply
 from evertick.server.problems import Problem
 
 routes = Routes(tag="health")
@@ -19,19 +17,12 @@ async def health(request: Request) -> Response:
     return reply({"ok": True})
 
 
-class Ready(Schema):
-    """That a server can work. `isolation` is that of scripts by language, where the app runs some."""
-
-    ok: bool
-    isolation: dict[str, IsolationView] | None = None
-
-
-@routes.at("GET", "/ready", None, returns=Ready)
+@routes.at("GET", "/ready", None, returns=dict[str, object])
 async def ready(request: Request) -> Response:
     """200 while the server can read and write its database, and its worker, if it has one, holds its lease; otherwise
-    503, and `detail` says why. `isolation` is there where the app runs scripts.
+    503, and `detail` says why. Of an app with scripts, `isolation` says how well each language is walled in.
     """
-    app = request.app.state.evertick
+    app: ServedApp = request.app.state.evertick
     e = app.environment
     now = e.clock.now()
     try:
@@ -44,12 +35,7 @@ async def ready(request: Request) -> Response:
     worker = request.app.state.worker
     if worker is not None and worker() not in {each.id for each in alive}:
         raise Problem(503, "not_ready", "the worker of this process holds no lease")
-    if not app.uses_scripts:
-        return reply({"ok": True})
-    try:
-        return reply(Ready(ok=True, isolation=await app.aio.scripts.isolation()))
-    except SandboxUnavailable as error:
-        raise Problem(503, "not_ready", str(error)) from None
+    return reply({"ok": True, **({"isolation": await app.scripts.aio.levels()} if app.uses_scripts else {})})
 
 
 @routes.at("GET", "/metrics", Scope.READ, returns=str)

@@ -35,7 +35,7 @@ create table script_versions (
 
 create table script_runs (
     job_id      text not null,
-    -- The attempt of the job: of one whose instance died there is no row, and those after it count it in `deaths`.
+    -- 0 is a test of a script, which has no job. Of an attempt whose instance died there is no row; `deaths` of the next one counts it.
     attempt     integer not null,
     tenant      text not null,
     script      text not null,

@@ -2,6 +2,6 @@
 select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, exceeded, error, started, ended_at,
        waited_ms, cpu_ms, wall_ms, rss_kb, host_calls, staged, isolation, engine
   from script_runs
- where tenant = :tenant and script = :script and ended_at < :before
+ where tenant = :tenant and script = :script and ended_at < :before and attempt > 0
  order by ended_at desc
  limit :limit
