@@ -81,14 +81,43 @@ def demonstration(folder: Path) -> Iterator[Server]:
     week.simulate(shop.app, path, speed=0.0, tell=lambda day: print(f"  simulated until {day}", flush=True))
     app, store = shop.app, open_settled(f"sqlite:///{path}")
     app.open_on(store)
+    app.scripts.enable()
     try:
         with app.running():
+            _run_scripts(app)
             # An event that its run does not wait for, so that there is one to withdraw.
             app.workflows.signal(app.workflows.list(limit=2).runs[1].id, "returned")
             yield _served(app)
     finally:
         app.close()
         store.close()
+
+
+CARTS: Final = """// Mail customers whose cart was not touched since yesterday.
+export default async function (ctx) {
+  ctx.log("reminding after", ctx.input.days, "days")
+  await ctx.kv.set("reminded", ctx.input)
+  return { reminded: 1 }
+}
+"""
+
+
+def _run_scripts(app: Any) -> None:
+    """Scripts of a customer: one that runs by a schedule, one that is too slow, one that is only a draft."""
+    scripts = app.scripts
+    parameters = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+    scripts.create("open-carts", CARTS, language="javascript", parameters=parameters, note="as agreed with sales")
+    scripts.publish("open-carts")
+    scripts.edit("open-carts", CARTS.replace("yesterday", "the day before"), note="a clearer comment")
+    scripts.publish("open-carts")
+    app.schedules.create("customer carts", when="every day at 9:00", do=scripts.call("open-carts", {"days": 1}))
+    slow = "def main(ctx):\n    while True:\n        ctx.input\n"
+    scripts.create("weekly-totals", slow, language="python", note="sums of the week")
+    scripts.publish("weekly-totals")
+    scripts.create("cases", CARTS, language="javascript")
+    for job in (scripts.start("open-carts", {"days": 1}), scripts.start("weekly-totals")):
+        while app.jobs.get(job).completed_at is None:
+            time.sleep(0.05)
 
 
 def _served(app: Any) -> Server:

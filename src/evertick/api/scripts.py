@@ -110,6 +110,15 @@ class ScriptRunView(Schema):
     engine: str
 
 
+class ScriptActivityView(Schema):
+    """What a script has done: its last attempt, how many ended since a moment, and the schedules that run it."""
+
+    script: str
+    last: ScriptRunView | None
+    runs: int
+    schedules: tuple[ScheduleId, ...]
+
+
 class ScriptTestView(Schema):
     """What a test of a script did. Nothing of it was written.
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from evertick.dashboard.faces import LOST
 from evertick.dashboard.page import shown_face
-from evertick.dashboard.routes import clock, data, files, home, live, logs, missing, overview, search, views
+from evertick.dashboard.routes import clock, data, files, home, live, logs, missing, overview, scripts, search, views
 from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
@@ -40,6 +40,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     many.routes,
     one.routes,
     changing.routes,
+    scripts.routes,
     logs.routes,
     data.routes,
     listing.routes,

@@ -15,6 +15,8 @@ FILES: Final = {
     "editor.css": "editor.css",
     "editor.js": "editor.js",
     "operations.css": "operations.css",
+    "scripts.css": "scripts.css",
+    "scripts.js": "scripts.js",
     "favicon.svg": "favicon.svg",
     "htmx.js": "vendor/htmx-4.0.1.min.js",
     "uplot.js": "vendor/uplot-1.6.32.min.js",

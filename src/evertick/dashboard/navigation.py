@@ -12,6 +12,8 @@ class Place(NamedTuple):
     path: str
     key: str = ""
     scope: Scope = Scope.READ
+    of_scripts: bool = False
+    """Whether it is there only if the app runs scripts."""
 
 
 PLACES: Final[tuple[tuple[Place, ...], ...]] = (
@@ -19,6 +21,7 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Overview", "", "o"),
         Place("Schedules", "schedules", "s"),
         Place("Functions", "functions", "f"),
+        Place("Scripts", "scripts", "c", of_scripts=True),
         Place("Logs", "logs", "l"),
         Place("Workflows", "workflows", "w"),
         Place("Data", "data", "d"),

@@ -120,6 +120,11 @@ class Page:
         return self.known.token.tenant is None
 
     @property
+    def uses_scripts(self) -> bool:
+        """Whether the app runs scripts of its customers."""
+        return self.known.app.uses_scripts
+
+    @property
     def fleet(self) -> Caller:
         """Who asks, for what belongs to no tenant: pools, workers, workflow types. Raises Problem."""
         if not self.reaches_all:

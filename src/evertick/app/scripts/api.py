@@ -27,6 +27,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVa
 
 from evertick.api.scripts import (
     IsolationView,
+    ScriptActivityView,
     ScriptErrorView,
     ScriptLimits,
     ScriptLogLine,
@@ -352,6 +353,26 @@ class TenantScripts:
         return self._read(
             lambda transaction: [_run_view(row) for row in transaction.script_runs_of_job(JobId(job_id), tenant=tenant)]
         )
+
+    def activity(self, names: Sequence[str], *, since: datetime) -> Sequence[ScriptActivityView]:
+        """What scripts have done, in the order of `names`; attempts are counted from a moment on."""
+        tenant, moment = self._access.tenant_id, from_datetime(since, "since")
+
+        def work(transaction: Transaction) -> Sequence[ScriptActivityView]:
+            users: dict[str, list[ScheduleId]] = {}
+            for row in _schedules_of(transaction, tenant):
+                users.setdefault(json.loads(row.target.args)["script"], []).append(row.id)
+            found = []
+            for name in names:
+                last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER)
+                runs = transaction.count_script_runs(tenant, script=name, since=moment)
+                view = _run_view(last[0]) if last else None
+                found.append(
+                    ScriptActivityView(script=name, last=view, runs=runs, schedules=tuple(users.get(name, ())))
+                )
+            return found
+
+        return self._read(work)
 
     # -- running
 
@@ -782,6 +803,7 @@ class AsyncScripts:
     versions = _Awaited(TenantScripts.versions)
     runs = _Awaited(TenantScripts.runs)
     run = _Awaited(TenantScripts.run)
+    activity = _Awaited(TenantScripts.activity)
     start = _Awaited(TenantScripts.start)
     checked_call = _Awaited(TenantScripts.checked_call)
     test = _Awaited(TenantScripts.test)

@@ -1,6 +1,6 @@
 """One request to the editor: what is stored, what was typed, and what the page says about it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from evertick.app.schedules.written import ChangedSchedule, NewSchedule
 from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.instants import Instant
 from evertick.base.records.access import Scope
-from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind
 from evertick.dashboard.editor.commands import Options, create_options, update_options
 from evertick.dashboard.editor.conflicts import Conflict, differences
 from evertick.dashboard.editor.drafts import Draft, Reading, differing, merged, patch, with_known_days
@@ -63,6 +63,8 @@ class Session:
     stored: Spec | None = None
     """The spec whose looked-up holidays are kept."""
     base: Draft | None = None
+    scripts: Sequence[str] = ()
+    """The published scripts, of which a schedule may run one."""
     reading: Reading = field(init=False)
 
     signature: Signature | None = None
@@ -110,7 +112,10 @@ class Session:
             function = self.caller.function(self.form["function"]) if self.form["function"] else None
         except FunctionNotFound:
             return None
-        return None if function is None else signature_of(function)
+        if function is None:
+            return None
+        signature = signature_of(function)
+        return signature.with_choice("script", self.scripts) if function.name == SCRIPT_FUNCTION else signature
 
     # -- the rows
 

@@ -19,7 +19,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic_core import ValidationError
@@ -70,6 +70,12 @@ class Signature:
         if self.is_value and self.fields and self.fields[0].kind == "group" and not self.fields[0].nullable:
             return self.fields[0].fields
         return self.fields
+
+    def with_choice(self, name: str, values: Sequence[str]) -> "Signature":
+        """The same, and the field of a text is a choice between these."""
+        choices = tuple(map(json_text, values))
+        fields = [replace(each, kind="choice", choices=choices) if each.name == name else each for each in self.fields]
+        return replace(self, fields=tuple(fields))
 
     def is_json(self, form: Form) -> bool:
         """Whether the arguments are typed as one JSON object."""

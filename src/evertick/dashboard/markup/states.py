@@ -30,6 +30,16 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "unreadable": ("failed", "unreadable"),
     "deprecated": ("canceled", "deprecated"),
     "deleted": ("canceled", "deleted"),
+    # of runs of scripts
+    "error": ("failed", "error"),
+    "timeout": ("late", "timeout"),
+    "memory": ("late", "memory"),
+    "output": ("late", "output"),
+    "limit": ("late", "limit"),
+    "violation": ("failed", "violation"),
+    "crash": ("failed", "crash"),
+    "killed": ("canceled", "killed"),
+    "internal": ("canceled", "internal"),
     # of workers
     "alive": ("active", "alive"),
 }

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from evertick.base.escaping import finite, printable
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.attributes import word_of, words_of
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
@@ -54,7 +55,7 @@ def environment() -> jinja2.Environment:
         reasons=REASONS, fates=FATE_OF, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
         last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, has_begun=has_begun,
         unread=unread, beginning=beginning, word_of=word_of, words_of=words_of, spark=spark,
-        linked=linked, trace_of=trace_of, first_fields=first_fields, visible=visible,
+        script_function=SCRIPT_FUNCTION, linked=linked, trace_of=trace_of, first_fields=first_fields, visible=visible,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,

@@ -54,6 +54,10 @@ class Scripts(Protocol):
         """The attempts of a tenant, or of one of its scripts, that ended before a moment, the newest first."""
         ...
 
+    def count_script_runs(self, tenant: TenantId, *, script: str, since: Instant) -> int:
+        """How many attempts of a script ended at a moment or later."""
+        ...
+
     def script_runs_of_job(self, job_id: JobId, *, tenant: TenantId) -> list[ScriptRunRow]:
         """The attempts of one job."""
         ...

@@ -57,6 +57,9 @@ class SqlScripts(Driver):
             rows = self._fetch("list_runs_of_script", {**params, "script": script})
         return [ScriptRunRow(*row) for row in rows]
 
+    def count_script_runs(self, tenant: TenantId, *, script: str, since: Instant) -> int:
+        return int(self._fetch("count_runs_of_script", {"tenant": tenant, "script": script, "since": since})[0][0])
+
     def script_runs_of_job(self, job_id: JobId, *, tenant: TenantId) -> list[ScriptRunRow]:
         rows = self._fetch("script_runs_of_job", {"job_id": job_id, "tenant": tenant})
         return [ScriptRunRow(*row) for row in rows]

@@ -12,6 +12,7 @@ from evertick.app.functions.function import Query as QueryFunction
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.forms.moments import duration_in, moment_in, said_duration, said_moment
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -69,6 +70,9 @@ async def show_call(
     job: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """A form for the arguments of a function; `args` are some to begin with, as JSON, or those of a `job`."""
+    if name == SCRIPT_FUNCTION:
+        script = (await page.access.jobs.get(job)).args.get("script") if job else None
+        return page.done(page.url("scripts") if script is None else page.url("scripts", script, "run", job=job))
     function = page.known.function(name)
     form = page.typed or Form()
     if page.typed is None and job:
@@ -161,7 +165,8 @@ async def _is_first(page: Page, function: Function[..., Any]) -> bool:
 
 def _functions(page: Page) -> list[Function[..., Any]]:
     """The functions that the visitor may see and that can be called, by name."""
-    shown = [each for each in page.known.app.functions if not isinstance(each, Workflow)]
+    known = page.known.app.functions
+    shown = [each for each in known if not isinstance(each, Workflow) and each.name != SCRIPT_FUNCTION]
     return sorted((each for each in shown if not each.internal or page.may(Scope.ADMIN)), key=lambda each: each.name)
 
 

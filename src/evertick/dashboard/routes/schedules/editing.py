@@ -32,19 +32,25 @@ SAVE = "save"
 
 @routes.asks("/new-schedule", Scope.EDIT)
 async def show_new(
-    page: Shown, from_: Annotated[str | None, Query(alias="from", max_length=600)] = None, function: Text = None
+    page: Shown,
+    from_: Annotated[str | None, Query(alias="from", max_length=600)] = None,
+    function: Text = None,
+    script: Text = None,
 ) -> Response:
     """An empty form, or one with what another schedule has; or what was typed, with a preview of it."""
     if page.typed is not None:
         return await _show(page, await _new(page, page.typed))
     offered = page.zone.name
-    draft, stored = Draft(function=function or "", time_zone=offered), None
+    args = {} if script is None else {"script": script}
+    draft, stored = Draft(function=function or "", args=args, time_zone=offered), None
     if from_ is not None:
         found = await page.access.schedules.get(from_)
         draft, stored = Draft.of(found), found.spec
     pairs = [*pairs_of(draft), ("from", from_ or ""), ("zone_offered", "" if from_ else offered)]
     pairs += [("id", f"{from_}-copy")] if from_ else [("s", "0"), ("s.0.kind", "cron")]
-    return await _show(page, Session(page.known, page.times, Form(pairs), stored=stored), is_fresh=True)
+    scripts = await _published(page)
+    session = Session(page.known, page.times, Form(pairs), stored=stored, scripts=scripts)
+    return await _show(page, session, is_fresh=True)
 
 
 @routes.form("/new-schedule", Scope.EDIT)
@@ -78,7 +84,8 @@ async def show_edit(page: Shown, schedule_id: Named) -> Response:
         return page.render("editor/declared.html", schedule=schedule, place=place)
     draft = Draft.of(schedule)
     pairs = [*pairs_of(draft), ("version", str(schedule.version)), ("base", draft.to_json())]
-    return await _show(page, Session(page.known, page.times, Form(pairs), schedule, schedule.spec, draft))
+    scripts = await _published(page)
+    return await _show(page, Session(page.known, page.times, Form(pairs), schedule, schedule.spec, draft, scripts))
 
 
 @routes.form("/schedules/{schedule_id}/edit", Scope.EDIT)
@@ -117,7 +124,7 @@ async def _new(page: Page, form: Form) -> Session:
     stored = None
     if name := form.given("from"):
         stored = (await page.access.schedules.get(name)).spec
-    return Session(page.known, page.times, form, stored=stored)
+    return Session(page.known, page.times, form, stored=stored, scripts=await _published(page))
 
 
 async def _edited(page: Page, form: Form, schedule_id: str) -> Session:
@@ -128,7 +135,14 @@ async def _edited(page: Page, form: Form, schedule_id: str) -> Session:
         base = Draft.from_json(form["base"])
     except (ValueError, TypeError, RecursionError):
         raise Misuse("the form lacks what it began with; open it again") from None
-    return Session(page.known, page.times, form, schedule, schedule.spec, base)
+    return Session(page.known, page.times, form, schedule, schedule.spec, base, await _published(page))
+
+
+async def _published(page: Page) -> list[str]:
+    """The scripts that a schedule can run, by name."""
+    if not page.uses_scripts:
+        return []
+    return [each.name for each in await page.access.scripts.list(limit=1_000) if each.published is not None]
 
 
 async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:

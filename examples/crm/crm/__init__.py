@@ -1,0 +1,1 @@
+"""A small CRM whose customers automate it themselves: they write scripts, and say when these run."""
