@@ -31,6 +31,7 @@ PUBLIC_MODULES = (
     "evertick",
     "evertick.schedules",
     "evertick.workflows",
+    "evertick.scripts",
     "evertick.functions",
     "evertick.documents",
     "evertick.client",
