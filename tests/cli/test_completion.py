@@ -97,7 +97,7 @@ def test_where_nothing_can_be_read_nothing_is_completed(tmp_path: Path) -> None:
 def test_names_in_groups_are_of_their_kind(ids: dict[str, str], tmp_path: Path) -> None:
     assert completed(tmp_path, "evertick cron get ") == ["c"]
     assert completed(tmp_path, "evertick tenant get a") == ["acme"]
-    assert completed(tmp_path, "evertick pool get ") == ["calls", "default"]
+    assert completed(tmp_path, "evertick pool get ") == ["calls", "default", "scripts"]
     assert completed(tmp_path, "evertick backfill get s ") == [ids["BACKFILL"]]
     assert completed(tmp_path, "evertick workflow type get ") == ["shop.flow"]
 
@@ -142,7 +142,7 @@ def test_ids_and_names_come_from_the_server_that_the_command_is_for(
     assert offered(f"evertick job list --url {served} --function shop.b") == ["shop.bill"]
     assert offered(f"evertick workflow start --url {served} ") == ["shop.flow", "shop.old"]
     assert ids["RUN"] in offered(f"evertick workflow get --url {served} ")
-    assert offered(f"evertick pool get --url {served} ") == ["calls", "default"]
+    assert offered(f"evertick pool get --url {served} ") == ["calls", "default", "scripts"]
     assert offered(f"evertick job list --url {served} --tenant a") == ["acme"]
     assert offered(f"evertick backfill get --url {served} s ") == [ids["BACKFILL"]]
 
