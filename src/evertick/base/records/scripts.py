@@ -39,7 +39,8 @@ class ScriptRunRow(NamedTuple):
     """What one attempt at a run used, and how it ended.
 
     An attempt whose instance died has no row of its own: `deaths` of the next one counts it. Attempt 0 is a test, which
-    has no job. `started` is 1 if the script was started, 0 if it was refused. `error` is a JobError as JSON text, `host_calls` a JSON object.
+    has no job. `started` is 1 if the script was started, 0 if it was refused. `error` is a JobError as JSON text,
+    `host_calls` a JSON object.
     """
 
     job_id: JobId
