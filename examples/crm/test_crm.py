@@ -73,7 +73,7 @@ def test_the_sales_of_a_week_are_mailed_if_they_are_above_a_value(world: World) 
 
     assert mails(world, "acme") == [("manager@example.com", "Sales until 2026-03-02")]
     [run] = app.tenant("acme").scripts.runs("weekly-totals")
-    assert world.job(run.job_id).result == 1_200, "without those of the other company"
+    assert world.tenant("acme").job(run.job_id).result == 1_200, "without those of the other company"
 
 
 def test_the_owner_of_a_case_without_a_response_is_told_after_a_day(world: World) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.dashboard.test_every_form import TYPED, complained, form_of, texts_in
 from tests.server.conftest import shop_on
 
 CART = """export default async function (ctx) {
@@ -113,7 +115,7 @@ def test_runs_are_listed_with_what_they_used_and_have_a_page(cart: Site) -> None
     page = text_of(cart.page(place))
     assert '{ "days": 3 }' in page and "carts of default" in page and "ctx.kv.set 1" in page and "Writes 1" in page
     assert "cpu_ms" in text_of(cart.page(f"script-runs/{stuck}"))
-    cart.page("script-runs/job_unknown", status=404)
+    cart.page(f"script-runs/{job[:-1]}{'1' if job[-1] == '0' else '0'}", status=404)
     [row] = cart.page("scripts").select("#s-cart")
     assert "timeout" in text_of(row) and " 2 none" in text_of(row), "both ran today"
     # Its job leads to the form of a run with the same input.
@@ -185,6 +187,33 @@ def test_a_reader_sees_scripts_and_changes_none_and_no_tenant_sees_those_of_othe
     assert "cart" not in text_of(acme.page("script-runs"))
 
 
+def test_what_was_typed_stays_beside_a_complaint(cart: Site) -> None:
+    for where in ("new-script", "scripts/cart", "scripts/cart/run", "script-limits/change"):
+        form = form_of(cart, where)
+        names = texts_in(form)
+        complaints = [complained(cart, form, names, turn) for turn in range(len(TYPED))]
+        assert any(complaints), where
+
+
+def test_forms_say_their_commands(cart: Site) -> None:
+    cart.app.scripts.edit("cart", note="other")
+    cart.app.scripts.publish("cart")
+    said = {
+        "evertick script delete cart": cart.page("scripts/cart/delete"),
+        "evertick script rollback cart 1": cart.page("scripts/cart/versions/1/rollback"),
+        """evertick script run cart --input '{"days": 1}'""": cart.preview("scripts/cart/run", input='{"days": 1}'),
+        "evertick script limits cpu_ms=5 hosts=a.example,b.example": cart.preview(
+            "script-limits/change", cpu_ms="5", hosts="a.example b.example"
+        ),
+        """evertick script create totals FILE --language python --parameters '{"type": "object"}'""": cart.preview(
+            "new-script", name="totals", language="python", source="x", parameters='{"type": "object"}'
+        ),
+    }
+    for line, page in said.items():
+        assert commands_in(page) == [line]
+    assert commands_in(cart.preview("script-limits/change", cpu_ms="much")) == []
+
+
 def test_what_customers_write_is_text(site: Site) -> None:
     source = (
         "export default function () { throw new Error('<img src=x>\u202e') }\n// </textarea><script>alert(1)</script>"
@@ -198,4 +227,4 @@ def test_what_customers_write_is_text(site: Site) -> None:
         assert page.select("script:not([src])") == [] and page.select("main b:not(time b)") == []
     form = {"do": "test", "parameters": "", "input": "", "note": "", "revision": revision(site, path)}
     shown = site.request("POST", path, data=form | {"source": source}).text
-    assert "<img" not in shown and "Error: &lt;img src=x&gt;\\u202e" in shown
+    assert "<img" not in shown and "</b>: &lt;img src=x&gt;\\u202e" in shown

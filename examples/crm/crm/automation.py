@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from crm.tables import ADDRESS, Cart, Case, Mail, Sale
-from evertick import App, MutationCtx, QueryCtx
-from evertick.app.scripts.plan import ScriptPlan
+from evertick import App, ApplicationError, MutationCtx, QueryCtx
+from evertick.scripts import ScriptPlan
 
 HOUR_MS = 3_600_000
 
@@ -80,10 +80,10 @@ def _now_ms(ctx: QueryCtx) -> int:
 
 
 def _own(ctx: MutationCtx, table: Any, row_id: int) -> Any:
-    """A row of the company. Raises LookupError, which ends the run with nothing done, for one of another company."""
+    """A row of the company. For one of another company the run ends with this error, and nothing is done."""
     found = ctx.session.get(table, row_id)
     if found is None or found.company != ctx.tenant:
-        raise LookupError(f"there is no {table.__name__.lower()} {row_id}")
+        raise ApplicationError(f"there is no {table.__name__.lower()} {row_id}")
     return found
 
 

@@ -19,6 +19,7 @@ from evertick.app.documents.tables import Table, check_name, table_named_in
 from evertick.app.execution.contexts import MutationCtx, QueryCtx, run_in_frame, run_reading
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.functions.options import ApplicationError
 from evertick.app.run.run import Run
 from evertick.app.scripts.fetching import fetch
 from evertick.app.scripts.staging import Staging, as_host_error, plain
@@ -296,6 +297,9 @@ def _converting(call: Callable[..., Json], host_call: HostCall, *arguments: Json
         raise StopRun(Outcome.INTERNAL, None, f"{host_call.name}: {error}") from error
     except EvertickError as error:
         raise as_host_error(error) from error
+    except ApplicationError as error:
+        code = error.data.get("code") if isinstance(error.data, dict) else None
+        raise HostError(str(error), code if isinstance(code, str) else "application_error") from error
 
 
 # -- filters of documents

@@ -22,6 +22,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.failures import raised_by
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action
+from evertick.app.functions.options import ApplicationError
 from evertick.app.schedules.api import schedules_in_unit
 from evertick.app.scripts.host_functions import DeveloperFunction, HostFunctions
 from evertick.app.scripts.parameters import check_input
@@ -438,12 +439,13 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
         return ended._replace(
             outcome=Outcome.LIMIT, limit="jobs", result=None, error=ScriptError("", f"{failed}: {cause}")
         )
-    text = str(cause) if isinstance(cause, EvertickError) else "it failed; the service has the details"
-    if not isinstance(cause, EvertickError):
+    is_told = isinstance(cause, EvertickError | ApplicationError)
+    text = str(cause) if is_told else "it failed; the service has the details"
+    if not is_told:
         import logging
 
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
-    name = type(cause).__name__ if isinstance(cause, EvertickError) else "HostError"
+    name = type(cause).__name__ if is_told else "HostError"
     return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError(name, f"{failed}: {text}"))
 
 

@@ -5,21 +5,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.scripts import ScriptTestView, ScriptVersionView, ScriptView
+from evertick.api.scripts import ScriptLimits, ScriptPlanView, ScriptTestView, ScriptVersionView, ScriptView
 from evertick.app.bodies import Body
 from evertick.app.scripts.api import AsyncScripts
-from evertick.app.scripts.plan import ScriptPlan
 from evertick.base.errors import EvertickError, InvalidScript, JobNotFound, NotFound, VersionConflict
 from evertick.base.escaping import json_text
 from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import SCRIPT_FUNCTION
-from evertick.dashboard.forms.values import json_field
+from evertick.dashboard.forms.values import json_field, whole_numbers
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.sandbox.protocol import Language
 from evertick.server.bodies import Named
@@ -121,21 +120,19 @@ async def list_scripts(page: Shown, asked: Annotated[Asked, Query()]) -> Respons
     )  # fmt: skip
 
 
-@routes.page("/new-script", Scope.EDIT)
+@routes.asks("/new-script", Scope.EDIT)
 async def show_new_script(page: Shown, language: Annotated[Language, Query()] = Language.JAVASCRIPT) -> Response:
     """An empty form."""
     scripts_of(page)
-    form = Form([("language", language), ("source", BEGINNINGS[language])])
-    return page.render("scripts/new.html", editor=Editor(form), languages=NAMES)
+    form = page.typed or Form([("language", language), ("source", BEGINNINGS[language])])
+    return _new(page, Editor(form))
 
 
 @routes.form("/new-script", Scope.EDIT)
 async def create_script(page: Shown) -> Response:
     """Create a script as a draft."""
     form = await page.form()
-    editor, parameters = Editor(form), json_field(form, "parameters")
-    if not form["name"]:
-        form.fail("name", "Give it a name, such as open-carts.")
+    editor, parameters = Editor(form), _new_in(form)
     if not form.errors:
         take_longer()
         try:
@@ -146,7 +143,7 @@ async def create_script(page: Shown) -> Response:
             return page.done(page.url("scripts", form["name"]), f"Created {form['name']}.")
         except EvertickError as error:
             _complain(editor, error)
-    return page.render("scripts/new.html", status=422, editor=editor, languages=NAMES)
+    return _new(page, editor, status=422)
 
 
 @routes.page("/scripts/{name}", Scope.READ)
@@ -307,24 +304,24 @@ async def show_script_limits(page: Shown) -> Response:
     )
 
 
-@routes.page("/script-limits/change", Scope.ADMIN)
+@routes.asks("/script-limits/change", Scope.ADMIN)
 async def ask_script_limits(page: Shown) -> Response:
     """Ask what the tenant's scripts may use."""
-    return await _limits(page, None)
+    return await _limits(page, page.typed)
 
 
 @routes.form("/script-limits/change", Scope.ADMIN)
 async def change_script_limits(page: Shown) -> Response:
     """Change what the tenant's scripts may use."""
     _of_all(page)
-    form = await page.form()
-    changes = _limits_in(form)
+    form, scripts = await page.form(), scripts_of(page)
+    changes = _changes_in(form, await scripts.limits())
     if not form.errors:
         try:
-            await scripts_of(page).set_plan(**changes)
+            await scripts.set_plan(**changes)
             return page.done(page.url("script-limits"), f"Changed the limits of {page.tenant}.")
         except EvertickError as error:
-            form.field_of(error, {name: name for group in GROUPS.values() for name in group})
+            form.field_of(error, {f"{name}=": name for group in GROUPS.values() for name in group})
     return await _limits(page, form, status=422)
 
 
@@ -386,6 +383,25 @@ def _complain(editor: Editor, error: EvertickError) -> None:
         form.field_of(error, {"parameters": "parameters", "schema": "parameters", "name": "name", "exists": "name"})
 
 
+def _new_in(form: Form) -> Any:
+    """The parameters of a new script; what is missing of it stands beside its fields."""
+    if not form["name"]:
+        form.fail("name", "Give it a name, such as open-carts.")
+    return json_field(form, "parameters")
+
+
+def _new(page: Page, editor: Editor, *, status: int = 200) -> Response:
+    form, read = editor.form, page.judged(editor.form)
+    parameters = _new_in(read)
+    line = page.command(
+        "script", "create", read["name"], "FILE", language=read["language"], note=read["note"] or None,
+        parameters=None if parameters is None else json_text(parameters),
+    )  # fmt: skip
+    return page.render(
+        "scripts/new.html", status=status, editor=editor, form=form, languages=NAMES, commands=page.same(read, line)
+    )
+
+
 async def _shown(page: Page, editor: Editor, *, status: int = 200) -> Response:
     """The page of a script."""
     script, scripts = editor.script, scripts_of(page)
@@ -395,6 +411,7 @@ async def _shown(page: Page, editor: Editor, *, status: int = 200) -> Response:
         "scripts/script.html", status=status, editor=editor, form=editor.form, script=script, languages=NAMES,
         versions=await scripts.versions(script.name, limit=NEWEST), runs=await scripts.runs(script.name, limit=NEWEST),
         schedules=activity.schedules, function=SCRIPT_FUNCTION,
+        lines=[page.command("script", word, script.name) for word in ("edit", "test", "publish")],
     )  # fmt: skip
 
 
@@ -452,20 +469,27 @@ async def _limits(page: Page, form: Form | None, *, status: int = 200) -> Respon
     if form is None:
         own = {name: view.limits[name] for name in view.own}
         form = Form([(name, "\n".join(value) if name == "hosts" else str(value)) for name, value in own.items()])
-    return page.render("scripts/change_limits.html", status=status, form=form, view=view, groups=GROUPS, shown=amount)
+    read = page.judged(form)
+    words = [f"{name}={_word(value)}" for name, value in _changes_in(read, view).items()]
+    return page.render(
+        "scripts/change_limits.html", status=status, form=form, view=view, groups=GROUPS, shown=amount,
+        commands=page.same(read, page.command("script", "limits", *words)),
+    )  # fmt: skip
 
 
-def _limits_in(form: Form) -> dict[str, Any]:
-    """The limits of a form; None where the app's plan is to hold."""
-    found: dict[str, Any] = {}
-    for name in ScriptPlan.__dataclass_fields__:
-        text = form[name].replace(",", "") if name != "hosts" else form[name]
-        if not text:
-            found[name] = None
-        elif name == "hosts":
-            found[name] = text.split()
-        elif text.isascii() and text.isdecimal() and len(text) <= 12:
-            found[name] = int(text)
-        else:
-            form.fail(name, f"A whole number, or nothing for the limit of the app, and not {text[:40]!r}.")
-    return found
+def _word(value: object) -> str:
+    return "none" if value is None else ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _changes_in(form: Form, view: ScriptPlanView) -> ScriptLimits:
+    """The limits that a form changes; None where the app's plan is to hold."""
+    found: dict[str, int | list[str] | None] = dict(
+        whole_numbers(form, [name for name in view.limits if name != "hosts"])
+    )
+    found["hosts"] = form["hosts"].split() or None
+    own = {name: view.limits[name] for name in view.own}
+    before = own | {"hosts": list(own["hosts"])} if "hosts" in own else own
+    changes = {name: value for name, value in found.items() if value != before.get(name)}
+    if not form.errors and not changes:
+        form.fail("", "Nothing is different from what it is now.")
+    return cast("ScriptLimits", changes)
