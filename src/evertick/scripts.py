@@ -15,7 +15,7 @@ from evertick.api.scripts import (
 )
 from evertick.app.scripts.api import AsyncScripts, Scripts, TenantScripts
 from evertick.app.scripts.plan import ScriptPlan
-from evertick.sandbox.pool import SandboxUnavailable
+from evertick.base.errors import SandboxUnavailable
 from evertick.sandbox.protocol import Isolation, Language, Level, Outcome
 
 __all__ = [

@@ -466,7 +466,7 @@ MORE_PYTHON: Final[list[tuple[str, str, str]]] = [
     ("class-grow", "stop", "a = []\nwhile True:\n  class A: pass\n  a.append(A)"),
     ("closure-grow", "stop", "f = lambda: 0\nwhile True:\n  g = f\n  f = lambda: g()"),
     ("exception-grow", "stop", "a = []\nwhile True: a.append(ValueError('x' * 1000))"),
-    ("sleep-often", "timeout:wall_ms", "import time\nwhile True: time.sleep(0.001)"),
+    ("sleep-often", "stop", "import time\nwhile True: time.sleep(0.001)"),
     ("async-sleep", "timeout:wall_ms", "import asyncio\nasync def f():\n  await asyncio.sleep(3600)\nasyncio.run(f())"),
     (
         "async-gather-sleep",
@@ -582,6 +582,13 @@ return found""",
     ("raise-exit", "error", "raise SystemExit(0)"),
     ("raise-long-name", "error", "class E(Exception): pass\nraise E('x' * 100000)"),
     ("raise-memory", "memory:memory_bytes", "raise MemoryError()"),
+    ("import-often", "limit:host_calls", "while True:\n  try:\n    import nosuch\n  except ImportError:\n    pass"),
+    ("unknown-names", "limit:host_calls", "while True:\n  try:\n    nosuch()\n  except NameError:\n    pass"),
+    (
+        "environment-often",
+        "limit:host_calls",
+        "import os\nwhile True:\n  try:\n    os.getenv('x')\n  except RuntimeError:\n    pass",
+    ),
     ("print-newlines", "any", "while True: print()"),
     ("print-one-line", "any", "while True: print('x', end='')"),
 ]

@@ -49,6 +49,7 @@
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
+        ├── SandboxUnavailable   scripts cannot run: an engine is not installed, or its processes do not start
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
         └── SchemaMismatch       the database is older or newer than this code
@@ -365,6 +366,12 @@ class StorageFailed(Unavailable):
     """The database's disk is full, or its file cannot be read or written. Nothing was written; nothing is lost."""
 
     code = "storage_failed"
+
+
+class SandboxUnavailable(Unavailable):
+    """Scripts cannot run here: an engine is not installed, the sandbox's processes do not start, or it was closed."""
+
+    code = "sandbox_unavailable"
 
 
 class OutcomeUnknown(Unavailable):

@@ -7,7 +7,8 @@ of Evertick, and engines are imported in the sandbox's own processes only.
         ended = sandbox.run(ScriptRun("run-1", Language.JAVASCRIPT, source, {"input": {}}))
 """
 
-from evertick.sandbox.pool import Sandbox, SandboxUnavailable
+from evertick.base.errors import SandboxUnavailable
+from evertick.sandbox.pool import Sandbox
 from evertick.sandbox.protocol import (
     Ended,
     HostCall,

@@ -121,7 +121,9 @@ class Talk(Protocol):
     """The conversation with one child, as the supervisor holds it: how its engine says what `Event` has."""
 
     longest: int
-    """The longest frame that is read; `oversized` decides by its beginning what a longer one means."""
+    """The longest frame that is read."""
+    head: int
+    """How much of a longer one is read, for `oversized` to decide what it means."""
 
     def begin(self) -> bytes: ...
 
@@ -141,6 +143,7 @@ class JavaScriptTalk:
         self, source: str, names: Sequence[tuple[str, bool]], context: Mapping[str, Json], limits: Limits, mode: str
     ) -> None:
         self.limits = limits
+        self.head = 0
         self.longest = max(limits.argument_bytes + NAME_BYTES, limits.result_bytes, ERROR_BYTES) + 16
         said = {"source": source, "names": names, "context": context, "limits": limits._asdict(), "mode": mode}
         self.job = json.dumps(said).encode()

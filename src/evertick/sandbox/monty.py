@@ -350,6 +350,7 @@ class PythonTalk:
                 table = table.setdefault(part, {})  # type: ignore[assignment]
             table[last] = True
         self.functions = frozenset(names)
+        self.head = 2 * MESSAGE_BYTES
         self.longest = 4 * max(limits.argument_bytes, limits.result_bytes) + (64 << 10)
         self.stage = "configure"
         self.line = ""
@@ -420,7 +421,8 @@ class PythonTalk:
             *lines, self.line = (self.line + utf8(_bytes(message(segment), 2))).split("\n")
             for line in lines:
                 yield Logged("info", cut(line, LOG_LINE_BYTES))
-            self.line = self.line[: LOG_LINE_BYTES + 1]
+            if len(self.line) >= LOG_LINE_BYTES:
+                yield from self.flush()
 
     def _called(self, body: bytes) -> Event:
         found = message(body)

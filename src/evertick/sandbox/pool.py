@@ -34,7 +34,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from evertick.base.errors import Misuse, Unavailable
+from evertick.base.errors import Misuse, SandboxUnavailable
 from evertick.sandbox.frames import (
     HEADER,
     Called,
@@ -70,6 +70,7 @@ from evertick.sandbox.protocol import (
     ScriptRun,
     StopRun,
 )
+from evertick.sandbox.walls import Walls
 
 logger = logging.getLogger("evertick.sandbox")
 
@@ -86,17 +87,28 @@ main(int(control), monty)
 """
 """What the zygote's Python executes: the packages are empty shells there, so that it loads three modules of ours."""
 START_S: Final = 20.0
-EXIT_S: Final = 2.0
+EXIT_S: Final = 10.0
 """How long a zygote may take to report the end of a child that was killed; then it is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
+ENGINE_BYTES: Final = 18 << 20
+"""The memory of a child that has done nothing yet."""
+LEAST_BYTES: Final = 4 << 20
+"""The least memory that an engine can be given."""
+STARTS: Final = 10
+"""How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
+CALLS_MS: Final = 500
+"""Processor time of the supervisor for a run, beside `cpu_ms`: a thousand calls need about a tenth of a second."""
+TURNS: Final = 2_000
+"""How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
 """A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXIT_START: Final = 70
+EXIT_ENGINE: Final = 72
 EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
 """The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
@@ -107,12 +119,6 @@ TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.LIST: ((list,), "a list"),
     Kind.OBJECT: ((dict,), "an object"),
 }
-
-
-class SandboxUnavailable(Unavailable):
-    """The sandbox cannot run scripts here: an engine is not installed, or its processes do not start."""
-
-    code = "sandbox_unavailable"
 
 
 class Exit(NamedTuple):
@@ -163,24 +169,21 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
-        try:
+        with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - of our own words
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
-            theirs.close()
-            ours.settimeout(START_S)
-            hello = json.loads(ours.recv(READ_BYTES) or b"{}")
+        ours.settimeout(START_S)
+        try:
+            hello = json.loads(ours.recv(READ_BYTES))
         except (OSError, ValueError) as error:
-            ours.close()
-            raise SandboxUnavailable(f"the sandbox's process does not start: {error}") from error
-        if "ready" not in hello:
             ours.close()
             self.process.kill()
             self.process.wait()
-            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why")
+            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why") from error
         ours.settimeout(None)
         self.control = ours
-        self.walls: list[Any] = hello["walls"]
+        self.walls = Walls(*hello["walls"])
         self.engines: dict[str, str] = hello["engines"]
         self.began = time.monotonic()
         self.started = 0
@@ -213,6 +216,7 @@ class Zygote:
                 socket.send_fds(self.control, [json.dumps(message).encode()], [theirs.fileno()])
             except OSError as error:
                 ours.close()
+                self.dead = True  # known here before the reading thread knows it
                 self.finish(live)
                 raise ZygoteGone from error
         return ours
@@ -341,10 +345,12 @@ class Conversation:
     def __init__(self, run: ScriptRun, live: Live, talk: Talk, zygote: Zygote, helpers: Helpers) -> None:
         self.run, self.live, self.talk, self.zygote, self.helpers = run, live, talk, zygote, helpers
         self.began = time.monotonic()
+        self.began_cpu = time.thread_time()
         self.logs: list[LogLine] = []
         self.log_bytes = 0
         self.logs_cut = False
         self.calls: Counter[str] = Counter()
+        self.turns = 0
         self.buffer = bytearray()
 
     def hold(self, child: socket.socket) -> Returned | Stopped | None:
@@ -352,7 +358,12 @@ class Conversation:
         try:
             self._send(child, self.talk.begin())
             while True:
-                for event in self._read(child):
+                events = self._read(child)
+                # What a child makes us compute is limited as its own time is: large frames are cheap to send.
+                if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms + CALLS_MS:
+                    message = "the calls and logs of the script need more processor time than cpu_ms allows"
+                    return Stopped(Outcome.TIMEOUT, "cpu_ms", ScriptError("", message))
+                for event in events:
                     if isinstance(event, Returned | Stopped):
                         return event
                     if (stopped := self._answer(child, event)) is not None:
@@ -389,7 +400,7 @@ class Conversation:
     def _read(self, child: socket.socket) -> Sequence[Any]:
         (size,) = HEADER.unpack(self._receive(child, 4))
         if size > self.talk.longest:
-            return [self.talk.oversized(self._receive(child, min(size, READ_BYTES)))]
+            return [self.talk.oversized(self._receive(child, min(size, self.talk.head)))]
         return self.talk.read(self._receive(child, size))
 
     def _answer(self, child: socket.socket, event: Any) -> Stopped | None:
@@ -398,8 +409,13 @@ class Conversation:
             self._log(event)
             if self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
                 return Stopped(Outcome.LIMIT, "log_bytes", None)
-            if event.reply:
-                self._send(child, event.reply)
+            if not event.reply:
+                return None
+        self.turns += 1
+        if self.turns > self.run.limits.host_calls + TURNS:
+            return Stopped(Outcome.LIMIT, "host_calls", None)
+        if isinstance(event, Logged):
+            self._send(child, event.reply)
         elif isinstance(event, Called):
             reply = self._call(event)
             if isinstance(reply, Stopped):
@@ -525,7 +541,8 @@ class Sandbox:
             self.kill(run_id)
         if zygote is not None:
             zygote.close()
-            zygote.process.wait(EXIT_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                zygote.process.wait(START_S)
 
     def __enter__(self) -> Self:
         self.start()
@@ -539,19 +556,13 @@ class Sandbox:
         zygote = self._current()
         if language.value not in zygote.engines:
             return Isolation(Level.NONE, _missing(language))
-        seccomp, listener, landlock = zygote.walls
-        filtered = seccomp and (listener or language is Language.JAVASCRIPT)
-        missing = [
-            *([] if filtered else ["seccomp" if not seccomp else "listeners of seccomp (Linux 5.5)"]),
-            *([] if landlock else ["Landlock (Linux 5.13)"]),
-        ]
-        level = Level.FULL if not missing else Level.PARTIAL if filtered or landlock else Level.NONE
-        return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
+        return isolation_of(language, zygote.walls)
 
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, at most until `limits.wall_ms` and a little.
 
-        Raises SandboxUnavailable, and Misuse for a run that is under way already or names that `ctx` cannot have.
+        Raises SandboxUnavailable, and Misuse for a run that is under way already, for names that `ctx` cannot have, and
+        for limits that are none.
         """
         _check_names(run.functions, run.context)
         return self._execute(run, "run")
@@ -605,6 +616,8 @@ class Sandbox:
 
     def _execute(self, run: ScriptRun, mode: str) -> Ended:
         limits = run.limits
+        if min(limits) < 1 or limits.memory_bytes < LEAST_BYTES:
+            raise Misuse(f"limits are at least 1, and memory_bytes at least {LEAST_BYTES}: {limits}")
         level = self.isolation(run.language).level
         if (refused := _refused(run)) is not None:
             return Ended(*refused, isolation=level)
@@ -648,7 +661,7 @@ class Sandbox:
         )
 
     def _begin(self, run: ScriptRun, live: Live) -> tuple[socket.socket, Zygote]:
-        for _ in range(3):
+        for _ in range(STARTS):
             zygote = self._current()
             if run.language.value not in zygote.engines:
                 raise SandboxUnavailable(_missing(run.language))
@@ -662,6 +675,17 @@ class Sandbox:
                 with self._lock:
                     del self._runs[run.id]
         raise SandboxUnavailable("the sandbox's process dies again and again")
+
+
+def isolation_of(language: Language, walls: Walls) -> Isolation:
+    """How well children of a language are walled in, by what the kernel has."""
+    filtered = walls.seccomp and (walls.listener or language is Language.JAVASCRIPT)
+    missing = [
+        *([] if filtered else ["seccomp" if not walls.seccomp else "listeners of seccomp (Linux 5.5)"]),
+        *([] if walls.landlock else ["Landlock (Linux 5.13)"]),
+    ]
+    level = Level.FULL if not missing else Level.PARTIAL if filtered or walls.landlock else Level.NONE
+    return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
 
 
 def _talk(run: ScriptRun, mode: str) -> Talk:
@@ -695,16 +719,15 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(
             Outcome.VIOLATION, None, ScriptError("", "the process of the script made a forbidden system call")
         )
-    if end.status == EXITS_OF_MEMORY[run.language] or (
-        end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2
-    ):
+    grown = end.rss_kb * 1_024 - ENGINE_BYTES
+    if end.status == EXITS_OF_MEMORY[run.language] or (end.signal and grown > run.limits.memory_bytes // 2):
         return Stopped(Outcome.MEMORY, "memory_bytes", None)
     if end.signal == signal.SIGKILL:
         return Stopped(Outcome.KILLED, None, None)
     if end.status == EXIT_START:
         return Stopped(Outcome.INTERNAL, None, ScriptError("", "the process of the script did not start"))
-    if end.signal:
-        message = f"the engine crashed ({signal.Signals(end.signal).name})"
+    if end.signal or end.status == EXIT_ENGINE:
+        message = f"the engine crashed ({signal.Signals(end.signal).name if end.signal else 'a panic'})"
         return Stopped(Outcome.CRASH, None, ScriptError("", message))
     return Stopped(Outcome.VIOLATION, None, ScriptError("", "the process of the script ended without a word"))
 

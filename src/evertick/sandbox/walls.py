@@ -105,6 +105,8 @@ class Caps(NamedTuple):
 
     cpu_s: float
     address_space: int
+    data: int
+    """Of it, what is writable; reserved addresses count from when they become so."""
 
 
 def failed(step: str) -> OSError:
@@ -263,6 +265,7 @@ def limit_process(caps: Caps, parent: int) -> None:
     """Limits, an unprivileged user, and death with the parent. Raises OSError."""
     for limit, value in (
         (resource.RLIMIT_AS, caps.address_space),
+        (resource.RLIMIT_DATA, caps.data),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_MEMLOCK, 0),

@@ -32,6 +32,8 @@ SLACK_BYTES: Final = 16 << 20
 """Address space of a child beside its engine's memory, twice over: copies of values at the boundary."""
 PYTHON_BYTES: Final = 256 << 20
 """Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
+PYTHON_DATA_BYTES: Final = 32 << 20
+"""What of it is writable from its start: mostly a stack of 16 MiB."""
 LOADING_S: Final = 0.05
 """Processor time for the start of an engine."""
 
@@ -155,9 +157,11 @@ class Zygote:
         """Make the child of a run. Raises OSError."""
         python = said["language"] == "python"
         ours, theirs = socket.socketpair() if python else (None, None)
+        room = 2 * said["memory_bytes"] + SLACK_BYTES
         caps = walls.Caps(
             said["cpu_s"] + LOADING_S,
-            (PYTHON_BYTES if python else self.base) + 2 * said["memory_bytes"] + SLACK_BYTES,
+            (PYTHON_BYTES if python else self.base) + room,
+            (PYTHON_DATA_BYTES if python else self.base) + room,
         )
         me = os.getpid()
         pid = os.fork()
@@ -252,5 +256,6 @@ def main(control: int, monty: str) -> Never:
     os.environ.clear()
     os.environ["TZ"] = "UTC0"
     time.tzset()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the supervisor's to handle, which may let runs end
+        signal.signal(number, signal.SIG_IGN)
     Zygote(socket.socket(fileno=control), monty).serve()
