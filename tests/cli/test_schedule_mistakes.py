@@ -131,7 +131,7 @@ def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
         ("retry: often", "retry: it is a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}"),
         ("except: ['2027-12-24', '2027-13-01']", "except.1: it is a list of dates such as 2026-12-24, pairs of dates,"),
         ("except: ['2027-13-01']", "except.0: it is a list of dates such as 2026-12-24, pairs of dates, and mappings"),
-        ("start: 2027-01-01T09:00", "start: a moment has its zone, such as 2027-01-01T00:00:00Z or 2027-01-01T00:00:0"),
+        ("start: 2027-01-01T09:00", "start: the time has no time zone; add one: 2027-01-01T00:00:00+01:00"),
         (
             "paused: 2027-01-01",
             "paused: it is true, false, or the moment until which it is paused, such as 2027-01-01T",
