@@ -188,6 +188,17 @@ def test_a_child_that_does_not_read_its_replies_ends_at_the_deadline(taken: Sand
     assert end_of(taken, code, limits)[:2] == ("timeout", "wall_ms")
 
 
+def test_what_a_child_makes_the_supervisor_compute_is_limited(taken: Sandbox) -> None:
+    """Frames of many objects are cheap to send and dear to read."""
+    limits = LIMITS._replace(cpu_ms=400, argument_bytes=400_000, host_calls=100_000)
+    code = "body = frame(b'Cget\\0[' + b'{},' * 130000 + b'1]')\nwhile True: write(body); channel.receive()"
+
+    ended = taken.run(ScriptRun("run", Language.JAVASCRIPT, code, {}, limits, FUNCTIONS))
+
+    assert (ended.outcome, ended.limit) == (Outcome.TIMEOUT, "cpu_ms")
+    assert ended.host_calls["get"] < 200
+
+
 PYTHON_MALFORMED = {
     "no field": b"",
     "two events": monty.field(10, b"") + monty.field(10, b""),

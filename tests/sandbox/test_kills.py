@@ -148,6 +148,29 @@ def test_a_zygote_ends_with_its_supervisor() -> None:
     sandbox.close()
 
 
+def test_a_zygote_outlives_signals_that_are_meant_for_the_whole_service(own: Sandbox) -> None:
+    """The service decides when its runs end: it may wait for them before it does."""
+    held = Held(own)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        os.kill(zygote_of(own).process.pid, number)
+
+    assert held.end().outcome is Outcome.OK
+    assert own.restarts == 0
+
+
+@pytest.mark.parametrize("boot", ["raise SystemExit(3)", "import os, sys; os.write(int(sys.argv[3]), b'hello')"])
+def test_a_zygote_that_does_not_start_makes_the_sandbox_unavailable(monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
+    sandbox = Sandbox()
+    monkeypatch.setattr(pool, "BOOT", boot)
+
+    with pytest.raises(SandboxUnavailable, match="does not start"):
+        sandbox.start()
+
+    monkeypatch.undo()
+    with sandbox:
+        assert sandbox.run(javascript("return 1", limits=PATIENT)).result == "1"
+
+
 @pytest.mark.long
 def test_two_hundred_kills_over_a_thousand_runs(own: Sandbox) -> None:
     """Each run ends as ok or killed, no other way, and the sandbox is there again each time."""

@@ -314,6 +314,28 @@ def test_names_that_ctx_cannot_have_are_refused(sandbox: Sandbox, names: list[st
         ended(sandbox, "export default ctx => 1", functions)
 
 
+@pytest.mark.parametrize("limits", [
+    Limits(cpu_ms=0), Limits(cpu_ms=-50), Limits(wall_ms=0), Limits(memory_bytes=1 << 20), Limits(host_calls=-1),
+])  # fmt: skip
+def test_limits_that_are_none_are_refused(sandbox: Sandbox, limits: Limits) -> None:
+    with pytest.raises(Misuse):
+        sandbox.run(javascript("return 1", limits=limits))
+
+
+@pytest.mark.parametrize("language", list(Language))
+@pytest.mark.parametrize("source", ["\0", "x\0y", "\ud800", "", "\ufeff", "\n" * 1_000])
+def test_an_odd_source_is_an_error_of_the_script(sandbox: Sandbox, language: Language, source: str) -> None:
+    end = sandbox.run(ScriptRun("run", language, source, {}, PATIENT))
+
+    assert (end.outcome, end.limit) == (Outcome.ERROR, None)
+    assert end.error is not None and end.error.message
+
+
+def test_the_least_memory_is_enough_for_a_small_script(sandbox: Sandbox) -> None:
+    for run in (javascript, python):
+        assert sandbox.run(run("return 1", limits=PATIENT._replace(memory_bytes=4 << 20))).result == "1"
+
+
 def test_every_end_has_its_figures(sandbox: Sandbox) -> None:
     end = sandbox.run(javascript("let n = 0; for (let i = 0; i < 1e5; i++) n += i; console.warn('w'); return n"))
 

@@ -195,7 +195,8 @@ class Run:
     def __init__(self, channel: Channel, job: dict[str, Any]) -> None:
         self.channel, self.job, self.limits = channel, job, job["limits"]
         self.log_left = self.limits["log_bytes"]
-        self.stage = "script"
+        self.stage = "source"
+        self.began_bytes = used_bytes()
 
     def execute(self) -> None:
         limits = self.limits
@@ -211,6 +212,7 @@ class Run:
         for name in ("names", "context"):
             prelude = prelude.replace(f"${name}", json.dumps(json.dumps(self.job[name])))
         engine.module(MODULE, self.job["source"])
+        self.stage = "script"
         self.result(engine.evaluate(prelude))
 
     def result(self, text: Any) -> None:
@@ -269,6 +271,14 @@ class Run:
         self.channel.send(b"E" + json.dumps(said).encode())
         os._exit(0)
 
+    def unfit(self, message: str) -> Never:
+        """The end by a value that the engine cannot take or give, such as a NUL in the source, or a text too large."""
+        if self.stage == "source":
+            self.stop("error", None, "SyntaxError", message)
+        if self.stage == "result":
+            self.stop("output", "result_bytes", message=message)
+        self.stop("limit", "argument_bytes", message=message)
+
     def thrown(self, error: ThrownError) -> Never:
         """The end by an error of the customer's code."""
         exhausted = error.name == "InternalError" and "out of memory" in error.message
@@ -283,8 +293,13 @@ class Run:
 
     def short_of_memory(self) -> bool:
         """Whether an error without a value is likely the engine's own, for which there was no memory."""
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return bool(used > self.limits["memory_bytes"] // 2)
+        limit: int = self.limits["memory_bytes"]
+        return used_bytes() - self.began_bytes > limit // 2
+
+
+def used_bytes() -> int:
+    """The most memory that this process has had."""
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1_024
 
 
 def clean(text: str, size: int) -> str:
@@ -304,9 +319,8 @@ def serve(descriptor: int) -> Never:
             run.thrown(error)
         except MemoryError:
             run.stop("memory", "memory_bytes", message="the script needs more memory than it may use")
-        except (ValueError, TypeError) as error:  # a value that is too large to cross the boundary
-            limit = "result_bytes" if run.stage == "result" else "argument_bytes"
-            run.stop("output" if run.stage == "result" else "limit", limit, message=str(error))
+        except (ValueError, TypeError) as error:  # a value that cannot cross the boundary
+            run.unfit(str(error))
     except MemoryError:
         os._exit(EXIT_MEMORY)
     except BaseException:  # a panic of the engine; a report of it would need files

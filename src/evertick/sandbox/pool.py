@@ -87,14 +87,20 @@ main(int(control), monty)
 """
 """What the zygote's Python executes: the packages are empty shells there, so that it loads three modules of ours."""
 START_S: Final = 20.0
-EXIT_S: Final = 2.0
+EXIT_S: Final = 10.0
 """How long a zygote may take to report the end of a child that was killed; then it is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
+ENGINE_BYTES: Final = 18 << 20
+"""The memory of a child that has done nothing yet."""
+LEAST_BYTES: Final = 4 << 20
+"""The least memory that an engine can be given."""
 STARTS: Final = 10
 """How many zygotes may die before one has made the child of a run."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
+CALLS_MS: Final = 500
+"""Processor time of the supervisor for a run, beside `cpu_ms`: a thousand calls need about a tenth of a second."""
 TURNS: Final = 2_000
 """How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
@@ -163,21 +169,18 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
-        try:
+        with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - of our own words
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
-            theirs.close()
-            ours.settimeout(START_S)
-            hello = json.loads(ours.recv(READ_BYTES) or b"{}")
+        ours.settimeout(START_S)
+        try:
+            hello = json.loads(ours.recv(READ_BYTES))
         except (OSError, ValueError) as error:
-            ours.close()
-            raise SandboxUnavailable(f"the sandbox's process does not start: {error}") from error
-        if "ready" not in hello:
             ours.close()
             self.process.kill()
             self.process.wait()
-            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why")
+            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why") from error
         ours.settimeout(None)
         self.control = ours
         self.walls = Walls(*hello["walls"])
@@ -342,6 +345,7 @@ class Conversation:
     def __init__(self, run: ScriptRun, live: Live, talk: Talk, zygote: Zygote, helpers: Helpers) -> None:
         self.run, self.live, self.talk, self.zygote, self.helpers = run, live, talk, zygote, helpers
         self.began = time.monotonic()
+        self.began_cpu = time.thread_time()
         self.logs: list[LogLine] = []
         self.log_bytes = 0
         self.logs_cut = False
@@ -354,7 +358,12 @@ class Conversation:
         try:
             self._send(child, self.talk.begin())
             while True:
-                for event in self._read(child):
+                events = self._read(child)
+                # What a child makes us compute is limited as its own time is: large frames are cheap to send.
+                if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms + CALLS_MS:
+                    message = "the calls and logs of the script need more processor time than cpu_ms allows"
+                    return Stopped(Outcome.TIMEOUT, "cpu_ms", ScriptError("", message))
+                for event in events:
                     if isinstance(event, Returned | Stopped):
                         return event
                     if (stopped := self._answer(child, event)) is not None:
@@ -532,7 +541,8 @@ class Sandbox:
             self.kill(run_id)
         if zygote is not None:
             zygote.close()
-            zygote.process.wait(EXIT_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                zygote.process.wait(START_S)
 
     def __enter__(self) -> Self:
         self.start()
@@ -551,7 +561,8 @@ class Sandbox:
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, at most until `limits.wall_ms` and a little.
 
-        Raises SandboxUnavailable, and Misuse for a run that is under way already or names that `ctx` cannot have.
+        Raises SandboxUnavailable, and Misuse for a run that is under way already, for names that `ctx` cannot have, and
+        for limits that are none.
         """
         _check_names(run.functions, run.context)
         return self._execute(run, "run")
@@ -605,6 +616,8 @@ class Sandbox:
 
     def _execute(self, run: ScriptRun, mode: str) -> Ended:
         limits = run.limits
+        if min(limits) < 1 or limits.memory_bytes < LEAST_BYTES:
+            raise Misuse(f"limits are at least 1, and memory_bytes at least {LEAST_BYTES}: {limits}")
         level = self.isolation(run.language).level
         if (refused := _refused(run)) is not None:
             return Ended(*refused, isolation=level)
@@ -706,9 +719,8 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
         return Stopped(
             Outcome.VIOLATION, None, ScriptError("", "the process of the script made a forbidden system call")
         )
-    if end.status == EXITS_OF_MEMORY[run.language] or (
-        end.signal and end.rss_kb * 1_024 > run.limits.memory_bytes // 2
-    ):
+    grown = end.rss_kb * 1_024 - ENGINE_BYTES
+    if end.status == EXITS_OF_MEMORY[run.language] or (end.signal and grown > run.limits.memory_bytes // 2):
         return Stopped(Outcome.MEMORY, "memory_bytes", None)
     if end.signal == signal.SIGKILL:
         return Stopped(Outcome.KILLED, None, None)

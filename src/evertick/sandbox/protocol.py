@@ -219,7 +219,7 @@ class Ended(NamedTuple):
     logs_cut: bool = False
     """Whether lines or parts of lines are missing because of `log_bytes` and the like."""
     cpu_ms: int = 0
-    """Of the child, by the kernel's account."""
+    """Of the child, by the kernel's account. What it makes the supervisor compute is limited, but not part of this."""
     wall_ms: int = 0
     max_rss_kb: int = 0
     host_calls: Mapping[str, int] = {}

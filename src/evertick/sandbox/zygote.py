@@ -256,5 +256,6 @@ def main(control: int, monty: str) -> Never:
     os.environ.clear()
     os.environ["TZ"] = "UTC0"
     time.tzset()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the supervisor's to handle, which may let runs end
+        signal.signal(number, signal.SIG_IGN)
     Zygote(socket.socket(fileno=control), monty).serve()
