@@ -83,6 +83,20 @@ def test_mistakes_are_told(app: App) -> None:
     assert http.problem(404, "POST", f"{HOME}/scripts/echo/rollback", json={"version": 9})["code"] == "script_not_found"
 
 
+def test_text_that_no_database_keeps_is_refused(app: App) -> None:
+    http = http_of(app)
+    made(http)
+    assert http("GET", f"{HOME}/scripts/a%00b").status_code == 404
+    for method, path, options in (
+        ("GET", "scripts", {"params": {"after": "\0"}}),
+        ("GET", "script-runs", {"params": {"script": "\0"}}),
+        ("GET", "script-runs/a%00b", {}),
+        ("POST", "scripts/echo/publish", {"json": {"note": "\0"}}),
+        ("PATCH", "scripts/echo", {"json": {"note": "\0"}}),
+    ):
+        assert "without NUL" in http.problem(422, method, f"{HOME}/{path}", **options)["detail"], path
+
+
 def test_limits_are_set_by_the_operator_and_seen_by_the_tenant(app: App) -> None:
     http = http_of(app)
     acme = http.by("admin", "acme")

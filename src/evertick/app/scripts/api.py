@@ -80,7 +80,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
-from evertick.base.options import TEXT, check_options, is_storable, text, whole
+from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
@@ -102,7 +102,8 @@ LIST_MAX: Final = 1_000
 SHOWN_SCHEDULES: Final = 20
 TIMES_CHECKED: Final = 100
 UNCHANGED: Final = Unset()
-RULES: Final = {"name": NAME, "source": TEXT, "note": TEXT}
+STORED: Final = Rule("text without NUL or lone surrogates", lambda value: isinstance(value, str) and is_storable(value))
+RULES: Final = {"name": NAME, "source": TEXT, "note": STORED}
 
 
 class Access(Protocol):
@@ -247,6 +248,7 @@ class TenantScripts:
 
         Raises ScriptNotFound, VersionConflict.
         """
+        check_options(RULES, {"note": note or ""})
 
         def work(transaction: Transaction) -> ScriptVersionView:
             row, tenant, now = self._row(transaction, name, if_revision), self._access.tenant_id, self._now()
@@ -307,7 +309,7 @@ class TenantScripts:
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[ScriptSummary]:
         """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
-        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        check_options({"limit": whole(1, LIST_MAX), "after": STORED}, {"limit": limit, "after": after})
 
         def work(transaction: Transaction) -> Sequence[ScriptSummary]:
             rows = transaction.list_scripts(self._access.tenant_id, limit=limit, after=after)
@@ -338,7 +340,7 @@ class TenantScripts:
         self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
     ) -> Sequence[ScriptRunView]:
         """Attempts at runs of a script, or of all, that ended before a moment; the newest first."""
-        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        check_options({"limit": whole(1, LIST_MAX), "name": STORED}, {"limit": limit, "name": name or ""})
         moment = NEVER if before is None else from_datetime(before, "before")
         tenant = self._access.tenant_id
         return self._read(
@@ -349,6 +351,7 @@ class TenantScripts:
 
     def run(self, job_id: str) -> Sequence[ScriptRunView]:
         """The attempts at one run; none while the first one has not ended."""
+        check_options({"job_id": STORED}, {"job_id": job_id})
         tenant = self._access.tenant_id
         return self._read(
             lambda transaction: [_run_view(row) for row in transaction.script_runs_of_job(JobId(job_id), tenant=tenant)]
@@ -521,9 +524,9 @@ class TenantScripts:
         return Instant(max(self._now(), row.updated_at + 1))
 
     def _row(self, transaction: Transaction, name: str, if_revision: int | None = None) -> ScriptRow:
-        row = transaction.get_script(name, tenant=self._access.tenant_id)
+        row = transaction.get_script(name, tenant=self._access.tenant_id) if NAME.fits(name) else None
         if row is None:
-            raise ScriptNotFound(f"there is no script {name!r}")
+            raise ScriptNotFound(f"there is no script {name!r:.200}")
         if if_revision is not None and if_revision != row.updated_at:
             raise VersionConflict(
                 f"the script {name!r} has the revision {row.updated_at} and not {if_revision} any more; read it again"
@@ -673,7 +676,7 @@ class _Schedules:
 def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
     """Check the arguments of a run. Raises ScriptNotFound, also for a version; InvalidArguments for the input."""
     name = given.get("script")
-    script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) else None
+    script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) and NAME.fits(name) else None
     if script is None:
         raise ScriptNotFound(f"there is no script {name!r}")
     number = given.get("version") or script.published
