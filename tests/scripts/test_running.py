@@ -1,9 +1,13 @@
 """Runs of scripts by real workers, on both databases."""
 
+import asyncio
+import threading
+
 import pytest
 
-from evertick import Retry
+from evertick import ActionCtx, Retry, Settings, SyncActionCtx
 from evertick.functions import JobState
+from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.scripts.conftest import Shop
 
@@ -82,3 +86,38 @@ return [ctx.input.x, rows.length, await ctx.crm.count('open', 1), ctx.tenant.id,
 
     assert job.result == [[1, "é"], 1, 1, "acme", 1]
     assert [each["of"] for each in app.tenant("acme").db.query("outbox").collect()] == ["acme"]
+
+
+def test_a_run_that_a_stop_cuts_off_happens_later(open_app: OpenApp) -> None:
+    shop = Shop(open_app(settings=Settings(drain_ms=0)))
+    app, began, may_end = shop.app, threading.Event(), threading.Event()
+
+    @app.scripts.host("wait")
+    def wait(ctx: SyncActionCtx) -> None:
+        began.set()
+        may_end.wait(60)
+
+    shop.publish("await ctx.db.insert('outbox', {}); await ctx.wait(); return ctx.run.attempt")
+    with app.running():
+        job_id = app.scripts.start("script")
+        assert began.wait(60)
+    assert app.jobs.get(job_id).state is JobState.PENDING
+    assert not app.db.query("outbox").collect()
+
+    may_end.set()
+    with Engine(app) as engine:
+        assert engine.wait(job_id).result == 1
+    assert len(app.db.query("outbox").collect()) == 1
+    assert [(run.attempt, run.deaths, run.outcome) for run in app.scripts.run(job_id)][-1] == (2, 0, "ok")
+
+
+def test_async_actions_of_the_developer_can_be_called(open_shop: Shop) -> None:
+    @open_shop.app.scripts.host
+    async def later(ctx: ActionCtx, number: int, unit: str = "ms") -> str:
+        await asyncio.sleep(0)
+        return f"{ctx.tenant} {number} {unit}"
+
+    open_shop.publish("return [await ctx.later(1), await ctx.later(2, 's')]")
+    with Engine(open_shop.app) as engine:
+        job = engine.wait(open_shop.app.scripts.start("script"))
+    assert job.result == ["default 1 ms", "default 2 s"]
