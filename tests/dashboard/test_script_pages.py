@@ -116,8 +116,9 @@ def test_runs_are_listed_with_what_they_used_and_have_a_page(cart: Site) -> None
     assert '{ "days": 3 }' in page and "carts of default" in page and "ctx.kv.set 1" in page and "Writes 1" in page
     assert "cpu_ms" in text_of(cart.page(f"script-runs/{stuck}"))
     cart.page(f"script-runs/{job[:-1]}{'1' if job[-1] == '0' else '0'}", status=404)
+    sent(cart, "test", source="export default () => 1", note="loop")
     [row] = cart.page("scripts").select("#s-cart")
-    assert "timeout" in text_of(row) and " 2 none" in text_of(row), "both ran today"
+    assert "timeout" in text_of(row) and " 2 none" in text_of(row), "both ran today, and a test is no run"
     # Its job leads to the form of a run with the same input.
     again = cart.request("GET", f"functions/evertick.script/run?job={job}").headers["location"]
     assert cart.page(again).select_one("#f-input").get_text().strip() == '{"days": 3}'  # type: ignore[union-attr]
