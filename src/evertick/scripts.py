@@ -19,11 +19,7 @@ from evertick.api.scripts import (
 from evertick.app.scripts.api import AsyncScripts, Scripts, TenantScripts
 from evertick.app.scripts.plan import ScriptPlan
 from evertick.base.errors import SandboxUnavailable
-<<<<<<< HEAD
 from evertick.sandbox.protocol import Language, Level, Outcome
-=======
-from evertick.sandbox.protocol import Isolation, Language, Level, Outcome
->>>>>>> scripts
 
 __all__ = [
     "AsyncScripts", "IsolationView", "Language", "Level", "Outcome", "SandboxUnavailable", "ScriptErrorView",
