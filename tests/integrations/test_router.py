@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from evertick import App, MutationCtx
+from evertick.dashboard.application import Dashboard
 from evertick.errors import InvalidTenant, Misuse
 from evertick.integrations.asgi import Authorize, Identity, lifespan, router
 from tests.server.conftest import database_url
@@ -230,3 +231,18 @@ def test_the_state_of_the_application_is_left_alone(app: App) -> None:
         client.get(f"/jobs{JOBS}", headers=ADA)
         assert client.get("/own").json() == {"path": "/own", "state": "None"}
         assert client.get("/openapi.json").json()["paths"].keys() == {"/own"}
+
+
+def test_pages_below_a_prefix_take_forms(app: App) -> None:
+    mounted = router(app, authorize=by_header)
+    mounted.show(Dashboard())
+    api = FastAPI(lifespan=lifespan(app))
+    api.mount("/my/jobs", mounted)
+    with TestClient(api) as client:
+        form = {"when": "now", "a.text": "hello"}
+        sent = client.post(
+            "/my/jobs/t/default/functions/note/run", data=form, headers=ADA | {"origin": str(client.base_url)}
+        )
+        assert sent.status_code == 200 and "hello" in sent.text, sent.text
+        missing = client.get("/my/jobs/api/v1/nothing", headers={"accept": "text/html"})
+        assert missing.headers["content-type"] == "application/problem+json"

@@ -80,5 +80,5 @@ class Dashboard:
         Browsers say that they want HTML, and clients of the API do not.
         """
         accepts_pages = "text/html" in request.headers.get("accept", "")
-        is_api = request.scope["path"].startswith(API)
+        is_api = request.scope["path"].removeprefix(request.scope["root_path"]).startswith(API)
         return None if is_api or not accepts_pages or status not in LOST else shown_face(request, LOST[status])

@@ -161,7 +161,8 @@ class Guard:
         if has_body and headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
             return Refusal(415, "unsupported_media_type", "send the body as it is, without a Content-Encoding")
         media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        is_form = media == FORM and self.takes_forms is not None and self.takes_forms(scope["path"])
+        path = scope["path"].removeprefix(scope["root_path"])
+        is_form = media == FORM and self.takes_forms is not None and self.takes_forms(path)
         if has_body and not is_form and media != b"application/json" and not media.endswith(b"+json"):
             return Refusal(415, "unsupported_media_type", "send JSON, with Content-Type: application/json")
         wait_s = self._limits.requests.wait_s(client_of(scope))
