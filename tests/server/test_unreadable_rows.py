@@ -25,7 +25,10 @@ DAMAGED = (
 LISTS = sorted(
     route.path.replace("{tenant}", "default")
     for route in TABLE
-    if route.methods == {"GET"} and "{" not in route.path.replace("{tenant}", "") and not route.path.endswith("/events")
+    if route.methods == {"GET"}
+    and "{" not in route.path.replace("{tenant}", "")
+    and not route.path.endswith("/events")
+    and "/script" not in route.path  # the shop runs none
 )
 PAGES = (
     "", "schedules", "functions", "functions/shop.fail", "functions?state=failed", "workflows", "workflow-types",

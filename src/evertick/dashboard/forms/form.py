@@ -9,12 +9,13 @@ from evertick.base.errors import Unavailable
 
 _NAMES: Final = """
 after all args args_as args_switch argument_bytes at at_a_time attribute attributes base buffer_limit catch_up
-catch_up_window choose concurrency_limit confirmed dialect do end error event expires force from from_now
-function gap how id jitter jobs key list memo more name next not_retried note occurrence of overlap params
-pause_on_failure paused per_key per_tenant plans progress q query remaining_actions repeated request rerun
-roots row run_id_template run_timeout running s schedule schedules scope shared shown since speed start
-starts_per_minute state step take_version tenant times token trigger typed tz until username value version
-when which workflow workflow_id x zone zone_offered
+catch_up_window choose concurrency_limit confirmed cpu_ms cpu_s_per_hour dialect do end error event expires force
+from from_now function gap host_calls hosts how id input interval_ms jitter jobs key language list log_bytes memo
+memory_bytes more name next not_retried note occurrence of overlap parameters params pause_on_failure paused per_key
+per_tenant plans progress q query reads remaining_actions repeated request rerun result_bytes revision roots row
+run_id_template run_timeout running runs_per_hour s schedule schedules scope script scripts shared shown since
+source source_bytes speed start starts_per_minute state step take_version tenant times token trigger typed tz until
+username value version wall_ms when which workflow workflow_id writes x zone zone_offered
 """
 FIELDS: Final = frozenset(_NAMES.split())
 """The fields of all forms, by name."""
