@@ -8,6 +8,7 @@ import pytest
 
 from evertick.cli.core.loading import load_app, parse_target
 from tests.cli.desk import Command, work_off
+from tests.walls import level
 
 APP = """
 from evertick import App, QueryCtx
@@ -47,7 +48,7 @@ def test_a_script_is_written_tested_published_and_run(command: Command) -> None:
     assert command("job", "get", job_id, "-o", "json").json["result"] == 42
     assert command("script", "logs", "twice").out.endswith("info     n 21\n")
     [ended] = command("script", "runs", "twice", "-o", "json").json
-    assert (ended["outcome"], ended["host_calls"], ended["isolation"]) == ("ok", {"twice": 1}, "full")
+    assert (ended["outcome"], ended["host_calls"], ended["isolation"]) == ("ok", {"twice": 1}, level())
     assert command("script", "run", "twice", "-i", "1").code == 0  # it is known now whose workers run it
 
 

