@@ -311,7 +311,7 @@ def _cancels(e: Evidence) -> Iterator[str]:
 
 
 def _keys(e: Evidence) -> Iterator[str]:
-    """The unfinished jobs of one key, in the order of the history, never overlap."""
+    """The unfinished jobs of one key, in the order of the history, never overlap; an action hands its key to a child."""
     spans: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for job in e.jobs.values():
         if job.key and not job.born_canceled:
@@ -320,6 +320,8 @@ def _keys(e: Evidence) -> Iterator[str]:
         jobs.sort(key=lambda job: job.born_seq)
         for earlier, later in pairwise(jobs):
             # Within one transaction the order of the statements is nobody's business.
+            if earlier.kind == "action" and later.parent_id == earlier.id:
+                continue
             free_txn = earlier.stop_txn or earlier.end_txn
             if free_txn == 0 or free_txn > later.born_txn:
                 yield f"key: {earlier.id} and {later.id} held {key} at a time"

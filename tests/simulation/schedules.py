@@ -70,7 +70,7 @@ RARE_PER_100_SEEDS: Final = {
     "fate on_time": 1_000,
     "fate overlap": 500,
     "fate paused": 300,
-    "fate superseded": 100,
+    "fate superseded": 40,
     "fate triggered": 100,
     "jobs_failed": 200,
     "jobs_reaped": 100,

@@ -56,7 +56,7 @@ RARE_PER_100_SEEDS: Final = {
     "flow_child_done": 10,
     "flow_child_timeout": 2,
     "flow_child_failed": 2,
-    "flow_wait_done": 20,
+    "flow_wait_done": 8,
     "flow_wait_timeout": 20,
     "flow_withdrawn": 10,
     "flow_poked": 20,
