@@ -31,7 +31,7 @@ test: $(VENV)/.installed-dev ## Lint, check types, run every test but the long o
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(ARGS)
 
 test-long: $(VENV)/.installed-dev ## Run the long tests: browsers, programs, benchmarks, all cases of long tables
-	EVERTICK_TEST_DEPTH=all $(BIN)/python -m pytest -n $(WORKERS) -m 'long or random' $(ARGS)
+	EVERTICK_TEST_DEPTH=all $(BIN)/python -m pytest -n $(WORKERS) -m '(long or random) and not on_request' $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes and not long' --timeout 120 \

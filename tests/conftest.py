@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -185,7 +186,7 @@ ON_BOTH_DATABASES: Final = pytest.mark.parametrize("database_url", BOTH, indirec
 def database_url(request: pytest.FixtureRequest) -> str:
     """An empty database, of each kind. Its tables have plain names, so that a test can look into them on both.
 
-    On PostgreSQL the test is long unless it is marked with `sql`.
+    On PostgreSQL the test is long unless it is marked with `sql`; three of four such tests run on request only.
     """
     return empty_database(request, request.param)
 
@@ -197,6 +198,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         if chosen.get("database_url") == "postgres" and item.get_closest_marker("sql") is None:
             item.add_marker(pytest.mark.long)
+            if zlib.crc32(item.nodeid.encode()) % 4:
+                item.add_marker(pytest.mark.on_request)
 
 
 def empty_database(request: pytest.FixtureRequest, kind: str) -> str:

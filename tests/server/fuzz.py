@@ -44,10 +44,13 @@ def known_ids(http: Http) -> dict[str, list[str]]:
     saved = {"page": "schedules", "name": "v", "params": {"kind": "cron"}}
     view = http.ok("POST", f"{HOME}/views", json=saved)["id"]
     document = http.app.db.insert("orders", {"item": "x", "n": 1})
+    http.app.scripts.create("greet", "export default async (ctx) => ctx.input", language="javascript")
+    http.app.scripts.publish("greet")
     return {
         "tenant": ["default"], "job_id": jobs, "run_id": runs, "schedule_id": schedules, "backfill_id": [backfill],
         "view_id": [view],
-        "token_id": [token], "name": ["shop.order", "shop.count", "shop.fulfil", "mail", "default"],
+        "token_id": [token], "name": ["shop.order", "shop.count", "shop.fulfil", "mail", "default", "greet"],
+        "version": ["1"],
         "action": ["pause", "resume"],
         "table": ["orders", "none"], "document_id": [document],
     }  # fmt: skip
@@ -56,6 +59,7 @@ def known_ids(http: Http) -> dict[str, list[str]]:
 def fuzz(url: str, cases: int, base: int) -> tuple[Counter[int], dict[tuple[str, str, str], str]]:
     """The statuses of all replies, and the wrong ones."""
     app = shop_on(lambda name, **options: App(name, database_url=url, **options))
+    app.scripts.tables("orders", write=["orders"])
     many = Rate(10**9, 1.0)
     server = Server(app, limits=Limits(requests=many, failures=many))
     secret = app.tokens.create("root", scope="admin").secret

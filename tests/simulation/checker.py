@@ -311,7 +311,7 @@ def _cancels(e: Evidence) -> Iterator[str]:
 
 
 def _keys(e: Evidence) -> Iterator[str]:
-    """The unfinished jobs of one key, in the order of the history, never overlap; an action hands its key to a child."""
+    """The unfinished jobs of one key, in the order of the history, never overlap; an action gives a child its key."""
     spans: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for job in e.jobs.values():
         if job.key and not job.born_canceled:

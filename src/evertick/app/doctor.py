@@ -198,8 +198,10 @@ def _of_deleted_cron(transaction: Transaction, row: Schedule) -> Iterator[Findin
 
 
 def _backfill(word: str, times: Sequence[Instant], tenant: TenantId) -> str:
-    span = f"--start-time {to_iso(min(times))} --end-time {to_iso(max(times))}"
-    return f"evertick schedule backfill {word} {span} --overlap-policy BufferAll{tenant_option(tenant)}"
+    return (
+        f"evertick schedule backfill {word} --start-time {to_iso(min(times))} --end-time {to_iso(max(times))} "
+        f"--overlap-policy BufferAll{tenant_option(tenant)}"
+    )
 
 
 def _of_jobs(

@@ -196,7 +196,7 @@ def _missed(status: StatusView) -> Iterator[FleetFinding]:
     for each in status.missed:
         times = "1 of its times was" if each.times == 1 else f"{each.times:,} of its times were"
         word, whose = schedule_word(each.schedule), tenant_option(each.tenant)
-        fix = f"evertick schedule audit {word}{whose} names them, evertick schedule backfill runs them: --only-missed"
+        fix = f"evertick schedule backfill {word} --start-time now-30d --only-missed --overlap-policy BufferAll{whose}"
         yield _finding(FleetCheck.MISSED, each.schedule, f"{times} found missed in the last 24 hours", fix, each.tenant)
 
 
