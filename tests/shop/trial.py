@@ -173,7 +173,8 @@ class Trial:
         report = self._json("doctor", JOBS, code=8)
         found = {each["function"]: each for each in report["findings"]}
         assert set(found) == {REMIND, REVIEW}, found
-        assert found[REMIND]["fix"] == f"evertick job retry --function {REMIND} --state pending --rename email=address"
+        retry = f"evertick job retry --function {REMIND} --state pending --rename email=address"
+        assert found[REMIND]["fix"] == f"{retry} --app {JOBS}"
         assert found[REVIEW]["problem"] == "removed"
 
     def _failed(self) -> list[dict[str, Any]]:
