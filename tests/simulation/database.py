@@ -72,11 +72,16 @@ LABELS: Final = {
 """Whose work a transaction is, by the name of the function that made it."""
 
 
-def label_of(work: Callable[..., Any]) -> str:
-    """A short, stable name for a transaction's work."""
+def origin_of(work: Callable[..., Any]) -> str:
+    """The name of a transaction's work."""
     while isinstance(work, partial):  # run in the context of a trace
         work = work.args[0]
-    return LABELS[work.__qualname__.partition(".<locals>")[0]]
+    return work.__qualname__
+
+
+def label_of(work: Callable[..., Any]) -> str:
+    """A short, stable name for a transaction's work."""
+    return LABELS[origin_of(work).partition(".<locals>")[0]]
 
 
 class _ByStatement:

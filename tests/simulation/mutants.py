@@ -17,7 +17,7 @@ from evertick.app.scheduling import job_builder, schedulers
 from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import LONG_AGO
-from evertick.base.records.jobs import Completion, FunctionKind, JobState
+from evertick.base.records.jobs import Completion, FunctionKind, JobState, NewJob
 from evertick.engine.jobs import actions, claims, completion, key_limits
 from evertick.engine.jobs.mutations import batch, recovery
 from evertick.engine.jobs.mutations.loop import MutationLoop
@@ -30,7 +30,7 @@ from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.unit_of_work import UnitOfWork
 from tests.simulation import world
-from tests.simulation.database import HeartbeatTask, SimulatedExecutors, label_of
+from tests.simulation.database import HeartbeatTask, SimulatedExecutors, label_of, origin_of
 from tests.simulation.functions import Stage
 
 Plant = Callable[[], Any]
@@ -38,12 +38,16 @@ Plant = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A planted bug: what is wrong with it, and how to plant it; `seeds` found it last and are tried first."""
+    """A planted bug: what is wrong with it, and how to plant it; `seeds` found it last and are tried first.
+
+    `raises`: errors of Python code follow from it, so they do not say that the mutant no longer fits the code.
+    """
 
     name: str
     wrong: str
     plant: Plant
     seeds: tuple[int, ...] = ()
+    raises: bool = False
 
 
 def swap(owner: Any, name: str, new: Any) -> Plant:
@@ -134,13 +138,12 @@ _finish = completion.finish
 def tell_later(transaction: Any, claimed: Any, ends: Any, *, worker_id: Any, now: Any, make_id: Any) -> Any:
     silent = {job_id: claim._replace(on_complete=None) for job_id, claim in claimed.items()}
     held = _finish(transaction, silent, ends, worker_id=worker_id, now=now, make_id=make_id)
-    followers = [
-        completion._completion(
-            claimed[end.id].on_complete, end.id, claimed[end.id].tenant, completion._result_of(end), now, make_id
-        )
-        for end in ends
-        if end.state is not JobState.PENDING and end.id in held and claimed[end.id].on_complete is not None
+    told = [
+        completion._told(claim.on_complete, end.id, claim.tenant, end.state, end, claim.trace, now, make_id)
+        for end in held.values()
+        if end.state is not JobState.PENDING and (claim := claimed[end.id]).on_complete is not None
     ]
+    followers = [each for each in told if isinstance(each, NewJob)]
     if followers:
         Stage.world.afterthoughts.append(lambda other: other.insert_jobs(followers))
     return held
@@ -195,7 +198,7 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
             finally:
                 _SEEN.clear()
 
-        stale.__qualname__ = work.__qualname__
+        stale.__qualname__ = origin_of(work)
         return await _executors_write(self, stale, **options)
     return await _executors_write(self, work, **options)
 
@@ -323,7 +326,7 @@ async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
         done.append(work(transaction))
         return done[-1]
 
-    remember.__qualname__ = work.__qualname__
+    remember.__qualname__ = origin_of(work)
     try:
         return await _executors_write(self, remember, **options)
     except OutcomeUnknown:
@@ -403,7 +406,7 @@ MUTANTS: Final = (
     Mutant("never_ready", "jobs whose time has come wait on",
            swap(claims.Claims, "_promote", lambda self, transaction, now: 0)),
     Mutant("any_function", "a worker claims what it does not know",
-           swap(claims.Claims, "_runs", lambda self, pool, name: True)),
+           swap(claims.Claims, "_runs", lambda self, pool, name: True), raises=True),
     Mutant("keys_uncounted", "what runs of a key is not counted",
            swap(SqliteTransaction, "running_by_key", lambda self: {})),
     Mutant("keys_uncounted_in_a_claim", "a claim does not count what it takes of a key",

@@ -56,7 +56,7 @@ def search(mutant: Mutant, simulate: Simulate, seeds_max: int) -> Verdict:
         with _misfits() as misfits, mutant.plant():
             violations = simulate(seed).violations
         misfits += [match[0] for each in violations if (match := NAMES_OF_MISFITS.search(each))]
-        if misfits:
+        if misfits and not mutant.raises:
             return Verdict(seed, error=misfits[0][:200])
         if violations and not simulate(seed).violations:
             return Verdict(seed, violations[0].splitlines()[0][:120])
