@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.app.measuring.measures import BUCKETS_S
+from evertick.app.status import status_of
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import TenantId
 from evertick.base.instants import HOUR_MS, Instant
@@ -124,6 +125,27 @@ def test_schedules_that_fail_or_missed_times_are_named_with_their_tenant(open_ap
 
     assert values(metrics, "evertick_missed_occurrences") == {("app.report", "nightly", "acme"): 1}
     assert values(metrics, "evertick_failing_schedules") == {("app.report", "hourly", "default"): 1}
+
+
+def test_missed_times_of_other_tenants_take_no_place_in_the_status_of_one(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real once: the schedules of all tenants were cut before those of the tenant were chosen."""
+    monkeypatch.setattr("evertick.app.status.MISSED_MAX", 1)
+    app = open_app()
+    app.open()
+    now = app.environment.clock.now()
+
+    def fill(tx: Transaction) -> None:
+        for tenant in (ACME, TenantId("zeta")):
+            tx.insert_schedule(schedule("nightly", tenant=tenant, missed_at=now))
+            missed = occurrence(1, "nightly", tenant=tenant)
+            tx.record_occurrences([missed._replace(fate="missed", reason="catch_up_window", decided_at=now)])
+
+    app.environment.store.write(fill)
+
+    found = app.environment.store.view(lambda tx: status_of(tx, TenantId("zeta"), now).missed)
+    assert [(each.tenant, each.schedule, each.times) for each in found] == [("zeta", "nightly", 1)]
 
 
 def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:

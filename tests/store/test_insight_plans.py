@@ -49,7 +49,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "failing_schedules": ({"limit": 100}, {"schedules_failing"}),
     "missed_occurrences": (
-        {"since": at(-600_000), "limit": 100, "look": 100},
+        {"tenant": None, "since": at(-600_000), "limit": 100, "look": 100},
         {"schedules_missed", "occurrences_pkey"},
     ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),

@@ -75,12 +75,14 @@ def status_of(
     """The state of a tenant's jobs and schedules, or those of all tenants that have work, and of all workers.
 
     `failure` is what the store says of its writes (`Store.write_failure`). With `reads_schedules`, each of the first
-    SCHEDULES_MAX schedules is read, to find those that this release cannot read.
+    SCHEDULES_MAX schedules is read, to find those that this release cannot read; and times that were missed, and the
+    last script of each tenant.
     """
     tenants, complete = looked_at(transaction, tenant)
     read = list(islice(_may_run(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
+    runs_scripts = served_under(SCRIPT_FUNCTION, None, workers) is not None
     room = PoolRoom(transaction.pool_use(), now)
     queues, count = _queues(transaction, tenants, now, served(alive), room)
     failed = transaction.failed_since(tenants, since=Instant(now - HOUR_MS), limit=JOBS_MAX)
@@ -108,7 +110,7 @@ def status_of(
         ),
         missed=tuple(
             MissedView(tenant=each.tenant, schedule=each.id, times=each.number)
-            for each in (_missed(transaction, now) if reads_schedules else ())
+            for each in (_missed(transaction, tenant, now) if reads_schedules else ())
             if each.tenant in tenants
         ),
         unreadable=tuple(
@@ -117,12 +119,13 @@ def status_of(
             if (why := row.why_unreadable)
         ),
         retried=sum(each.is_retried for each in failed),
-        isolation=None if served_under(SCRIPT_FUNCTION, None, workers) is None else _isolation(transaction, tenants),
+        isolation=_isolation(transaction, tenants) if reads_schedules and runs_scripts else None,
     )
 
 
-def _missed(transaction: Transaction, now: Instant) -> list[ScheduleTrouble]:
-    return transaction.missed_occurrences(since=Instant(now - DAY_MS), limit=MISSED_MAX, look=NEWEST_MAX)
+def _missed(transaction: Transaction, tenant: TenantId | None, now: Instant) -> list[ScheduleTrouble]:
+    since = Instant(now - DAY_MS)
+    return transaction.missed_occurrences(tenant, since=since, limit=MISSED_MAX, look=NEWEST_MAX)
 
 
 def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | None:

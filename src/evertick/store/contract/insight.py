@@ -145,8 +145,10 @@ class Insight(Protocol):
         """The first `limit` schedules of all tenants whose last run failed, by tenant and id; each counts 1."""
         ...
 
-    def missed_occurrences(self, *, since: Instant, limit: int, look: int) -> list[ScheduleTrouble]:
-        """The first `limit` schedules of all tenants that were found to have missed times since a moment, by tenant.
+    def missed_occurrences(
+        self, tenant: TenantId | None, *, since: Instant, limit: int, look: int
+    ) -> list[ScheduleTrouble]:
+        """The first `limit` schedules of a tenant, or of all, that were found to have missed times since a moment.
 
         With how many of these times no trigger and no backfill runs, of the `look` newest occurrences of each; those
         with none of these times are left out.

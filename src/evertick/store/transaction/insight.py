@@ -128,8 +128,10 @@ class SqlInsight(Driver):
     def failing_schedules(self, *, limit: int) -> list[ScheduleTrouble]:
         return [ScheduleTrouble(*row) for row in self._fetch("failing_schedules", {"limit": limit})]
 
-    def missed_occurrences(self, *, since: Instant, limit: int, look: int) -> list[ScheduleTrouble]:
-        params = {"since": since, "limit": limit, "look": look}
+    def missed_occurrences(
+        self, tenant: TenantId | None, *, since: Instant, limit: int, look: int
+    ) -> list[ScheduleTrouble]:
+        params = {"tenant": tenant, "since": since, "limit": limit, "look": look}
         return [ScheduleTrouble(*row) for row in self._fetch("missed_occurrences", params)]
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:

@@ -1,4 +1,4 @@
--- missed_occurrences: the first :limit schedules of all tenants that were found since :since to have missed times, with
+-- missed_occurrences: the first :limit schedules, of a tenant or of all, that were found since :since to have missed times, with
 -- how many of these times no trigger and no backfill runs. They are counted among the :look newest occurrences of each.
 -- Reads the index schedules_missed, which has only schedules that ever missed a time, and the primary key of occurrences.
 select tenant, id, function, missed
@@ -18,7 +18,7 @@ select tenant, id, function, missed
                                       and later.fate = 'started')) as missed
           from (select tenant, id, function
                   from schedules {indexed by schedules_missed}
-                 where missed_at >= :since
+                 where missed_at >= :since and (cast(:tenant as text) is null or tenant = :tenant)
                  order by tenant, missed_at, id
                  limit :limit) as s) as counted
  where missed > 0
