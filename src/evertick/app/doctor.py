@@ -159,12 +159,13 @@ def _of_tenant(app: "App", file: str, tenant: TenantId, last: float, transaction
     until = min(time.monotonic() + REPLAYS_S, last)
     examined = _Examined(*_of_jobs(app, file, transaction, tenant, limit=JOBS_MAX, until=until))
     groups: dict[tuple[str, _Complaint], _Group] = {}
+    now_declared = {cron.name for cron in app.crons.declared}
     for row in all_schedules(transaction, ScheduleFilter(tenant=tenant)):
         if not _is_of_another(app, row):
             examined.kinds[row.kind] += 1
             if is_declared(row) and row.kind == CRON:
                 examined.declared.add(row.id)
-                if all(row.id != cron.name for cron in app.crons.declared):
+                if row.id not in now_declared:
                     examined.findings += _of_deleted_cron(transaction, row)
                     continue
             if (complaint := _of_schedule(app, row)) is not None:

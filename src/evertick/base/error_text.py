@@ -20,6 +20,11 @@ _CAUSE: Final[Any] = vars(BaseException)["__cause__"]
 _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 
 
+def place_words(line: int | None, column: int | None) -> str:
+    """Where a source has an error, as the end of a sentence; empty if it is not known."""
+    return "" if line is None else f" (line {line}, column {column})"
+
+
 def message_of(error: BaseException) -> str:
     """What the error says, at most TEXT_CHARS_MAX characters; a remark where it cannot be had."""
     try:

@@ -49,6 +49,7 @@ from evertick.sandbox.frames import (
     Talk,
     cut,
 )
+from evertick.sandbox.javascript import EXIT_ENGINE, EXIT_MEMORY, EXIT_START
 from evertick.sandbox.monty import VERSION, PythonTalk
 from evertick.sandbox.protocol import (
     LOG_LINE_BYTES,
@@ -107,9 +108,7 @@ FLOOD: Final = 16
 """A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
-EXIT_START: Final = 70
-EXIT_ENGINE: Final = 72
-EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: 71, Language.PYTHON: 65}
+EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: EXIT_MEMORY, Language.PYTHON: 65}
 """The exit statuses of children that had no memory to say so."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.TEXT: ((str,), "a text"),

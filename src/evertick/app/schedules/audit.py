@@ -106,9 +106,14 @@ def _span(
         return span(start, until)
     day, last = span(until - timedelta(days=1), until)
     since, reasons = Instant(last - OUTAGE_MAX_MS), (*MISSED_REASONS, Reason.CAUGHT_UP)
-    found = transaction.first_missed(operations.tenant, reasons=reasons, since=since, decided=day, limit=MISSED_MAX)
-    overdue = transaction.overdue_schedules([operations.tenant], late_at=day, limit=1)
-    return min([day, *([] if found is None else [found[0]]), *(max(since, each.since) for each in overdue)]), last
+    begin = day
+    if found := transaction.first_missed(
+        operations.tenant, reasons=reasons, since=since, decided=day, limit=MISSED_MAX
+    ):
+        begin = min(begin, found[0])
+    for overdue in transaction.overdue_schedules([operations.tenant], late_at=day, limit=1):
+        begin = min(begin, max(since, overdue.since))
+    return begin, last
 
 
 class _Looked:

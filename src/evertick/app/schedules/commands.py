@@ -26,7 +26,7 @@ from evertick.app.schedules.options import ScheduleOptions, check_until, given, 
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_searchable, check_spec
 from evertick.app.schedules.views import description, occurrence_view, sentence, summary
-from evertick.app.scheduling.job_builder import Functions, served_as
+from evertick.app.scheduling.job_builder import Functions, known_as, served_as
 from evertick.app.scheduling.quotas import Quotas
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
@@ -358,7 +358,7 @@ class ScheduleOperations(ScheduleQueries):
     ) -> None:
         """Raise what the function of a schedule refuses."""
         target = definition.target
-        function = next((each for each in self.functions if target.name in (each.name, *each.aliases)), None)
+        function = known_as(self.functions, target.name)
         if function is not None and function.check_schedule is not None:
             function.check_schedule(transaction, self.tenant, schedule_id, target.args, definition.spec, now)
 

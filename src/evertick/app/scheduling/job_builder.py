@@ -60,10 +60,15 @@ class Functions(Protocol):
     def __iter__(self) -> Iterator[Function[..., Any]]: ...
 
 
+def known_as(functions: Functions, name: str) -> Function[..., Any] | None:
+    """The function of a name or of a former one; None if none is at hand."""
+    # They are looked through: to resolve a name without the code reads the database, and this is inside a transaction.
+    return next((each for each in functions if name in (each.name, *each.aliases)), None)
+
+
 def served_as(functions: Functions, name: str, app: str | None = None) -> ServedFunction | None:
     """What a worker with these functions runs under a name, in an app if one is given; None if none is at hand."""
-    # They are looked through: to resolve a name without the code reads the database, and this is inside a transaction.
-    function = next((each for each in functions if name in (each.name, *each.aliases)), None)
+    function = known_as(functions, name)
     if function is None or app not in (None, function.app_name) or function.kind is FunctionKind.QUERY:
         return None
     return function.served._replace(name=name)
@@ -225,23 +230,14 @@ class JobBuilder:
     ) -> list[JobId]:
         """Write drafted jobs where the database can be asked about their keys at once.
 
-        An action that runs and holds a key does not count for what it schedules: its successor takes the key over.
-
         Raises AlreadyExists where a key is taken and `on_conflict` says so, WorkflowInactive and QuotaExceeded.
         """
         placed = []
         rows = []
         inactive = inactive_among(transaction, runs_among(jobs))
         for job in jobs:
-            holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
-            if holder is not None and job.state is JobState.PENDING:
-                held = transaction.get_job(holder, tenant=job.tenant)
-                if holder == job.parent_id and held is not None and held.kind is FunctionKind.ACTION:
-                    transaction.release_key(holder, tenant=job.tenant)
-                    holder = None
-                else:
-                    _refuse_of_another_app(held, job)
-            if holder is not None and job.state is JobState.PENDING:
+            holder = _holder_of_key(transaction, job)
+            if holder is not None:
                 if on_conflict is OnConflict.ERROR:
                     raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
                 if on_conflict is OnConflict.KEEP:
@@ -249,7 +245,7 @@ class JobBuilder:
                     continue
             if job.name in inactive:
                 raise WorkflowInactive(job.name, inactive[job.name].value)
-            if holder is not None and job.state is JobState.PENDING:
+            if holder is not None:
                 cancel(transaction, holder, tenant=job.tenant, now=now, make_id=self.make_id)
                 transaction.release_key(holder, tenant=job.tenant)
             rows.append(job)
@@ -288,6 +284,23 @@ def _ends(given: str | Iterable[str]) -> tuple[str, ...]:
     if not all(isinstance(each, str) and each in ENDS for each in ends):
         raise Misuse(f"on_complete_for= takes one or several of {', '.join(ENDS)}, not {shown(ends)}")
     return tuple(end for end in ENDS if end in ends)
+
+
+def _holder_of_key(transaction: Transaction, job: NewJob) -> JobId | None:
+    """The unfinished job that has the key of a new one. An action does not count for what it schedules itself: its
+    successor takes the key over. Raises AlreadyExists for a job of another app.
+    """
+    if job.key is None or job.state is not JobState.PENDING:
+        return None
+    holder = transaction.find_unfinished_key(job.key, tenant=job.tenant)
+    if holder is None:
+        return None
+    held = transaction.get_job(holder, tenant=job.tenant)
+    if holder == job.parent_id and held is not None and held.kind is FunctionKind.ACTION:
+        transaction.release_key(holder, tenant=job.tenant)
+        return None
+    _refuse_of_another_app(held, job)
+    return holder
 
 
 def _refuse_of_another_app(held: Job | None, job: NewJob) -> None:

@@ -18,7 +18,7 @@ checked in the sandbox alone; nothing of it is parsed in this process.
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -64,8 +64,10 @@ from evertick.app.scripts.running import (
     rehearsed,
     row_of,
     sandbox,
+    version_of,
 )
 from evertick.app.transacting import Transact, Work
+from evertick.base.error_text import place_words
 from evertick.base.errors import (
     AlreadyExists,
     InvalidScript,
@@ -88,6 +90,7 @@ from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
 from evertick.sandbox.protocol import Ended, Language, Level, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
 
 H = TypeVar("H", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -239,9 +242,9 @@ class TenantScripts:
         self._settings.check_isolation(spoken)
         error = sandbox().check(spoken, source, plan.limits)
         if error is not None:
-            place = "" if error.line is None else f" (line {error.line}, column {error.column})"
             name = f"{error.name}: " if error.name else ""
-            raise InvalidScript(f"{name}{error.message}{place}", error.line, error.column)
+            words = f"{name}{error.message}{place_words(error.line, error.column)}"
+            raise InvalidScript(words, error.line, error.column)
 
     def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> ScriptVersionView:
         """Make the draft the version that runs. Publishing the same draft again changes nothing.
@@ -313,7 +316,8 @@ class TenantScripts:
 
         def work(transaction: Transaction) -> Sequence[ScriptSummary]:
             rows = transaction.list_scripts(self._access.tenant_id, limit=limit, after=after)
-            return [ScriptSummary(**_summary(transaction, row)) for row in rows]
+            unchanged = transaction.unchanged_scripts([row.name for row in rows], tenant=self._access.tenant_id)
+            return [ScriptSummary(**_summary(row, is_changed=row.name not in unchanged)) for row in rows]
 
         return self._read(work)
 
@@ -679,12 +683,7 @@ def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str,
     script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) and NAME.fits(name) else None
     if script is None:
         raise ScriptNotFound(f"there is no script {name!r}")
-    number = given.get("version") or script.published
-    if number is None:
-        raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
-    version = transaction.get_script_version(script.name, number, tenant=tenant)
-    if version is None:
-        raise ScriptNotFound(f"the script {name!r} has no version {number}")
+    version = version_of(transaction, script, given.get("version"))
     check_input(json.loads(version.parameters or "null"), given.get("input"))
 
 
@@ -693,7 +692,7 @@ def _script(ctx: SyncActionCtx, script: str, input: Any = None, version: int | N
     raise Misuse("a script runs as a job: app.scripts.start(...), a schedule, or app.scripts.test(...)")
 
 
-def _schedules_of(transaction: Transaction, tenant: TenantId) -> Any:
+def _schedules_of(transaction: Transaction, tenant: TenantId) -> Iterator[Schedule]:
     """The schedules that run scripts of a tenant."""
     return all_schedules(transaction, ScheduleFilter(tenant=tenant, function=SCRIPT_FUNCTION))
 
@@ -713,20 +712,18 @@ def _differs(row: ScriptRow, version: ScriptVersionRow) -> bool:
     return (row.language, row.source, row.parameters) != (version.language, version.source, version.parameters)
 
 
-def _summary(transaction: Transaction, row: ScriptRow) -> dict[str, Any]:
-    current = None
-    if row.published is not None:
-        current = transaction.get_script_version(row.name, row.published, tenant=row.tenant)
+def _summary(row: ScriptRow, *, is_changed: bool) -> dict[str, Any]:
     return {
         "name": row.name, "language": row.language, "note": row.note, "published": row.published,
-        "versions": row.versions, "is_changed": current is None or _differs(row, current),
+        "versions": row.versions, "is_changed": is_changed,
         "revision": row.updated_at, "created": to_datetime(row.created_at), "updated": to_datetime(row.updated_at),
     }  # fmt: skip
 
 
 def _view(transaction: Transaction, row: ScriptRow) -> ScriptView:
     parameters = json.loads(row.parameters or "null")
-    return ScriptView(**_summary(transaction, row), source=row.source, parameters=parameters)
+    is_changed = row.name not in transaction.unchanged_scripts([row.name], tenant=row.tenant)
+    return ScriptView(**_summary(row, is_changed=is_changed), source=row.source, parameters=parameters)
 
 
 def _version_summary(row: ScriptVersionRow) -> dict[str, Any]:

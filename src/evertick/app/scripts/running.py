@@ -11,10 +11,12 @@ runs again, TRIES times in all. If the database does not respond, the job is giv
 import asyncio
 import atexit
 import json
+import logging
 import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -29,10 +31,10 @@ from evertick.app.scripts.parameters import check_input
 from evertick.app.scripts.plan import ScriptPlan
 from evertick.app.scripts.staging import EffectFailed, Staging
 from evertick.app.transacting import rehearse
+from evertick.base.error_text import place_words
 from evertick.base.errors import (
     EvertickError,
     Misuse,
-    OutcomeUnknown,
     QuotaExceeded,
     ScheduleNotFound,
     ScriptNotFound,
@@ -48,7 +50,7 @@ from evertick.base.records.jobs import Claim, JobError, JobState
 from evertick.base.records.logs import AttemptLog
 from evertick.base.records.logs import LogLine as JobLine
 from evertick.base.records.schedules import OccurrenceFilter
-from evertick.base.records.scripts import ScriptRunRow, ScriptUsage
+from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.base.records.stored import storable
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.engine.runtime.runner import Ran, RunningAction
@@ -67,8 +69,9 @@ TROUBLES: Final = frozenset({Outcome.CRASH, Outcome.KILLED, Outcome.INTERNAL})
 """Outcomes that are not the script's fault; it is tried once more."""
 PAUSE_AFTER: Final = 5
 """Runs of a schedule in a row that exceed a limit; then the schedule is paused."""
+MISSED_FEW: Final = 10
 MISSED_MAX: Final = 1_000
-"""Occurrences that are looked at to count those missed before a run."""
+"""Occurrences that are looked at to count those missed before a run: a few, and this many if all of those were."""
 TESTS_AT_A_TIME: Final = threading.BoundedSemaphore(4)
 """Tests of scripts that one process runs at a time; others wait in their threads."""
 SLOTS: Final = max(4, 3 * (os.cpu_count() or 1))
@@ -132,6 +135,17 @@ class Loaded(NamedTuple):
     missed: int
     troubles: int
     """Earlier attempts of the job that ended through no fault of the script."""
+
+
+def version_of(transaction: Transaction, script: ScriptRow, version: int | None) -> ScriptVersionRow:
+    """The version of a script that runs: the published one unless another is given. Raises ScriptNotFound."""
+    number = script.published if version is None else version
+    if number is None:
+        raise ScriptNotFound(f"the script {script.name!r} has no version yet: publish its draft")
+    found = transaction.get_script_version(script.name, number, tenant=script.tenant)
+    if found is None:
+        raise ScriptNotFound(f"the script {script.name!r} has no version {number}")
+    return found
 
 
 class Refused(Exception):
@@ -278,12 +292,7 @@ class _Attempt:
         script = transaction.get_script(name, tenant=tenant)
         if script is None:
             raise ScriptNotFound(f"there is no script {name!r} (any more)")
-        wanted = script.published if version is None else version
-        if wanted is None:
-            raise ScriptNotFound(f"the script {name!r} has no version yet: publish its draft")
-        found = transaction.get_script_version(name, wanted, tenant=tenant)
-        if found is None:
-            raise ScriptNotFound(f"the script {name!r} has no version {wanted}")
+        found = version_of(transaction, script, version)
         plan, used = self.settings.plan_in(transaction, tenant), ScriptUsage(0, 0)
         if (plan.runs_per_hour, plan.cpu_s_per_hour) != (None, None):
             used = transaction.script_usage(tenant, since=Instant(self.began_at - HOUR_MS))
@@ -291,7 +300,7 @@ class _Attempt:
         troubles = sum(each.outcome in TROUBLES for each in before)
         missed = 0 if claim.schedule is None else self._missed(transaction)
         language = Language(found.language)
-        return Loaded(name, wanted, language, found.source, found.parameters, plan, used, missed, troubles)
+        return Loaded(name, found.version, language, found.source, found.parameters, plan, used, missed, troubles)
 
     def _missed(self, transaction: Transaction) -> int:
         """How many occurrences directly before this one were missed."""
@@ -299,10 +308,11 @@ class _Attempt:
         ref = self.claim.schedule.value
         where = OccurrenceFilter(tenant=self.claim.tenant, schedule_id=ref.id, end=ref.nominal_at)
         count = 0
-        for row in transaction.list_occurrences(where, limit=MISSED_MAX, newest_first=True):
-            if row.fate != Fate.MISSED:
+        for limit in (MISSED_FEW, MISSED_MAX):
+            rows = transaction.list_occurrences(where, limit=limit, newest_first=True)
+            count = sum(1 for _ in takewhile(lambda row: row.fate == Fate.MISSED, rows))
+            if count < limit:
                 break
-            count += 1
         return count
 
     def _tries(self, loaded: Loaded, value: Json) -> Ran:
@@ -370,10 +380,8 @@ class _Attempt:
 
         try:
             return self.execution.transact(work)
-        except OutcomeUnknown as error:
-            # If it was committed, the end that is written now finds the claim gone, and changes nothing.
-            return self._again(raised_by(error))
         except Unavailable as error:
+            # If it was committed and the reply was lost, the end that is written now finds the claim gone.
             return self._again(raised_by(error))
         except Misuse as error:  # such as a constraint that is checked at the commit: nothing was written
             if one is None:
@@ -392,9 +400,9 @@ class _Attempt:
     def _raised(self, ended: Ended) -> Raised:
         error = ended.error or ScriptError("", f"the run ended as {ended.outcome}")
         name = error.name or {Outcome.TIMEOUT: TIMED_OUT}.get(ended.outcome, f"Script{ended.outcome.title()}")
-        place = "" if error.line is None else f" (line {error.line}, column {error.column})"
+        message = storable(error.message) + place_words(error.line, error.column)
         retryable = ended.outcome is Outcome.ERROR and ended.engine != ""  # one that was refused would be again
-        return Raised(storable(name), storable(error.message) + place, storable(error.stack), retryable)
+        return Raised(storable(name), message, storable(error.stack), retryable)
 
     def _lines(self, ended: Ended) -> list[JobLine]:
         """What the script has logged, as lines of its job."""
@@ -442,8 +450,6 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
     is_told = isinstance(cause, EvertickError | ApplicationError)
     text = str(cause) if is_told else "it failed; the service has the details"
     if not is_told:
-        import logging
-
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
     name = type(cause).__name__ if is_told else "HostError"
     return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError(name, f"{failed}: {text}"))

@@ -14,7 +14,7 @@ from evertick.app.functions_by_name import check_event
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.inactive_workflows import check_active, present_names
-from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
+from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, known_as
 from evertick.app.scheduling.naming import keys_like
 from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
@@ -317,8 +317,8 @@ class WorkflowOperations:
 
     def declared_events(self, workflow: str) -> EventTypes | None:
         """The events that a workflow declares; None if it declares none, or its code is not here."""
-        named = (each.events for each in self.job_builder.functions if workflow in (each.name, *each.aliases))
-        return next(named, None)
+        function = known_as(self.job_builder.functions, workflow)
+        return None if function is None else function.events
 
     # -- helpers
 
@@ -330,8 +330,7 @@ class WorkflowOperations:
         """
         if (events := self.declared_events(job.name)) is not None:
             return events.write(event, value)
-        is_here = any(job.name in (each.name, *each.aliases) for each in self.job_builder.functions)
-        if is_here:
+        if known_as(self.job_builder.functions, job.name) is not None:
             return json_of(value, words)
         text = json_of_typed(value, words)
         if transaction.own is None:  # a function that read workers could meet the writes of their heartbeats

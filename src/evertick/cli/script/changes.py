@@ -21,7 +21,7 @@ from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, row_options, words_of
 from evertick.cli.json_values import json_or_text, text_of
 from evertick.cli.schedule.spec_flags import parse_json, text_or_file
-from evertick.cli.script.reading import error_words
+from evertick.cli.script.reading import error_words, outcome_words
 from evertick.cli.script.session import AnyScriptSession, app_option, open_scripts
 from evertick.recurrence.parse.duration import parse_milliseconds
 
@@ -280,7 +280,7 @@ def _say(words: str, out: OutputOptions) -> None:
 
 def _test_words(view: "ScriptTestView", moment: MomentWriter) -> Mapping[str, str]:
     words = words_of(view, moment)
-    words["outcome"] = view.outcome if view.exceeded is None else f"{view.outcome} ({view.exceeded})"
+    words["outcome"] = outcome_words(view)
     words["error"] = error_words(view.error)
     words["logs"] = "\n".join(f"{line.level:<7}  {line.text}" for line in view.logs)
     words["staged"] = "\n".join(map(json_text, view.staged))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.base.durations import length
+from evertick.base.error_text import place_words
 from evertick.base.errors import JobNotFound
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
@@ -14,8 +15,7 @@ from evertick.cli.script.session import open_scripts
 from evertick.cli.sessions.elsewhere import say_nothing_found
 
 if TYPE_CHECKING:
-    from evertick.api.schema import Schema
-    from evertick.api.scripts import ScriptRunView
+    from evertick.api.scripts import ScriptRunView, ScriptTestView
 
 LIST_FIELDS: Final = ("name", "language", "published", "is_changed", "updated", "note")
 VERSION_FIELDS: Final = ("version", "language", "created", "sha256", "note")
@@ -36,7 +36,7 @@ def list_scripts(after: str, limit: int, db: str | None, out: OutputOptions) -> 
     chosen = out.columns(ScriptSummary.names(), LIST_FIELDS)
     with open_scripts(db) as session:
         found = session.scripts.list(after=after, limit=limit)
-        out.show_views(found, session.now, chosen, _words)
+        out.show_views(found, session.now, chosen)
         if not found and out.tells_of_nothing:
             say_nothing_found("scripts", session.store)
 
@@ -55,7 +55,7 @@ def get(script: str, version: int | None, is_source: bool, db: str | None, out: 
     if is_source:
         click.echo(found.source, nl=not found.source.endswith("\n"))
         return
-    out.show_view(found, now, out.columns(type(found).names(), type(found).names()), _words)
+    out.show_view(found, now, out.columns(type(found).names(), type(found).names()))
 
 
 @click.command()
@@ -70,7 +70,7 @@ def versions(script: str, limit: int, db: str | None, out: OutputOptions) -> Non
     chosen = out.columns(ScriptVersionSummary.names(), VERSION_FIELDS)
     with open_scripts(db) as session:
         found = session.scripts.versions(script, limit=limit)
-        out.show_views(found, session.now, chosen, _words)
+        out.show_views(found, session.now, chosen)
     if not found and out.tells_of_nothing:
         click.echo("no version yet: publish the draft", err=True)
 
@@ -121,22 +121,23 @@ def logs(script: str, limit: int, db: str | None, out: OutputOptions) -> None:
         click.echo("no lines", err=True)
 
 
+def outcome_words(view: "ScriptRunView | ScriptTestView") -> str:
+    """How a run ended, with the limit that it exceeded."""
+    return view.outcome if view.exceeded is None else f"{view.outcome} ({view.exceeded})"
+
+
 def error_words(error: Any) -> str:
     """The error of a script in a line, with its place."""
     if error is None:
         return ""
-    place = "" if error.line is None else f" (line {error.line}, column {error.column})"
+    place = place_words(error.line, error.column)
     return f"{error.name}: {error.message}{place}" if error.name else f"{error.message}{place}"
-
-
-def _words(view: "Schema", moment: MomentWriter) -> Mapping[str, str]:
-    return words_of(view, moment)
 
 
 def _run_words(view: "ScriptRunView", moment: MomentWriter) -> Mapping[str, str]:
     words = words_of(view, moment)
     for name in ("waited_ms", "cpu_ms", "wall_ms"):
         words[name] = length(getattr(view, name))
-    words["outcome"] = view.outcome if view.exceeded is None else f"{view.outcome} ({view.exceeded})"
+    words["outcome"] = outcome_words(view)
     words["error"] = error_words(view.error).partition("\n")[0]
     return words

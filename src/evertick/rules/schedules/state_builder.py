@@ -166,7 +166,7 @@ class StateBuilder:
     def settle(self, occurrence: Occurrence, reason: Reason, *, waited: bool = False) -> None:
         """It will not run, for this reason. `waited`: its turn came only after it had waited for earlier runs."""
         blocker = self.blocker if reason is Reason.OVERLAP else None
-        dropped_for = self._detail(occurrence, reason, blocker)
+        cause = reason
         if reason in AFTER_OUTAGE and self._lost_to_outage(occurrence, reason):
             reason = AFTER_OUTAGE[reason]
         detail = self._detail(occurrence, reason, blocker)
@@ -174,7 +174,8 @@ class StateBuilder:
         if waited and reason is Reason.CATCH_UP_WINDOW:
             detail = f"{self._waited(occurrence)}; {self._window()}"
         elif reason is Reason.CATCH_UP_DROPPED:
-            detail = f"{self._waited(occurrence) if waited else self._late(occurrence)}; {dropped_for}"
+            late = self._waited(occurrence) if waited else self._late(occurrence)
+            detail = f"{late}; {self._detail(occurrence, cause, blocker)}"
         self._record(occurrence, reason, detail, blocker)
 
     def unstart(self, run: Run, error: str) -> None:

@@ -1,5 +1,6 @@
 """The contract for scripts of tenants, their versions, runs, limits and values."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
@@ -16,6 +17,10 @@ class Scripts(Protocol):
 
     def list_scripts(self, tenant: TenantId, *, limit: int, after: str = "") -> list[ScriptRow]:
         """The scripts of a tenant, by name."""
+        ...
+
+    def unchanged_scripts(self, names: Sequence[str], *, tenant: TenantId) -> set[str]:
+        """Which of these scripts have a draft that is the version which runs."""
         ...
 
     def count_scripts(self, tenant: TenantId) -> int:

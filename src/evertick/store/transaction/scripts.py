@@ -1,5 +1,7 @@
 """Scripts over SQL."""
 
+import json
+from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
@@ -20,6 +22,10 @@ class SqlScripts(Driver):
     def list_scripts(self, tenant: TenantId, *, limit: int, after: str = "") -> list[ScriptRow]:
         rows = self._fetch("list_scripts", {"tenant": tenant, "after": after, "limit": limit})
         return [ScriptRow(*row) for row in rows]
+
+    def unchanged_scripts(self, names: Sequence[str], *, tenant: TenantId) -> set[str]:
+        params = {"tenant": tenant, "names": json.dumps(list(names))}
+        return {name for (name,) in self._fetch("unchanged_scripts", params)}
 
     def count_scripts(self, tenant: TenantId) -> int:
         return int(self._fetch("count_scripts", {"tenant": tenant})[0][0])
