@@ -68,7 +68,7 @@ def _no_number(given: Any) -> Any:
 
 
 def _in_range(at: datetime) -> datetime:
-    """A moment with its zone, whose UTC can be told, too."""
+    """A time with a zone, within the years that UTC has, too."""
     if at.tzinfo is None:
         raise PydanticCustomError(
             "timezone_aware", "the time has no time zone; add one: 2027-01-01T00:00:00+01:00 or ...Z"

@@ -190,7 +190,7 @@ class Channel:
 
 
 class Run:
-    """One run in its child: what the prelude calls, and how the end is told."""
+    """One run in its child: what the prelude calls, and how the end is reported."""
 
     def __init__(self, channel: Channel, job: dict[str, Any]) -> None:
         self.channel, self.job, self.limits = channel, job, job["limits"]

@@ -2,7 +2,7 @@
 
 A run is a thread of the caller, a socket and a child. The thread reads the child's frames until the result, the end of
 the socket or the deadline, and calls host functions for it; then the child is killed, whatever it says, and the zygote
-tells what the kernel counted. The child is never trusted: a frame that no engine sends ends the run as `violation`.
+reports what the kernel counted. The child is never trusted: a frame that no engine sends ends the run as `violation`.
 
 The one deadline of a run includes everything: the start of the child, host functions, sleeps. Host functions run in
 threads of their own, because one that hangs must not keep the run: it is left behind, and its result is dropped.
@@ -101,9 +101,9 @@ STARTS: Final = 10
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
 CALLS_MS: Final = 500
-"""Processor time of the supervisor for a run, beside `cpu_ms`: a thousand calls need about a tenth of a second."""
+"""Processor time of the supervisor for a run, besides `cpu_ms`: a thousand calls need about a tenth of a second."""
 TURNS: Final = 2_000
-"""How often a script may ask for what is no host function, beside its `host_calls`: imports, sleeps, unknown names."""
+"""How often a script may ask for what is no host function, besides its `host_calls`: imports, sleeps, unknown names."""
 FLOOD: Final = 16
 """A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
@@ -121,7 +121,7 @@ TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
 
 
 class Exit(NamedTuple):
-    """How a child ended, as the zygote tells it; a negative signal if it was never started."""
+    """How a child ended, as the zygote reports it; a negative signal if it was never started."""
 
     signal: int
     status: int
@@ -145,9 +145,9 @@ class Live:
         self.deadline = deadline
         self.exit: Exit | None = None
         self.over = threading.Event()
-        """Set when the zygote has told the end of the child, or has died."""
+        """Set when the zygote has reported the end of the child, or has died."""
         self.inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        """What the run's thread waits for beside its socket: sealed, done (of a host function), killed."""
+        """What the run's thread waits for in addition to its socket: sealed, done (of a host function), killed."""
         self.killed = False
 
     def left(self) -> float:
@@ -708,7 +708,7 @@ def _refused(run: ScriptRun) -> tuple[Outcome, str | None, None, ScriptError] | 
 
 
 def _silent(run: ScriptRun, live: Live) -> Stopped:
-    """How a run ended whose child said nothing: by what the kernel tells."""
+    """How a run ended whose child said nothing: by what the kernel reports."""
     end = live.exit
     if end is None or live.killed:
         return Stopped(Outcome.KILLED, None, None)

@@ -66,7 +66,7 @@ MESSAGE_BYTES: Final = 2 << 10
 STACK_BYTES: Final = 4 << 10
 LOG_LINE_BYTES: Final = 4 << 10
 LOG_LINE_COST: Final = 16
-"""What a line counts beside its text, in `Limits.log_bytes`: empty lines cost memory, too."""
+"""What a line counts in addition to its text, in `Limits.log_bytes`: empty lines cost memory, too."""
 
 
 class Kind(StrEnum):
@@ -94,7 +94,7 @@ class Parameter(NamedTuple):
 
 
 class HostCall:
-    """What a host function learns about the call that it answers: whose it is, and until when it is worth anything.
+    """What a host function learns about its call: whose it is, and until when it is worth anything.
 
     The run does not wait beyond its deadline. A function that takes long asks `cancelled` between its steps, or passes
     `remaining_ms()` to what it waits for; what it returns afterwards is dropped.
@@ -161,7 +161,7 @@ class ScriptRun(NamedTuple):
     language: Language
     source: str
     context: Mapping[str, Json]
-    """What `ctx` has beside functions: `input`, `run`, `tenant`."""
+    """What `ctx` has apart from functions: `input`, `run`, `tenant`."""
     limits: Limits = Limits()
     functions: Mapping[str, HostFunction] = {}
     """By dotted name: what this script was given. `ctx` is made from it, and nothing else can be called."""

@@ -1,4 +1,4 @@
-"""The zygote: a small process that forks a child for each run, and tells the supervisor how each ended.
+"""The zygote: a small process that forks a child for each run, and reports to the supervisor how each ended.
 
 It is started with an empty environment, imports the JavaScript engine once, and never reads a customer's code. It
 speaks JSON messages with the supervisor over a socket that keeps them apart (SOCK_SEQPACKET):
@@ -29,7 +29,7 @@ from evertick.sandbox import javascript, walls
 
 PAGE: Final = resource.getpagesize()
 SLACK_BYTES: Final = 16 << 20
-"""Address space of a child beside its engine's memory, twice over: copies of values at the boundary."""
+"""Address space of a child in addition to its engine's memory, twice over: copies of values at the boundary."""
 PYTHON_BYTES: Final = 256 << 20
 """Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
 PYTHON_DATA_BYTES: Final = 32 << 20

@@ -206,7 +206,7 @@ def context_of(
     *, job_id: JobId, tenant: TenantId, value: Json, now: Instant, attempt: int,
     schedule: ScheduledRun | None = None, missed: int = 0,
 ) -> dict[str, Json]:  # fmt: skip
-    """What `ctx` has beside functions. Times are milliseconds since 1970."""
+    """What `ctx` has apart from functions. Times are milliseconds since 1970."""
     run = {
         "id": job_id,
         "scheduleId": None if schedule is None else schedule.schedule_id,

@@ -1,7 +1,7 @@
 """`evertick script create`, `edit`, `test`, `publish`, `rollback`, `run`, `limits` and `delete`.
 
-A source comes from a file, or from stdin as `-`. Its syntax is checked in the sandbox; a mistake is told with its line
-and column. With --app scripts have the plan, the tables and the functions of that app.
+A source comes from a file, or from stdin as `-`. Its syntax is checked in the sandbox; a mistake is reported with its
+line and column. With --app scripts have the plan, the tables and the functions of that app.
 """
 
 import tempfile
@@ -39,7 +39,7 @@ PLAN_FIELDS: Final = ("limits", "own", "scripts", "schedules", "runs_last_hour",
 
 @dataclass(frozen=True, slots=True)
 class DraftFlags:
-    """What is written of a draft, beside its source."""
+    """What is written of a draft, apart from its source."""
 
     language: str | None = flag(
         "--language", type=click.Choice(tuple(ENDINGS)), help="That of the file's ending unless given."

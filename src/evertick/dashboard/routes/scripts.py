@@ -372,7 +372,7 @@ def _form_of(script: ScriptView) -> Form:
 
 
 def _complain(editor: Editor, error: EvertickError) -> None:
-    """Put an error beside the field that it is about."""
+    """Put an error next to the field that it is about."""
     form = editor.form
     if isinstance(error, NotFound):
         raise error
@@ -384,7 +384,7 @@ def _complain(editor: Editor, error: EvertickError) -> None:
 
 
 def _new_in(form: Form) -> Any:
-    """The parameters of a new script; what is missing of it stands beside its fields."""
+    """The parameters of a new script; what is missing is shown next to its fields."""
     if not form["name"]:
         form.fail("name", "Give it a name, such as open-carts.")
     return json_field(form, "parameters")

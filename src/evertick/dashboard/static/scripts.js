@@ -1,4 +1,4 @@
-// Line numbers beside a source, and Tab as two spaces (Escape, then Tab leaves the field).
+// Line numbers next to a source, and Tab as two spaces (Escape, then Tab leaves the field).
 for (const area of document.querySelectorAll("textarea[data-lines]")) {
   const gutter = document.createElement("pre");
   gutter.className = "gutter";
