@@ -24,6 +24,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import settings
 
 from evertick.store.open import open_store
 from tests import files_in_memory
@@ -38,6 +39,9 @@ CLEANUP_SECONDS = 60.0
 CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
 TESTS = Path(__file__).parent
 STARTED = pytest.StashKey[PostgresServer]()
+
+settings.register_profile("evertick", deadline=None)  # how long an example takes depends on the machine
+settings.load_profile("evertick")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -35,7 +35,7 @@ def examples(number: int, **options: Any) -> Callable[[Test], Test]:
     drawn = number if ALL_EXAMPLES else max(10, number // EXAMPLES_PART)
 
     def decorate(test: Test) -> Test:
-        return pytest.mark.random(settings(max_examples=drawn, deadline=None, **options)(test))  # type: ignore[no-any-return]
+        return pytest.mark.random(settings(max_examples=drawn, **options)(test))  # type: ignore[no-any-return]
 
     return decorate
 

@@ -178,9 +178,9 @@ class Trial:
         assert found[REVIEW]["problem"] == "removed"
 
     def _failed(self) -> list[dict[str, Any]]:
-        """The jobs that failed and were not run again."""
+        """The jobs that failed and were not retried. A pending job can fail just before a command replaces it."""
         found: list[dict[str, Any]] = self._json("job", "list", "--state", "failed", "--limit", "100000")
-        return found
+        return [job for job in found if job["retried_as"] is None]
 
     def _queue(self, function: str) -> Counter[str]:
         """How many jobs of a function are due, run, wait for their time, and are blocked."""

@@ -86,7 +86,7 @@ class App(Decorators, Opening):
         self,
         name: str,
         *,
-        aliases: Iterable[str] = (),
+        aliases: Iterable[str] | None = None,
         database_url: str | Callable[[], str] | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -94,7 +94,7 @@ class App(Decorators, Opening):
     ) -> None:
         given = {"aliases": aliases, "database_url": database_url, "settings": settings}
         check_options(RULES, some(given), "App: ")
-        names = (name, *aliases)
+        names = (name, *(aliases or ()))
         for each in names:
             if not is_app_name(each):
                 raise Misuse(f"{shown(each)} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
