@@ -38,7 +38,8 @@ def deep() -> list[Any]:
 
 
 HOSTILE: Mapping[str, Any] = {
-    "None": None, "True": True, "False": False, "'false'": "false", "empty": "", "space": " ", "x": "x", "0": 0, "1": 1, "-1": -1,
+    "None": None, "True": True, "False": False, "'false'": "false", "empty": "", "space": " ", "x": "x", "0": 0,
+    "1": 1, "-1": -1,
     "'3'": "3", "huge": 10**5000, "-huge": -(10**5000), "10**30": 10**30, "1.5": 1.5, "nan": math.nan, "inf": math.inf,
     "-inf": -math.inf, "bytes": b"x", "[]": [], "{}": {}, "()": (), "['x']": ["x"], "[[]]": [[]], "set": {1},
     "object": object(), "unprintable": Unprintable(), "-1us": timedelta(microseconds=-1), "0s": timedelta(0),
