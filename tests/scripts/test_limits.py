@@ -107,6 +107,29 @@ def test_five_runs_over_a_limit_pause_the_schedule(world: World, shop: Shop) -> 
     assert found.paused
     assert found.note == "its last 5 runs exceeded a limit; the last one: writes"
 
+    app.schedules.resume("greedy")
+    world.advance(timedelta(minutes=3))
+    assert not app.schedules.get("greedy").paused  # it has five runs again
+    world.advance(timedelta(minutes=7))
+    assert len(app.scripts.runs("script")) == 10
+    assert app.schedules.get("greedy").paused
+
+
+def test_values_have_a_limit_of_keys(world: World, shop: Shop) -> None:
+    shop.app.scripts.plan(ScriptPlan(keys=2))
+    shop.publish("for (const key of ctx.input) await ctx.kv.set(key, 1); await ctx.kv.delete('gone')")
+
+    def outcome(*keys: str) -> tuple[str, str | None]:
+        shop.app.scripts.start("script", list(keys))
+        world.drain()
+        last = shop.app.scripts.runs("script")[0]
+        return last.outcome, last.exceeded
+
+    assert outcome("a", "b") == ("ok", None)
+    assert outcome("a", "c") == ("limit", "keys")  # nothing of it is kept
+    assert outcome("a", "b") == ("ok", None)
+    assert shop.app.scripts.test("script", ["d"]).exceeded == "keys"
+
 
 def test_schedules_are_checked_when_they_are_written(world: World, shop: Shop) -> None:
     app = shop.app

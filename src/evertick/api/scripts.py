@@ -163,6 +163,7 @@ class ScriptLimits(TypedDict, total=False):
     source_bytes: int | None
     scripts: int | None
     schedules: int | None
+    keys: int | None
     interval_ms: int | None
     runs_per_hour: int | None
     cpu_s_per_hour: int | None

@@ -92,7 +92,7 @@ def write_scripts(transaction: Transaction) -> None:
     tenant, at = TenantId("acme"), Instant(0)
     transaction.save_script(ScriptRow(tenant, "s", "python", "1", None, "", 1, 1, at, at))
     transaction.add_script_version(ScriptVersionRow(tenant, "s", 1, "python", "1", "digest", "{}", "", at))
-    run = (JobId("job"), 1, tenant, "s", 1, None, 0, "ok", None, None, 1, at, 0, 5, 6, 7, "{}", 2, "full", "monty")
+    run = (JobId("job"), 1, tenant, "s", 1, None, 0, "ok", None, None, 1, at, 0, 5, 6, 7, "{}", 2, "full", "monty", 0)
     transaction.add_script_run(ScriptRunRow(*run))
     transaction.save_script_plan(tenant, "{}")
     transaction.put_script_value("k", "1", tenant=tenant, now=at)

@@ -32,6 +32,7 @@ class ScriptPlan:
     For a tenant:
 
     - `source_bytes` (256 KiB) of a script, `scripts` (100), `schedules` that run scripts (100).
+    - `keys` (10,000) that `ctx.kv` keeps.
     - `interval_ms` (60,000): the least time between two times of such a schedule.
     - `runs_per_hour`, `cpu_s_per_hour`: None, which is no limit.
     - `hosts`: what `ctx.fetch` may reach, such as `api.example.com` or `*.example.com`; without any there is no
@@ -50,6 +51,7 @@ class ScriptPlan:
     source_bytes: int = 256 * KIB
     scripts: int = 100
     schedules: int = 100
+    keys: int = 10_000
     interval_ms: int = MINUTE_MS
     runs_per_hour: int | None = None
     cpu_s_per_hour: int | None = None
@@ -86,6 +88,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "source_bytes": whole(1, 4 * MIB),
     "scripts": _COUNT,
     "schedules": whole(0, 10_000),
+    "keys": whole(0, 1_000_000),
     "interval_ms": _COUNT,
     "runs_per_hour": optional(_COUNT),
     "cpu_s_per_hour": optional(_COUNT),

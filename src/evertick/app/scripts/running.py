@@ -56,7 +56,7 @@ from evertick.base.scheduled_run import ScheduledRun
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.rules.schedules.fates import Fate
 from evertick.sandbox.pool import Sandbox
-from evertick.sandbox.protocol import Ended, Json, Language, Level, Outcome, ScriptError, ScriptRun
+from evertick.sandbox.protocol import Ended, Json, Language, Level, Outcome, ScriptError, ScriptRun, StopRun
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
@@ -183,7 +183,7 @@ class Try:
         plan = loaded.plan
         self.staging = Staging(
             environment, tenant=tenant, job_id=job_id, now=environment.clock.now(), attempt=attempt,
-            schedule=schedule, reads=plan.reads, writes=plan.writes,
+            schedule=schedule, reads=plan.reads, writes=plan.writes, keys=plan.keys,
         )  # fmt: skip
         functions = HostFunctions(
             self.staging, execution, tables=settings.tables, own=settings.functions, on_notify=settings.on_notify,
@@ -373,9 +373,8 @@ class _Attempt:
             elif one is not None:
                 transaction.add_script_run(row._replace(outcome=Outcome.KILLED.value, staged=0))
                 return Ran(outcome, end=end)
-            transaction.add_script_run(row)
-            if ended.outcome in LIMITS and row.schedule_id is not None:
-                self._pause(transaction, row.schedule_id, row)
+            pauses = row.schedule_id is not None and self._pause(transaction, row.schedule_id, row)
+            transaction.add_script_run(row._replace(paused=int(pauses)))
             return Ran(outcome, end=end)
 
         try:
@@ -424,11 +423,16 @@ class _Attempt:
             staged=staged,
         )
 
-    def _pause(self, transaction: Transaction, schedule_id: ScheduleId, row: ScriptRunRow) -> None:
-        """Pause a schedule whose runs exceed limits again and again."""
-        last = transaction.script_runs_of_schedule(schedule_id, tenant=row.tenant, limit=PAUSE_AFTER)
-        if len(last) < PAUSE_AFTER or not all(each.outcome in LIMITS for each in last):
-            return
+    def _pause(self, transaction: Transaction, schedule_id: ScheduleId, row: ScriptRunRow) -> bool:
+        """Pause a schedule whose runs exceed limits again and again; returns whether this run did it.
+
+        A schedule that was resumed has as many runs again.
+        """
+        if row.outcome not in LIMITS:
+            return False
+        before = transaction.script_runs_of_schedule(schedule_id, tenant=row.tenant, limit=PAUSE_AFTER - 1)
+        if len(before) < PAUSE_AFTER - 1 or not all(each.outcome in LIMITS and not each.paused for each in before):
+            return False
         unit = FunctionUnit(UnitOfWork(transaction))
         schedules = schedules_in_unit(self.e, row.tenant, f"script {row.script}", unit, row.ended_at)
         try:
@@ -437,7 +441,8 @@ class _Attempt:
                 f"its last {PAUSE_AFTER} runs exceeded a limit; the last one: {row.exceeded or row.outcome}",
             )
         except ScheduleNotFound:
-            pass  # it was deleted meanwhile
+            return False  # it was deleted meanwhile
+        return True
 
 
 def _failed(ended: Ended, failed: EffectFailed) -> Ended:
@@ -447,6 +452,8 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
         return ended._replace(
             outcome=Outcome.LIMIT, limit="jobs", result=None, error=ScriptError("", f"{failed}: {cause}")
         )
+    if isinstance(cause, StopRun):
+        return ended._replace(outcome=cause.outcome, limit=cause.limit, result=None, error=ScriptError("", str(cause)))
     is_told = isinstance(cause, EvertickError | ApplicationError)
     text = str(cause) if is_told else "it failed; the service has the details"
     if not is_told:
@@ -478,6 +485,7 @@ def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Inst
         staged=0,
         isolation=ended.isolation.value,
         engine=ended.engine,
+        paused=0,
     )
 
 

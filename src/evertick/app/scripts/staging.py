@@ -120,7 +120,7 @@ class Staging:
 
     def __init__(
         self, environment: Environment, *, tenant: TenantId, job_id: JobId, now: Instant, attempt: int,
-        schedule: ScheduledRun | None, reads: int, writes: int,
+        schedule: ScheduledRun | None, reads: int, writes: int, keys: int,
     ) -> None:  # fmt: skip
         self.environment = environment
         self.tenant = tenant
@@ -129,6 +129,7 @@ class Staging:
             clock=environment.clock, name=SCRIPT_FUNCTION, tenant=tenant, now=now, job_id=job_id, attempt=attempt,
             schedule=schedule, unit=FunctionUnit(self._unit), _budget=_Budget(reads, writes),
         )  # fmt: skip
+        self._keys_max = keys
         self._values: dict[str, str | None] = {}
         self._seen_values: dict[str, str | None] = {}
         self._effects: list[tuple[str, Callable[[MutationCtx], object]]] = []
@@ -208,8 +209,7 @@ class Staging:
         unit = UnitOfWork(transaction)
         self._unit.write_to(unit)
         now = self.run.now
-        for key, text in self._values.items():
-            transaction.put_script_value(key, text, tenant=self.tenant, now=now)
+        self._write_values(transaction)
         for name, effect in self._effects:
             run = TransactionRun(
                 clock=self.environment.clock, name=SCRIPT_FUNCTION, tenant=self.tenant, now=now,
@@ -225,6 +225,15 @@ class Staging:
             finally:
                 run.unit.close()
         unit.flush()
+
+    def _write_values(self, transaction: Transaction) -> None:
+        kept = [key for key, text in self._values.items() if text is not None]
+        is_more = any(transaction.get_script_value(key, tenant=self.tenant) is None for key in kept)
+        for key, text in self._values.items():
+            transaction.put_script_value(key, text, tenant=self.tenant, now=self.run.now)
+        if is_more and transaction.count_script_values(self.tenant) > self._keys_max:
+            message = f"ctx.kv keeps {self._keys_max:,} keys of a tenant; delete some first"
+            raise EffectFailed("kv.set") from StopRun(Outcome.LIMIT, "keys", message)
 
 
 def plain(value: Any) -> Json:

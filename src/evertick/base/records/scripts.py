@@ -40,7 +40,7 @@ class ScriptRunRow(NamedTuple):
 
     An attempt whose instance died has no row of its own: `deaths` of the next one counts it. Attempt 0 is a test, which
     has no job. `started` is 1 if the script was started, 0 if it was refused. `error` is a JobError as JSON text,
-    `host_calls` a JSON object.
+    `host_calls` a JSON object. `paused` is 1 if the run paused its schedule.
     """
 
     job_id: JobId
@@ -63,6 +63,7 @@ class ScriptRunRow(NamedTuple):
     staged: int
     isolation: str
     engine: str
+    paused: int
 
 
 class ScriptUsage(NamedTuple):

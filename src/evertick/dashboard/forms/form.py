@@ -10,7 +10,7 @@ from evertick.base.errors import Unavailable
 _NAMES: Final = """
 after all args args_as args_switch argument_bytes at at_a_time attribute attributes base buffer_limit catch_up
 catch_up_window choose concurrency_limit confirmed cpu_ms cpu_s_per_hour dialect do end error event expires force
-from from_now function gap host_calls hosts how id input interval_ms jitter jobs key language list log_bytes memo
+from from_now function gap host_calls hosts how id input interval_ms jitter jobs key keys language list log_bytes memo
 memory_bytes more name next not_retried note occurrence of overlap parameters params pause_on_failure paused per_key
 per_tenant plans progress q query reads remaining_actions repeated request rerun result_bytes revision roots row
 run_id_template run_timeout running runs_per_hour s schedule schedules scope script scripts shared shown since

@@ -49,6 +49,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "The tenant": {
         "source_bytes": "Source of a script", "scripts": "Scripts", "schedules": "Schedules that run scripts",
+        "keys": "Keys of ctx.kv",
         "interval_ms": "Least interval of such a schedule", "runs_per_hour": "Runs an hour",
         "cpu_s_per_hour": "Seconds of CPU an hour", "hosts": "Hosts that ctx.fetch reaches",
     },

@@ -27,6 +27,10 @@ class Scripts(Protocol):
         """How many scripts a tenant has."""
         ...
 
+    def count_script_values(self, tenant: TenantId) -> int:
+        """How many values the scripts of a tenant keep."""
+        ...
+
     def save_script(self, script: ScriptRow) -> None:
         """Write a script, new or changed."""
         ...

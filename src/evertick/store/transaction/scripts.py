@@ -30,6 +30,9 @@ class SqlScripts(Driver):
     def count_scripts(self, tenant: TenantId) -> int:
         return int(self._fetch("count_scripts", {"tenant": tenant})[0][0])
 
+    def count_script_values(self, tenant: TenantId) -> int:
+        return int(self._fetch("count_script_values", {"tenant": tenant})[0][0])
+
     def save_script(self, script: ScriptRow) -> None:
         self._run("save_script", script._asdict())
 

@@ -59,6 +59,8 @@ create table script_runs (
     staged      bigint not null,
     isolation   text collate "C" not null,
     engine      text collate "C" not null,
+    -- Whether it was the last of several runs over a limit, so that its schedule was paused.
+    paused      smallint not null,
     primary key (job_id, attempt)
 );
 create index script_runs_by_script on script_runs (tenant, script, ended_at);

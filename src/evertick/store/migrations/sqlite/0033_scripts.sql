@@ -59,6 +59,8 @@ create table script_runs (
     staged      integer not null,
     isolation   text not null,
     engine      text not null,
+    -- Whether it was the last of several runs over a limit, so that its schedule was paused.
+    paused      integer not null,
     primary key (job_id, attempt)
 ) strict;
 create index script_runs_by_script on script_runs (tenant, script, ended_at);
