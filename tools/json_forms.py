@@ -47,6 +47,7 @@ from evertick.api.schedules import (
 )
 from evertick.api.scripts import (
     DeletedScript,
+    PublishedScript,
     ScriptPlanView,
     ScriptRunLine,
     ScriptRunView,
@@ -166,8 +167,8 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "script create": (_one(ScriptView),),
     "script edit": (_one(ScriptView),),
     "script test": (_one(ScriptTestView),),
-    "script publish": (_one(ScriptVersionView),),
-    "script rollback": (_one(ScriptVersionView),),
+    "script publish": (_one(PublishedScript),),
+    "script rollback": (_one(PublishedScript),),
     "script run": (_one(ScheduledCall),),
     "script get": (_one(ScriptView), _one(ScriptVersionView, "with `--version`")),
     "script versions": (_many(ScriptVersionSummary),),

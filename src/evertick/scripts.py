@@ -6,6 +6,7 @@ app.tenant("acme").scripts.create("cart", source, language="javascript")
 
 from evertick.api.scripts import (
     IsolationView,
+    PublishedScript,
     ScriptActivityView,
     ScriptErrorView,
     ScriptLogLine,
@@ -23,7 +24,24 @@ from evertick.base.errors import SandboxUnavailable
 from evertick.sandbox.protocol import Language, Level, Outcome
 
 __all__ = [
-    "AsyncScripts", "IsolationView", "Language", "Level", "Outcome", "SandboxUnavailable", "ScriptActivityView",
-    "ScriptErrorView", "ScriptLogLine", "ScriptPlan", "ScriptPlanView", "ScriptRunView", "ScriptSummary",
-    "ScriptTestView", "ScriptVersionSummary", "ScriptVersionView", "ScriptView", "Scripts", "TenantScripts",
+    "AsyncScripts",
+    "IsolationView",
+    "Language",
+    "Level",
+    "Outcome",
+    "PublishedScript",
+    "SandboxUnavailable",
+    "ScriptActivityView",
+    "ScriptErrorView",
+    "ScriptLogLine",
+    "ScriptPlan",
+    "ScriptPlanView",
+    "ScriptRunView",
+    "ScriptSummary",
+    "ScriptTestView",
+    "ScriptVersionSummary",
+    "ScriptVersionView",
+    "ScriptView",
+    "Scripts",
+    "TenantScripts",
 ]  # fmt: skip

@@ -50,6 +50,22 @@ def test_a_call_that_cannot_be_is_an_error_that_the_script_may_catch(
     assert found[0] == code, found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("{state: {gtt: 1}}", "the filter of 'state' has 'gtt'; it takes lt,"),
+        ("{}, {limt: 1}", "a query has no option 'limt'; it has limit and order"),
+    ],
+)
+def test_a_wrong_word_of_a_query_is_named(world: World, shop: Shop, arguments: str, words: str) -> None:
+    shop.publish(f"await ctx.db.query('orders', {arguments})")
+
+    error = shop.app.scripts.test("script").error
+
+    assert error is not None
+    assert error.message.startswith(words)
+
+
 def test_documents_are_filtered_ordered_and_limited(world: World, shop: Shop) -> None:
     for status, total in (("open", 3), ("closed", 2), ("open", 1), ("open", 2)):
         world.call(shop.order, status, total)

@@ -131,6 +131,26 @@ def test_values_have_a_limit_of_keys(world: World, shop: Shop) -> None:
     assert shop.app.scripts.test("script", ["d"]).exceeded == "keys"
 
 
+def test_publishing_names_the_schedules_whose_input_no_longer_fits(world: World, shop: Shop) -> None:
+    app = shop.app
+    shop.publish("return 1")
+    first = app.schedules.create("fixed", when=every(hours=1), do=app.scripts.call("script", {"days": 1}, version=1))
+    app.schedules.create("daily", when=every(hours=1), do=app.scripts.call("script", {"days": 1}))
+    needs = {"type": "object", "required": ["hours"]}
+    app.scripts.edit("script", parameters=needs)
+
+    made = app.scripts.publish("script")
+
+    assert first.id == "fixed"
+    assert made.misfits == ("daily",)
+    assert made.sentence == (
+        "version 2 of script runs from now on; its parameters refuse the input of daily: update these schedules, "
+        "or roll back"
+    )
+    assert app.scripts.publish("script").misfits == ("daily",)  # nothing has changed, and it is said again
+    assert app.scripts.rollback("script", 1).misfits == ()
+
+
 def test_schedules_are_checked_when_they_are_written(world: World, shop: Shop) -> None:
     app = shop.app
     app.scripts.plan(ScriptPlan(interval_ms=3_600_000, schedules=1))

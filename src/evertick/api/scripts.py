@@ -1,11 +1,14 @@
 """The schemas of scripts, their versions and their runs."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from evertick.api.jobs import JobLogLine
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
+
+NAMED_MISFITS: Final = 10
+"""Schedules that a sentence names whose input does not fit."""
 
 
 class ScriptSummary(Schema):
@@ -49,6 +52,22 @@ class ScriptVersionView(ScriptVersionSummary):
 
     source: str
     parameters: dict[str, Any] | None
+
+
+class PublishedScript(ScriptVersionView):
+    """The version of a script that runs from now on. `misfits` are schedules whose input its parameters refuse."""
+
+    misfits: tuple[ScheduleId, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What was done, and which schedules need another input, for people."""
+        done = f"version {self.version} of {self.script} runs from now on"
+        if not self.misfits:
+            return done
+        count, names = len(self.misfits), ", ".join(self.misfits[:NAMED_MISFITS])
+        more = "" if count <= NAMED_MISFITS else f" and {count - NAMED_MISFITS:,} more"
+        return f"{done}; its parameters refuse the input of {names}{more}: update these schedules, or roll back"
 
 
 class ScriptErrorView(Schema):

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from evertick.api.scripts import (
     IsolationView,
+    PublishedScript,
     ScriptLimits,
     ScriptPlanView,
     ScriptRunView,
@@ -58,15 +59,15 @@ class ScriptRequests(Requests):
         return Call(method="POST", path=f"{self._home}/scripts/check", body=body, read=nothing)
 
     @sent
-    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> Call[ScriptVersionView]:
+    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> Call[PublishedScript]:
         """Make the draft the version that runs; as `app.scripts.publish`."""
-        path, read = f"{self._of(name)}/publish", ScriptVersionView.model_validate
+        path, read = f"{self._of(name)}/publish", PublishedScript.model_validate
         return Call(method="POST", path=path, body={"note": note}, if_version=if_revision, read=read)
 
     @sent
-    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> Call[ScriptVersionView]:
+    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> Call[PublishedScript]:
         """Let an earlier version run again. Raises ScriptNotFound, VersionConflict."""
-        path, read = f"{self._of(name)}/rollback", ScriptVersionView.model_validate
+        path, read = f"{self._of(name)}/rollback", PublishedScript.model_validate
         return Call(method="POST", path=path, body={"version": version}, if_version=if_revision, read=read)
 
     @sent

@@ -34,6 +34,8 @@ PYTHON_BYTES: Final = 256 << 20
 """Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
 PYTHON_DATA_BYTES: Final = 32 << 20
 """What of it is writable from its start: mostly a stack of 16 MiB."""
+NICENESS: Final = 5
+"""Of a child: the service and the claims of other tenants go first where processors are scarce."""
 LOADING_S: Final = 0.05
 """Processor time for the start of an engine."""
 
@@ -180,6 +182,7 @@ class Zygote:
         """In the child: put up the walls, then run the engine. Raises OSError."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.nice(NICENESS)
         os.dup2(descriptor, 0)
         if theirs is None:
             program = walls.filter_of(os.getpid(), loads=False) if self.walls.seccomp else b""

@@ -27,6 +27,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVa
 
 from evertick.api.scripts import (
     IsolationView,
+    PublishedScript,
     ScriptActivityView,
     ScriptErrorView,
     ScriptLimits,
@@ -70,6 +71,7 @@ from evertick.app.transacting import Transact, Work
 from evertick.base.error_text import place_words
 from evertick.base.errors import (
     AlreadyExists,
+    InvalidArguments,
     InvalidScript,
     LimitExceeded,
     Misuse,
@@ -246,20 +248,22 @@ class TenantScripts:
             words = f"{name}{error.message}{place_words(error.line, error.column)}"
             raise InvalidScript(words, error.line, error.column)
 
-    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> ScriptVersionView:
+    def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> PublishedScript:
         """Make the draft the version that runs. Publishing the same draft again changes nothing.
+
+        Schedules whose input the new parameters refuse are named by `misfits`: their runs would fail.
 
         Raises ScriptNotFound, VersionConflict.
         """
         check_options(RULES, {"note": note or ""})
 
-        def work(transaction: Transaction) -> ScriptVersionView:
+        def work(transaction: Transaction) -> PublishedScript:
             row, tenant, now = self._row(transaction, name, if_revision), self._access.tenant_id, self._now()
             current = None if row.published is None else transaction.get_script_version(
                 name, row.published, tenant=tenant
             )  # fmt: skip
             if current is not None and not _differs(row, current):
-                return _version_view(current)
+                return _published(transaction, current)
             digest = hashlib.sha256(row.source.encode()).hexdigest()
             words = row.note if note is None else note[:NOTE_CHARS_MAX]
             version = ScriptVersionRow(
@@ -270,20 +274,20 @@ class TenantScripts:
             transaction.save_script(
                 row._replace(published=number, versions=number, updated_at=self._next_revision(row))
             )
-            return _version_view(version)
+            return _published(transaction, version)
 
         return self._change(work, "publish", name)
 
-    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> ScriptVersionView:
-        """Let an earlier version run again. The draft stays as it is.
+    def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> PublishedScript:
+        """Let an earlier version run again. The draft stays as it is. `misfits` are as those of `publish`.
 
         Raises ScriptNotFound, also for a version that the script does not have; VersionConflict.
         """
 
-        def work(transaction: Transaction) -> ScriptVersionView:
+        def work(transaction: Transaction) -> PublishedScript:
             row, found = self._row(transaction, name, if_revision), self._version(transaction, name, version)
             transaction.save_script(row._replace(published=version, updated_at=self._next_revision(row)))
-            return _version_view(found)
+            return _published(transaction, found)
 
         return self._change(work, "rollback", name)
 
@@ -736,6 +740,19 @@ def _version_summary(row: ScriptVersionRow) -> dict[str, Any]:
 def _version_view(row: ScriptVersionRow) -> ScriptVersionView:
     parameters = json.loads(row.parameters or "null")
     return ScriptVersionView(**_version_summary(row), source=row.source, parameters=parameters)
+
+
+def _published(transaction: Transaction, row: ScriptVersionRow) -> PublishedScript:
+    """The version that runs from now on, with the schedules whose input it refuses."""
+    view, misfits = _version_view(row), list[ScheduleId]()
+    for schedule in _schedules_of(transaction, row.tenant):
+        given = json.loads(schedule.target.args)
+        if given.get("script") == row.script and given.get("version") is None:
+            try:
+                check_input(view.parameters, given.get("input"))
+            except InvalidArguments:
+                misfits.append(schedule.id)
+    return PublishedScript(**dict(view), misfits=tuple(misfits))
 
 
 def _run_view(row: ScriptRunRow) -> ScriptRunView:

@@ -321,7 +321,7 @@ def _filter(where: Mapping[str, Any]) -> tuple[Callable[[Document], bool], dict[
                 tests.append((field, partial(_compares, COMPARED[word], bound)))
             else:
                 known = f"{', '.join(COMPARED)} with a number or a text, or in with a list"
-                raise HostError(f"the filter of {field!r} is a value, or an object with {known}", "invalid_argument")
+                raise HostError(f"the filter of {field!r} has {word!r}; it takes {known}", "invalid_argument")
     return lambda document: all(test(_json_value(document.get(field))) for field, test in tests), equal
 
 
@@ -347,8 +347,8 @@ def _compares(holds: Callable[[Any, Any], bool], bound: Any, value: Any) -> bool
 def _options(options: Mapping[str, Any]) -> tuple[str | None, bool, int]:
     """The field of the order, whether it is descending, and how many documents are wanted."""
     limit, order = options.get("limit", ROWS_MAX), options.get("order")
-    if options.keys() - {"limit", "order"}:
-        raise HostError("the options of a query are limit and order", "invalid_argument")
+    if unknown := sorted(options.keys() - {"limit", "order"}):
+        raise HostError(f"a query has no option {unknown[0]!r}; it has limit and order", "invalid_argument")
     if isinstance(limit, bool) or not _is_number(limit) or limit != int(limit) or not 1 <= limit <= ROWS_MAX:
         raise HostError(f"limit is a whole number from 1 to {ROWS_MAX:,}", "invalid_argument")
     if order is not None and not isinstance(order, str):

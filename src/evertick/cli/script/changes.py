@@ -149,7 +149,7 @@ def publish(script: str, note: str | None, db: str | None, out: OutputOptions) -
     """Make the draft of a script the version that runs."""
     with open_scripts(db) as session:
         found = session.scripts.publish(script, note=note)
-    _say(f"version {found.version} of {found.script} runs from now on", out)
+    _say(found.sentence, out)
     out.write_view(found)
 
 
@@ -162,7 +162,7 @@ def rollback(script: str, version: int, db: str | None, out: OutputOptions) -> N
     """Let an earlier version of a script run again. The draft stays as it is."""
     with open_scripts(db) as session:
         found = session.scripts.rollback(script, version)
-    _say(f"version {found.version} of {found.script} runs from now on", out)
+    _say(found.sentence, out)
     out.write_view(found)
 
 

@@ -19,6 +19,7 @@ from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.forms.values import json_field, whole_numbers
+from evertick.dashboard.markup.templates import capitalise
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.sandbox.protocol import Language
 from evertick.server.bodies import Named
@@ -170,7 +171,7 @@ async def change_script(page: Shown, name: Named) -> Response:
         )
         if form["do"] == "publish":
             made = await scripts.publish(name, if_revision=script.revision)
-            return page.done(page.url("scripts", name), f"Version {made.version} of {name} runs now.")
+            return page.done(page.url("scripts", name), f"{capitalise(made.sentence)}.")
         if form["do"] == "test":
             take_longer((await scripts.limits()).limits["wall_ms"] / SECOND_MS)
             editor.tested = Tested(await scripts.test(name, value), script.source)
@@ -258,8 +259,8 @@ async def ask_rollback(page: Shown, name: Named, version: int) -> Response:
 @routes.form("/scripts/{name}/versions/{version}/rollback", Scope.OPERATE)
 async def roll_back(page: Shown, name: Named, version: int) -> Response:
     """Let a version run again."""
-    await scripts_of(page).rollback(name, version)
-    return page.done(page.url("scripts", name), f"Version {version} of {name} runs now.")
+    made = await scripts_of(page).rollback(name, version)
+    return page.done(page.url("scripts", name), f"{capitalise(made.sentence)}.")
 
 
 @routes.page("/script-runs", Scope.READ)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from evertick.api.scripts import (
     IsolationView,
+    PublishedScript,
     ScriptPlanView,
     ScriptRunView,
     ScriptSummary,
@@ -174,14 +175,14 @@ async def test_script(scripts: Scripts, name: Named, trial: Trial | None = None)
     return reply(await scripts.test(name, trial.input, source=trial.source, version=trial.version))
 
 
-@routes.at("POST", "/scripts/{name}/publish", Scope.EDIT, returns=ScriptVersionView)
+@routes.at("POST", "/scripts/{name}/publish", Scope.EDIT, returns=PublishedScript)
 async def publish_script(request: Request, scripts: Scripts, name: Named, how: Publication | None = None) -> Response:
     """Make the draft the version that runs. Publishing the same draft again changes nothing."""
     note = None if how is None else how.note
     return reply(await scripts.publish(name, note=note, if_revision=version_of(request)))
 
 
-@routes.at("POST", "/scripts/{name}/rollback", Scope.OPERATE, returns=ScriptVersionView)
+@routes.at("POST", "/scripts/{name}/rollback", Scope.OPERATE, returns=PublishedScript)
 async def roll_back_script(request: Request, scripts: Scripts, name: Named, to: Rollback) -> Response:
     """Let an earlier version run again. The draft stays as it is."""
     return reply(await scripts.rollback(name, to.version, if_revision=version_of(request)))
