@@ -50,6 +50,19 @@ def test_a_function_that_ends_in_time_returns_or_raises_what_it_does() -> None:
     assert not guard.is_limiting
 
 
+@pytest.mark.parametrize(("limit", "by"), [(Limit(0.05, 0.05), TimeOver.WALL), (Limit(1.0, 0.05), TimeOver.CPU)])
+def test_one_number_for_both_limits_is_a_limit_of_wall_time(limit: Limit, by: TimeOver) -> None:
+    """A look that comes late finds both over."""
+    guard = Guard()
+    guard.limit, guard.deadline, guard.seen = limit, 1.0, (1.0, 0.5)
+    guard.cpu_at_first = time.thread_time() - 10.0
+
+    guard.look(now=2.0)
+
+    assert guard.over is not None
+    assert guard.over.by is by
+
+
 def test_what_catches_the_timeout_has_timed_out_all_the_same() -> None:
     def stubborn() -> str:
         try:

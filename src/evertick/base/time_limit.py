@@ -340,6 +340,8 @@ class Guard:
         if is_over and (not self.fired or now >= self.strike_at):
             if not self.fired:
                 has_waited = limit.cpu_s < math.inf and cpu_s < limit.wall_s / 2
+                # A limit of one number for both is that of the wall time, however late this look is.
+                by_cpu = by_cpu and limit.cpu_s < limit.wall_s
                 by = TimeOver.CPU if by_cpu else TimeOver.WAITED if has_waited else TimeOver.WALL
                 self.over = None if is_stopped else Over(by, cpu_s)
             self.fired = True
