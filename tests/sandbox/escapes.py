@@ -144,7 +144,8 @@ def try_one(served: zygote.Zygote, language: str, code: str, names: dict[str, ob
     ours.settimeout(20)
     if language == "javascript":
         javascript.serve = lambda descriptor: execute(code, names)
-    served.fork({"run": 1, "language": language, "cpu_s": 5.0, "memory_bytes": 64 << 20}, theirs.fileno())
+    wanted = {"run": 1, "language": language, "niceness": 0, "cpu_s": 5.0, "memory_bytes": 64 << 20}
+    served.fork(wanted, theirs.fileno())
     theirs.close()
     child = served.by_run.pop(1)
     served.by_pid.pop(child.pid)

@@ -2,11 +2,16 @@
 
 import asyncio
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from evertick import ActionCtx, Retry, Settings, SyncActionCtx
+from evertick.app.scripts.plan import ScriptPlan
 from evertick.functions import JobState
+from evertick.sandbox.pool import Sandbox
+from evertick.sandbox.protocol import Ended, ScriptRun
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.scripts.conftest import Shop
@@ -121,3 +126,51 @@ def test_async_actions_of_the_developer_can_be_called(open_shop: Shop) -> None:
     with Engine(open_shop.app) as engine:
         job = engine.wait(open_shop.app.scripts.start("script"))
     assert job.result == ["default 1 ms", "default 2 s"]
+
+
+@pytest.mark.parametrize("is_test", [False, True])
+def test_runs_that_are_under_way_count_for_the_quota_of_an_hour(open_shop: Shop, is_test: bool) -> None:
+    app, may_end = open_shop.app, threading.Event()
+    app.scripts.enable(per_tenant=5)
+    app.scripts.plan(ScriptPlan(runs_per_hour=2, wall_ms=600_000))
+
+    @app.scripts.host("wait", in_tests=True)
+    def wait(ctx: SyncActionCtx) -> None:
+        may_end.wait(600)
+
+    open_shop.publish("await ctx.wait()")
+    with Engine(app) as engine, ThreadPoolExecutor(5) as threads:
+        if is_test:
+            tests = [threads.submit(app.scripts.test, "script") for _ in range(5)]
+            engine.until(lambda: True if sum(each.done() for each in tests) == 3 else None)
+            may_end.set()
+            outcomes = [each.result().outcome for each in tests]
+        else:
+            jobs = [app.scripts.start("script") for _ in range(5)]
+            engine.until(lambda: True if len(app.scripts.runs()) == 3 else None)
+            may_end.set()
+            for job_id in jobs:
+                engine.wait(job_id)
+            outcomes = [run.outcome for run in app.scripts.runs()]
+
+    assert Counter(outcomes) == {"ok": 2, "limit": 3}
+
+
+def test_a_test_whose_process_died_counts_with_all_that_it_might_have_used(
+    open_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_shop.app
+    open_shop.publish("return 1")
+
+    class Killed(BaseException):
+        """No code of the product goes on."""
+
+    def die(self: Sandbox, run: ScriptRun) -> Ended:
+        raise Killed
+
+    monkeypatch.setattr(Sandbox, "run", die)
+    with pytest.raises(Killed):
+        app.scripts.test("script")
+
+    used = app.scripts.limits()
+    assert (used.runs_last_hour, used.cpu_ms_last_hour) == (1, ScriptPlan().cpu_ms)

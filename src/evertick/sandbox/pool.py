@@ -197,12 +197,12 @@ class Zygote:
         """Whether it has served long enough."""
         return self.started >= ZYGOTE_RUNS or time.monotonic() - self.began >= ZYGOTE_S
 
-    def start(self, live: Live, language: Language, limits: Limits) -> socket.socket:
+    def start(self, live: Live, run: ScriptRun) -> socket.socket:
         """Make the child of a run; returns the supervisor's end of its socket. Raises ZygoteGone."""
         ours, theirs = socket.socketpair()
         message = {
-            "run": live.number, "language": language.value,
-            "cpu_s": limits.cpu_ms / 1_000, "memory_bytes": limits.memory_bytes,
+            "run": live.number, "language": run.language.value, "niceness": run.niceness,
+            "cpu_s": run.limits.cpu_ms / 1_000, "memory_bytes": run.limits.memory_bytes,
         }  # fmt: skip
         with theirs:
             with self.lock:
@@ -669,7 +669,7 @@ class Sandbox:
                     raise Misuse(f"the run {run.id!r} is under way already")
                 self._runs[run.id] = live, zygote
             try:
-                return zygote.start(live, run.language, run.limits), zygote
+                return zygote.start(live, run), zygote
             except ZygoteGone:
                 with self._lock:
                     del self._runs[run.id]

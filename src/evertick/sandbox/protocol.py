@@ -165,6 +165,8 @@ class ScriptRun(NamedTuple):
     limits: Limits = Limits()
     functions: Mapping[str, HostFunction] = {}
     """By dotted name: what this script was given. `ctx` is made from it, and nothing else can be called."""
+    niceness: int = 0
+    """How much its process leaves the processors to others, as `os.nice` takes it."""
 
 
 class LogLine(NamedTuple):

@@ -34,8 +34,6 @@ PYTHON_BYTES: Final = 256 << 20
 """Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
 PYTHON_DATA_BYTES: Final = 32 << 20
 """What of it is writable from its start: mostly a stack of 16 MiB."""
-NICENESS: Final = 5
-"""Of a child: the service and the claims of other tenants go first where processors are scarce."""
 LOADING_S: Final = 0.05
 """Processor time for the start of an engine."""
 
@@ -169,7 +167,7 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             try:
-                self.become(caps, me, descriptor, theirs)
+                self.become(caps, me, descriptor, theirs, said["niceness"])
             finally:
                 os._exit(javascript.EXIT_START)
         child = self.by_run[said["run"]] = self.by_pid[pid] = Child(said["run"], pid)
@@ -178,11 +176,13 @@ class Zygote:
             child.handover = ours
             self.waits(child, ours.fileno())
 
-    def become(self, caps: walls.Caps, parent: int, descriptor: int, theirs: socket.socket | None) -> None:
+    def become(
+        self, caps: walls.Caps, parent: int, descriptor: int, theirs: socket.socket | None, niceness: int
+    ) -> None:
         """In the child: put up the walls, then run the engine. Raises OSError."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.nice(NICENESS)
+        os.nice(niceness)
         os.dup2(descriptor, 0)
         if theirs is None:
             program = walls.filter_of(os.getpid(), loads=False) if self.walls.seccomp else b""

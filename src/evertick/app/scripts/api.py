@@ -54,7 +54,7 @@ from evertick.app.scripts.host_functions import check_tables, developer_function
 from evertick.app.scripts.parameters import check_input, schema_text
 from evertick.app.scripts.plan import ScriptPlan, changes
 from evertick.app.scripts.running import (
-    TESTS_AT_A_TIME,
+    NOTHING_USED,
     Loaded,
     Refused,
     ScriptRuns,
@@ -65,6 +65,8 @@ from evertick.app.scripts.running import (
     rehearsed,
     row_of,
     sandbox,
+    turns,
+    under_way,
     version_of,
 )
 from evertick.app.transacting import Transact, Work
@@ -433,27 +435,38 @@ class TenantScripts:
             row = self._row(transaction, name)
             found = row if version is None else self._version(transaction, name, version)
             plan = settings.plan_in(transaction, tenant)
-            used = transaction.script_usage(tenant, since=Instant(now - HOUR_MS))
             language = Language(found.language)
-            return Loaded(name, version, language, source or found.source, found.parameters, plan, used, 0, 0)
+            return Loaded(name, version, language, source or found.source, found.parameters, plan, NOTHING_USED, 0, 0)
+
+        def begin(transaction: Transaction) -> None:
+            check_quotas(plan, transaction.script_usage(tenant, since=Instant(now - HOUR_MS)))
+            transaction.add_script_run(row_of(under_way(plan), job_id, tenant, name, now))
 
         loaded = self._read(load)
+        plan = loaded.plan
         settings.check_isolation(loaded.language)
         job_id = JobId(e.ids.make(JOB_PREFIX, now))
         context = context_of(job_id=job_id, tenant=tenant, value=input, now=now, attempt=1)
-        one = Try(
-            settings, execution, e, loaded, run_id=job_id, tenant=tenant, job_id=job_id, context=context, is_test=True
-        )
+        order, cpu_ms = turns(), 0
+        order.ask(tenant, settings.per_tenant).result()
         try:
-            check_quotas(loaded.plan, loaded.used)
+            one = Try(
+                settings, execution, e, loaded, run_id=job_id, tenant=tenant, job_id=job_id, context=context,
+                is_test=True,
+            )  # fmt: skip
             check_input(json.loads(loaded.parameters or "null"), input)
-            with TESTS_AT_A_TIME:
-                ended = rehearsed(execution, one, one.ended())
-            self._write(lambda transaction: transaction.add_script_run(row_of(ended, job_id, tenant, name, now)))
+            self._write(begin)
+            ended = one.ended()
+            cpu_ms = ended.cpu_ms
+            ended = rehearsed(execution, one, ended)
+            row = row_of(ended, job_id, tenant, name, e.clock.now())
+            self._write(lambda transaction: transaction.add_script_run(row))
         except Refused as refused:
             ended = refused.ended
         except Misuse as error:
             ended = Ended(Outcome.ERROR, error=ScriptError(type(error).__name__, str(error)))
+        finally:
+            order.end(tenant, cpu_ms)
         return _test_view(ended, one)
 
     # -- limits
@@ -560,7 +573,7 @@ class Scripts(TenantScripts):
             _script, name=SCRIPT_FUNCTION, internal=False, timeout_ms=None, app_name=app.name
         )
         function.pool = full_pool(app.name, POOL)
-        settings = ScriptSettings(function=function)
+        settings = ScriptSettings(function=function, per_tenant=PER_TENANT)
         function.attempt = ScriptRuns(settings=settings).attempt
         function.check_schedule = _Schedules(settings).check
         super().__init__(app, settings)
@@ -583,6 +596,7 @@ class Scripts(TenantScripts):
             raise RegistrationError("scripts are enabled twice; call app.scripts.enable(...) once, before other uses")
         self._pool_is_declared = True
         self._app.pool(POOL, per_tenant=per_tenant)
+        self._settings.per_tenant = per_tenant
         self._settings.allow_weak_isolation = allow_weak_isolation
         return self
 

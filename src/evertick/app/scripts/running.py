@@ -8,7 +8,6 @@ If something that the script read and changes is different by then, or the trans
 runs again, TRIES times in all. If the database does not respond, the job is given back and runs again later.
 """
 
-import asyncio
 import atexit
 import json
 import logging
@@ -18,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from evertick.app.environment import Environment
 from evertick.app.execution.failures import raised_by
@@ -30,6 +28,7 @@ from evertick.app.scripts.host_functions import DeveloperFunction, HostFunctions
 from evertick.app.scripts.parameters import check_input
 from evertick.app.scripts.plan import ScriptPlan
 from evertick.app.scripts.staging import EffectFailed, Staging
+from evertick.app.scripts.turns import Turns
 from evertick.app.transacting import rehearse
 from evertick.base.error_text import place_words
 from evertick.base.errors import (
@@ -72,25 +71,32 @@ PAUSE_AFTER: Final = 5
 MISSED_FEW: Final = 10
 MISSED_MAX: Final = 1_000
 """Occurrences that are looked at to count those missed before a run: a few, and this many if all of those were."""
-TESTS_AT_A_TIME: Final = threading.BoundedSemaphore(4)
-"""Tests of scripts that one process runs at a time; others wait in their threads."""
 SLOTS: Final = max(4, 3 * (os.cpu_count() or 1))
-"""Scripts that one process runs at a time: most wait in host functions for a part of their time."""
+"""Scripts that one process runs at a time, tests included: most wait in host functions for a part of their time."""
 WEAK_ISOLATION_VARIABLE: Final = "EVERTICK_ALLOW_WEAK_ISOLATION"
 
 _lock: Final = threading.Lock()
-_sandboxes: Final[dict[int, Sandbox]] = {}
+_sandboxes: Final[dict[int, tuple[Sandbox, Turns]]] = {}
 
 
-def sandbox() -> Sandbox:
-    """The sandbox of this process, which all apps in it share."""
+def _of_this_process() -> tuple[Sandbox, Turns]:
     with _lock:
         found = _sandboxes.get(os.getpid())
         if found is None:
             _sandboxes.clear()  # those of a parent
-            found = _sandboxes[os.getpid()] = Sandbox()
-            atexit.register(found.close)
+            found = _sandboxes[os.getpid()] = Sandbox(), Turns(SLOTS)
+            atexit.register(found[0].close)
         return found
+
+
+def sandbox() -> Sandbox:
+    """The sandbox of this process, which all apps in it share."""
+    return _of_this_process()[0]
+
+
+def turns() -> Turns:
+    """The turns of the scripts in this process."""
+    return _of_this_process()[1]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +105,8 @@ class ScriptSettings:
 
     function: Action[..., Any]
     """`evertick.script`, of which each run is a job."""
+    per_tenant: int
+    """Scripts of one tenant that run at a time."""
     plan: ScriptPlan = field(default_factory=ScriptPlan)
     tables: dict[str, bool] = field(default_factory=dict)
     """The tables that scripts may read, and whether they may write each."""
@@ -120,6 +128,9 @@ class ScriptSettings:
                 f"of your own allow them with app.scripts.enable(allow_weak_isolation=True) or "
                 f"{WEAK_ISOLATION_VARIABLE}=1"
             )
+
+
+NOTHING_USED: Final = ScriptUsage(0, 0)
 
 
 class Loaded(NamedTuple):
@@ -189,7 +200,9 @@ class Try:
             self.staging, execution, tables=settings.tables, own=settings.functions, on_notify=settings.on_notify,
             hosts=plan.hosts, script_function=settings.function, is_test=is_test,
         )  # fmt: skip
-        self._run = ScriptRun(run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name())
+        self._run = ScriptRun(
+            run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name(), turns().niceness(tenant)
+        )  # fmt: skip
 
     def ended(self) -> Ended:
         """Run the script to its end."""
@@ -224,17 +237,19 @@ class ScriptRuns:
     """Runs the jobs of `evertick.script`."""
 
     settings: ScriptSettings
-    _gates: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = field(default_factory=WeakKeyDictionary)
 
     async def attempt(
         self, execution: Execution, claim: Claim, running: RunningAction, schedule: ScheduledRun | None
     ) -> Ran:
         """See `Function.attempt`."""
-        gate = self._gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(SLOTS))
         attempt = _Attempt(self.settings, execution, claim, running, schedule)
         running.on_asked = attempt.kill
-        async with gate:
+        order = turns()
+        await order.wait(claim.tenant, SLOTS - 1)  # the pool limits the runs of a tenant on all workers
+        try:
             return await execution._e.executors.run_job(attempt.run)
+        finally:
+            order.end(claim.tenant, attempt.cpu_ms)
 
 
 class _Attempt:
@@ -293,9 +308,9 @@ class _Attempt:
         if script is None:
             raise ScriptNotFound(f"there is no script {name!r} (any more)")
         found = version_of(transaction, script, version)
-        plan, used = self.settings.plan_in(transaction, tenant), ScriptUsage(0, 0)
+        plan, used = self.settings.plan_in(transaction, tenant), NOTHING_USED
         if (plan.runs_per_hour, plan.cpu_s_per_hour) != (None, None):
-            used = transaction.script_usage(tenant, since=Instant(self.began_at - HOUR_MS))
+            used = transaction.script_usage(tenant, since=Instant(self.began_at - HOUR_MS), job_id=claim.id)
         before = transaction.script_runs_of_job(claim.id, tenant=tenant) if claim.attempt > 1 else []
         troubles = sum(each.outcome in TROUBLES for each in before)
         missed = 0 if claim.schedule is None else self._missed(transaction)
@@ -487,6 +502,12 @@ def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Inst
         engine=ended.engine,
         paused=0,
     )
+
+
+def under_way(plan: ScriptPlan) -> Ended:
+    """How a test has ended that has just begun: it may use all of its processor time, and its process may die."""
+    error = ScriptError("", "the test is under way, or its process died")
+    return Ended(Outcome.KILLED, error=error, cpu_ms=plan.cpu_ms, engine="none")
 
 
 def error_text(error: ScriptError) -> str:

@@ -75,8 +75,10 @@ class Scripts(Protocol):
         """The last attempts that a schedule has started, the newest first."""
         ...
 
-    def script_usage(self, tenant: TenantId, *, since: Instant) -> ScriptUsage:
-        """What the scripts of a tenant have used since a moment."""
+    def script_usage(self, tenant: TenantId, *, since: Instant, job_id: JobId | None = None) -> ScriptUsage:
+        """What the scripts of a tenant have used since a moment. Runs that are under way count as runs, for a job
+        those that were claimed before it.
+        """
         ...
 
     def prune_script_runs(self, *, before: Instant, limit: int) -> int:

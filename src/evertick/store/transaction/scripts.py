@@ -6,6 +6,7 @@ from typing import Final
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.store.transaction.driver import Driver
 
@@ -77,9 +78,10 @@ class SqlScripts(Driver):
         params = {"tenant": tenant, "schedule_id": schedule_id, "limit": limit}
         return [ScriptRunRow(*row) for row in self._fetch("list_runs_of_schedule", params)]
 
-    def script_usage(self, tenant: TenantId, *, since: Instant) -> ScriptUsage:
-        [(runs, cpu_ms)] = self._fetch("script_usage", {"tenant": tenant, "since": since})
-        return ScriptUsage(int(runs), int(cpu_ms))
+    def script_usage(self, tenant: TenantId, *, since: Instant, job_id: JobId | None = None) -> ScriptUsage:
+        params = {"tenant": tenant, "since": since, "function": SCRIPT_FUNCTION, "job_id": job_id}
+        [(ended, cpu_ms, running)] = self._fetch("script_usage", params)
+        return ScriptUsage(int(ended) + int(running), int(cpu_ms))
 
     def prune_script_runs(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_script_runs", {"before": before, "limit": limit})
