@@ -75,8 +75,8 @@ def measured(source: Path, case: str, number: int, url: str, server: PostgresSer
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as probe:
-        assert probe.stdin is not None  # noqa: S101
-        assert probe.stdout is not None  # noqa: S101
+        assert probe.stdin is not None
+        assert probe.stdout is not None
         if probe.stdout.readline() != "ready\n":
             raise SystemExit(f"{case} at {source}: {probe.communicate()[1]}")
         began = 0.0 if server is None else server_us(server.pid)

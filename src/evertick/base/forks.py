@@ -8,13 +8,30 @@ import os
 import sys
 import traceback
 
+_generation = 0
 
-def end_if_forked(process: int, error: BaseException | None) -> None:
-    """End this process, unless it is `process`, in which the function began that has just returned or raised `error`.
+
+def generation() -> int:
+    """How many forks lie between this process and the one that loaded this module."""
+    return _generation
+
+
+def _count_fork() -> None:
+    global _generation  # noqa: PLW0603
+    _generation += 1
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def end_if_forked(before: int, error: BaseException | None) -> None:
+    """End this process if the function forked it that has just returned or raised `error`: its `generation` is not the
+    one `before`.
 
     The exit code is the one that a program has which ends like this: 0, that of SystemExit, or 1.
     """
-    if os.getpid() == process:
+    if _generation == before:
         return
     failed = error is not None and not isinstance(error, SystemExit)
     code = error.code if isinstance(error, SystemExit) else int(failed)

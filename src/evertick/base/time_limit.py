@@ -37,7 +37,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 from evertick.base.async_exceptions import exceptions_in_threads, lower_flag
-from evertick.base.forks import end_if_forked
+from evertick.base.forks import end_if_forked, generation
 
 try:
     import resource
@@ -212,7 +212,7 @@ class Guard:
         if self.deadline:
             return self.pass_out(function, *args, **kwargs)
         error: BaseException | None = None
-        process = os.getpid()
+        forks_before = generation()
         self.fired = False
         self.limit = limit
         self.deadline = function_time() + limit.wall_s
@@ -226,7 +226,7 @@ class Guard:
             error = raised
         # From here on no call and no loop stands outside a `try`: each is a place to be struck.
         try:
-            end_if_forked(process, error)
+            end_if_forked(forks_before, error)
         except FunctionTimeout:
             pass
         self.deadline = 0.0

@@ -1,7 +1,6 @@
 """One attempt at the job of an action: its function runs until it has really ended, however it is asked to stop."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from evertick.app.execution.contexts import ActionCtx, Caller, SyncActionCtx
 from evertick.app.execution.supervision import Supervision, supervise_task, supervise_thread
 from evertick.app.functions.function import Function
 from evertick.app.run.run import Run, as_current
-from evertick.base.forks import end_if_forked
+from evertick.base.forks import end_if_forked, generation
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
 from evertick.base.step_limit import StepLimit
@@ -144,11 +143,11 @@ def _is_current(task: "asyncio.Task[Any]") -> bool:
 
 async def _in_this_process(function: Awaitable[T]) -> T:
     """What the function returns. If it has forked, the child ends with it."""
-    process, error = os.getpid(), None
+    forks_before, error = generation(), None
     try:
         return await function
     except BaseException as raised:
         error = raised
         raise
     finally:
-        end_if_forked(process, error)
+        end_if_forked(forks_before, error)

@@ -7,7 +7,7 @@ Pure: the engine hands in what happened, gets the row's next values, and writes 
        └──── will retry ──────┘ └──canceled──────> canceled       (pending ──canceled──> canceled)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import JOB_ERROR, Claim, JobEnd, JobError, JobState
+from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.retry import next_attempt_at
 
@@ -67,19 +68,28 @@ TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProx
 """Every history of a job is a walk through this table; simulations hold theirs against it."""
 
 
-def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy) -> JobEnd:
+def ended(
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    now: Instant,
+    entropy: Entropy,
+    logs: Sequence[LogLine] = (),
+    started_at: Instant | None = None,
+) -> JobEnd:
     """What to write for a claimed job whose attempt ended with `outcome`."""
     if isinstance(outcome, Returned):
         return JobEnd(
             claim.id, claim.tenant, claim.name, claim.attempt, JobState.SUCCESS, now, claim.due_at,
-            claim.failures, claim.crashes, outcome.result, None,
+            claim.failures, claim.crashes, outcome.result, None, logs, started_at,
         )  # fmt: skip
     if isinstance(outcome, Canceled):
         return JobEnd(
             claim.id, claim.tenant, claim.name, claim.attempt, JobState.CANCELED, now, claim.due_at,
-            claim.failures, claim.crashes, None, None,
+            claim.failures, claim.crashes, None, None, logs, started_at,
         )  # fmt: skip
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes)
+    end = _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes)
+    return end._replace(logs=logs, started_at=started_at)
 
 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:

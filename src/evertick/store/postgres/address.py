@@ -51,7 +51,8 @@ them, and those of functions may), `search_path` and `role` (they say where the 
 `default_transaction_read_only` (a server that is to be read only must not be written to), `synchronous_commit`."""
 ENCODING: Final = {"client_encoding": "UTF8"}
 """A parameter of the connection, which poolers know, too. Other encodings can neither write nor read every text."""
-_NO_WAIT: Final = {"synchronous_commit": "off"}
+_RELAXED: Final = {"synchronous_commit": "off", "plan_cache_mode": "force_generic_plan"}
+"""Claims alone are made there: their plans do not depend on what they ask for, and planning is most of their cost."""
 _OWN: Final = ("pgbouncer", "listen", "schema")
 _WORDS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -77,7 +78,7 @@ class PostgresAddress:
         """
         query = dict(self._query)
         if not pooled:
-            usual = _options({**SESSION, **(_NO_WAIT if relaxed else {})})
+            usual = _options({**SESSION, **(_RELAXED if relaxed else {})})
             query["options"] = f"{usual} {query.get('options', '')} {_options(REQUIRED)}"  # the last one counts
         return self._merged(query, self._parts.netloc)
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final, TypeVar
 
 from evertick.base.errors import (
@@ -138,13 +138,13 @@ class SqliteStore:
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """A SQLite writer is always alone; RELAXED spares the fsync."""
         try:
-            return self._written(work)
+            return self._written(work, relaxed=isolation is Isolation.RELAXED)
         except Unavailable as error:
             self._health.note(error)
             raise
 
-    def _written(self, work: Callable[[Transaction], T]) -> T:
-        with self._writing() as connection:
+    def _written(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
+        with self._writing() as connection, self._unsynced(connection) if relaxed else nullcontext():
             transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
             try:
@@ -164,6 +164,15 @@ class SqliteStore:
         if transaction.hints:
             self._tell_listeners(frozenset(transaction.hints))
         return result
+
+    @contextmanager
+    def _unsynced(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """A commit that does not wait for the disk: the next one that does takes it along."""
+        connection.execute("pragma synchronous = normal")
+        try:
+            yield
+        finally:
+            connection.execute(f"pragma synchronous = {self._synchronous}")
 
     def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
         """Never more than a few bytes: a file keeps the room that was once written."""

@@ -213,11 +213,14 @@ def run_batch(
         try:
             if opened.runs is not None:
                 end, is_written = opened.runs.go_on(claim, now=now)
+                end = end._replace(started_at=now)
             else:
                 ran = deps.runner.run_mutation(opened.unit, claim, now=now)
                 if ran.over is TimeOver.WAITED and batch.runs_again:
                     raise WaitedTooLong
-                end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
+                end = ended(
+                    claim, ran.outcome, now=clock.now(), entropy=deps.entropy, logs=ran.logs, started_at=now
+                )  # fmt: skip
         except TransactionEnded as error:
             error.job_id = claim.id
             raise
@@ -226,7 +229,7 @@ def run_batch(
             break  # what ran before it is committed first
         finally:
             transaction.own = None
-        opened.results.append(Result(claim, end._replace(started_at=now), now, is_written))
+        opened.results.append(Result(claim, end, now, is_written))
         _name_slow(claim, time.monotonic() - begun_s, deps)
     return opened.finish()
 
