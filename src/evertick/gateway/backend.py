@@ -5,8 +5,9 @@ into problems; a backend raises those of `evertick.base.errors`: CronNotFound, R
 NotManaged, InvalidCron, IntervalTooShort, UnknownCommand, AccessDenied and GatewayUnreachable.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from evertick.api.gateways import (
     GatewayCron,
@@ -16,6 +17,11 @@ from evertick.api.gateways import (
     GatewayRun,
     NewGatewayCron,
 )
+from evertick.base.errors import Unavailable
+
+EVENTS_MAX: Final = 256
+"""Events that a reader may be behind."""
+READERS_MAX: Final = 16
 
 
 class Backend(Protocol):
@@ -60,3 +66,37 @@ class Backend(Protocol):
 
     def events(self) -> AsyncIterator[GatewayEvent]:
         """What happens from now on. A reader that is slow is ended, not waited for."""
+
+
+class EventBus:
+    """Brings events to the readers that there are. Use it on the event loop alone."""
+
+    def __init__(self) -> None:
+        self._readers: set[asyncio.Queue[GatewayEvent | None]] = set()
+
+    def publish(self, event: GatewayEvent) -> None:
+        """Hand an event to every reader; one that is EVENTS_MAX behind is ended, and lists anew when it comes again."""
+        for queue in [*self._readers]:
+            if queue.qsize() >= EVENTS_MAX:
+                self._readers.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
+
+    def close(self) -> None:
+        """End all readers."""
+        for queue in self._readers:
+            queue.put_nowait(None)
+        self._readers.clear()
+
+    async def stream(self) -> AsyncIterator[GatewayEvent]:
+        """What is published from now on. Raises Unavailable if there are READERS_MAX readers."""
+        if len(self._readers) >= READERS_MAX:
+            raise Unavailable(f"{READERS_MAX} streams of events are open; try again later")
+        queue: asyncio.Queue[GatewayEvent | None] = asyncio.Queue()
+        self._readers.add(queue)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._readers.discard(queue)
