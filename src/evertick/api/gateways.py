@@ -271,6 +271,14 @@ class GatewayEvent(Schema):
     status: RunStatus | None = None
 
 
+class GatewayCheck(Schema):
+    """What was checked of a gateway, and how it ended: `left out` is what the gateway does not have."""
+
+    check: str
+    result: Literal["passed", "failed", "left out"]
+    detail: str = ""
+
+
 def digest_of(crons: Iterable[GatewayCron]) -> str:
     """The digest of a list of crons, in whatever order they come."""
     forms = sorted((each.to_json() for each in crons), key=lambda form: form["id"])

@@ -9,10 +9,11 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 from evertick.api.gateways import (
     GatewayAction,
+    GatewayCheck,
     GatewayCron,
     GatewayCronChange,
     GatewayHealth,
@@ -37,14 +38,6 @@ POLL_S: Final = 0.2
 HOUR_MS: Final = 3_600_000
 
 
-class Check(NamedTuple):
-    """What was checked, and how it ended."""
-
-    name: str
-    result: Literal["passed", "failed", "left out"]
-    detail: str = ""
-
-
 class _LeftOut(Exception):
     """The gateway does not have what is checked."""
 
@@ -55,7 +48,7 @@ class Failed(Exception):
 
 def check_gateway(
     send: Send, *, send_without_token: Send, send_with_wrong_token: Send, action: GatewayAction | None = None
-) -> list[Check]:
+) -> list[GatewayCheck]:
     """Check a gateway; returns how each check ended.
 
     `action` is what the crons of the checks do; unless given it is the builtin `health_probe`, or the first command
@@ -74,21 +67,22 @@ class _Conformance:
         self._run_key = secrets.token_hex(4)
         self._made: list[str] = []
 
-    def run(self) -> list[Check]:
-        found: list[Check] = []
+    def run(self) -> list[GatewayCheck]:
+        found: list[GatewayCheck] = []
         for check in CHECKS:
             name = (check.__doc__ or "").strip().rstrip(".")
             try:
                 check(self)
-                found.append(Check(name, "passed"))
+                found.append(GatewayCheck(check=name, result="passed"))
             except _LeftOut as error:
-                found.append(Check(name, "left out", str(error)))
+                found.append(GatewayCheck(check=name, result="left out", detail=str(error)))
             except (Failed, EvertickError) as error:
-                found.append(Check(name, "failed", str(error) or type(error).__name__))
+                words = str(error) or type(error).__name__
+                found.append(GatewayCheck(check=name, result="failed", detail=words))
         for cron_id in self._made:
             try:
                 self._client.remove(cron_id)
-            except (CronNotFound, EvertickError):
+            except EvertickError:
                 continue
         return found
 
