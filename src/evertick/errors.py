@@ -12,16 +12,14 @@ then decide), `Unavailable` (wait, then try again). `code` is a name for program
 from evertick.base.errors import *
 
 __all__ = [
-    "AccessDenied", "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable",
-    "DocumentNotFound",
-    "EvertickError", "FunctionFailed", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments",
-    "InvalidDatabaseUrl",
-    "InvalidDelay", "InvalidScript", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "JobNotPending",
-    "JobNotRetryable",
-    "JournalTooLarge", "LimitExceeded", "Misuse", "NotDeterministic", "NotFound", "NotUnique", "OutcomeUnknown",
-    "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "SandboxUnavailable", "ScheduleNotFound",
-    "SchemaMismatch", "ScriptInUse", "ScriptNotFound",
-    "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow", "StepStillRuns", "StorageFailed", "TooManyJobs",
-    "TransactionEnded", "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict", "WeakIsolation",
-    "WorkflowFailed",
-    "WorkflowInactive", "WorkflowStuck", "WriteConflict", ]  # fmt: skip
+    "AccessDenied", "AlreadyExists", "ArgumentsTooLarge", "Conflict", "CronNotFound", "DatabaseLocked",
+    "DatabaseUnavailable", "DocumentNotFound", "EvertickError", "FunctionFailed", "FunctionNotFound",
+    "GatewayNotFound", "GatewayUnreachable", "IdempotencyConflict", "IntervalTooShort", "InvalidArguments",
+    "InvalidCron", "InvalidDatabaseUrl", "InvalidDelay", "InvalidScript", "InvalidSpec", "InvalidTenant",
+    "InvalidText", "JobNotFound", "JobNotPending", "JobNotRetryable", "JournalTooLarge", "LimitExceeded", "Misuse",
+    "NotDeterministic", "NotFound", "NotManaged", "NotUnique", "OutcomeUnknown", "QuotaExceeded", "RegistrationError",
+    "ReplayMismatch", "RevisionConflict", "RunNotFound", "RunNotOpen", "SandboxUnavailable", "ScheduleNotFound",
+    "SchemaMismatch", "ScriptInUse", "ScriptNotFound", "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow",
+    "StepStillRuns", "StorageFailed", "TooManyJobs", "TransactionEnded", "TransactionRefused", "Unavailable",
+    "UnknownCommand", "ValueTooLarge", "VersionConflict", "WeakIsolation", "WorkflowFailed", "WorkflowInactive",
+    "WorkflowStuck", "WriteConflict", ]  # fmt: skip

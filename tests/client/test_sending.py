@@ -17,8 +17,9 @@ from evertick.base.errors import (
     RunNotOpen,
     Unavailable,
 )
+from evertick.base.problems import error_of
 from evertick.client import sending
-from evertick.client.calls import Call, error_of
+from evertick.client.calls import Call
 
 READ: Any = {"method": "GET", "path": "/x", "read": lambda found: found}
 WRITE: Any = {"method": "POST", "path": "/x", "body": {}, "read": lambda found: found}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evertick.app.scripts import fetching
+from evertick.base import outgoing
 from evertick.sandbox import HostCall, HostError
 
 ALLOWED = ("api.test", "*.example.test")
@@ -31,7 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.path == "/large":
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b"x" * (fetching.BYTES_MAX + 1))
+            self.wfile.write(b"x" * (outgoing.BYTES_MAX + 1))
             return
         else:
             self.send_response(200)
@@ -48,8 +49,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     port = server.server_address[1]
-    monkeypatch.setitem(fetching.PORTS, "http", port)
-    monkeypatch.setattr(fetching, "_address", lambda host, port: "127.0.0.1")
+    monkeypatch.setitem(outgoing.PORTS, "http", port)
+    monkeypatch.setattr(outgoing, "_address", lambda host, port, **options: "127.0.0.1")
     yield
     server.shutdown()
     server.server_close()
@@ -58,7 +59,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_host_of_the_plan_is_reached(served: None) -> None:
     found = fetching.fetch(ALLOWED, call(), "http://api.test/a?b=1", None)
-    assert (found["status"], found["ok"], found["body"]) == (200, True, f"api.test:{fetching.PORTS['http']} /a?b=1")
+    assert (found["status"], found["ok"], found["body"]) == (200, True, f"api.test:{outgoing.PORTS['http']} /a?b=1")
     assert fetching.fetch(ALLOWED, call(), "http://a.example.test/near", {})["body"].endswith("/end")
 
 
@@ -95,7 +96,7 @@ def test_nothing_else_is(served: None, url: str, options: Any, code: str) -> Non
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public_are_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    assert not fetching.is_public(address)
+    assert not outgoing.is_public(address)
     good = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))
     found = [good, (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (address, 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
@@ -104,5 +105,5 @@ def test_addresses_that_are_not_public_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_public_addresses_are_allowed() -> None:
-    assert fetching.is_public("93.184.216.34")
-    assert fetching.is_public("2606:2800:220:1::1")
+    assert outgoing.is_public("93.184.216.34")
+    assert outgoing.is_public("2606:2800:220:1::1")

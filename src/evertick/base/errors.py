@@ -12,6 +12,9 @@
     │   ├── TransactionEnded     a function has ended the transaction that it shares with others
     │   ├── InvalidScript        a script that has a syntax error, is too large, or cannot be called so
     │   ├── WeakIsolation        scripts of customers on a machine that cannot wall them in
+    │   ├── InvalidCron          a cron that its gateway cannot run as it stands
+    │   │   └── IntervalTooShort
+    │   ├── UnknownCommand       a command that the gateway's own configuration does not list
     │   ├── StepOutsideWorkflow  a step that was called elsewhere than in the code of its run
     │   ├── NotDeterministic     a workflow uses what cannot be the same at its replay
     │   ├── ReplayMismatch       a workflow's code does not fit the journal of its run
@@ -28,7 +31,10 @@
     │   ├── JobNotFound
     │   ├── DocumentNotFound
     │   ├── ScheduleNotFound
-    │   └── ScriptNotFound       a script, or a version of one
+    │   ├── ScriptNotFound       a script, or a version of one
+    │   ├── GatewayNotFound
+    │   ├── CronNotFound         of a gateway
+    │   └── RunNotFound          of a gateway
     ├── Conflict          another caller was first: read again, then decide
     │   ├── WriteConflict        a transaction that could not be serialized
     │   ├── IdempotencyConflict  the key was used with another function or other arguments
@@ -40,8 +46,10 @@
     │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
     │   ├── ScriptInUse          schedules run the script, so it cannot be deleted
     │   ├── WorkflowInactive     the workflow is paused, deprecated or deleted, so no run of it starts
+    │   ├── RevisionConflict     the cron of a gateway changed since it was read
     │   └── VersionConflict
     ├── AccessDenied      of a server: the token is not valid, or may not do that
+    │   └── NotManaged           the cron belongs to the gateway or to another of its users: it is read-only here
     ├── FunctionFailed    of a server: the function that was called has raised
     ├── WorkflowFailed    what was waited for: the run has failed or was canceled
     ├── StepFailed        inside a workflow: a step has failed; catch it, or let the workflow fail
@@ -50,6 +58,7 @@
         ├── DatabaseUnavailable
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
         ├── SandboxUnavailable   scripts cannot run: an engine is not installed, or its processes do not start
+        ├── GatewayUnreachable   the gateway does not reply, so nothing was done and nothing is queued
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
         └── SchemaMismatch       the database is older or newer than this code
@@ -118,6 +127,24 @@ class InvalidScript(Misuse):
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+class InvalidCron(Misuse):
+    """A cron that its gateway cannot run as it stands, and why."""
+
+    code = "invalid_cron"
+
+
+class IntervalTooShort(InvalidCron):
+    """A cron would run more often than its gateway allows."""
+
+    code = "interval_too_short"
+
+
+class UnknownCommand(Misuse):
+    """A command or builtin, or an argument of one, that the gateway's own configuration does not list."""
+
+    code = "unknown_command"
 
 
 class WeakIsolation(Misuse):
@@ -253,6 +280,24 @@ class ScriptNotFound(NotFound):
     code = "script_not_found"
 
 
+class GatewayNotFound(NotFound):
+    """The tenant has no gateway of that name."""
+
+    code = "gateway_not_found"
+
+
+class CronNotFound(NotFound):
+    """The gateway has no cron of that id."""
+
+    code = "cron_not_found"
+
+
+class RunNotFound(NotFound):
+    """The gateway has no run of that id: it never existed, or its retention is over."""
+
+    code = "run_not_found"
+
+
 class Conflict(EvertickError):
     """Another caller was first: read again, then decide."""
 
@@ -342,6 +387,12 @@ class StepStillRuns(Conflict):
         self.run_id = run_id
 
 
+class RevisionConflict(Conflict):
+    """The cron of a gateway changed since it was read; nothing was written."""
+
+    code = "revision_conflict"
+
+
 class VersionConflict(Conflict):
     """The thing changed since it was read; nothing was written."""
 
@@ -374,6 +425,12 @@ class SandboxUnavailable(Unavailable):
     code = "sandbox_unavailable"
 
 
+class GatewayUnreachable(Unavailable):
+    """The gateway, or what is behind it, does not reply. What was asked for was not queued."""
+
+    code = "gateway_unreachable"
+
+
 class OutcomeUnknown(Unavailable):
     """The connection broke during COMMIT: the transaction was applied or it was not.
 
@@ -400,6 +457,12 @@ class AccessDenied(EvertickError):
     """A server refuses a request: the token is not valid, or it may not do that, or not there."""
 
     code = "not_allowed"
+
+
+class NotManaged(AccessDenied):
+    """The cron belongs to the gateway itself or to another of its users, so it is read-only here."""
+
+    code = "not_managed"
 
 
 class FunctionFailed(EvertickError):

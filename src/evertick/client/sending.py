@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar
 import httpx2
 
 from evertick.base.errors import DatabaseUnavailable, EvertickError, Misuse, OutcomeUnknown, Unavailable
-from evertick.client.calls import Call, error_of
+from evertick.base.problems import error_of
+from evertick.client.calls import Call
 
 T = TypeVar("T")
 

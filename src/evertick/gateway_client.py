@@ -1,0 +1,230 @@
+"""The client of the contract `/v1`: what the platform and `evertick gateway check` ask of a gateway.
+
+`GatewayClient` makes the requests and reads the replies; how a request reaches the gateway is a function (`Send`): over
+HTTP (`HttpSend`), or through the rows of a gateway that dials out. Nothing is sent twice here. A caller may repeat what
+has a key (`add`, `run`, `run_command`); after an OutcomeUnknown of another change it reads the list again.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from evertick.api.gateways import (
+    GatewayCron,
+    GatewayCronChange,
+    GatewayCrons,
+    GatewayHealth,
+    GatewayRun,
+    GatewayRuns,
+    NewGatewayCron,
+    StartedGatewayRun,
+)
+from evertick.api.schema import Schema
+from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown
+from evertick.base.problems import error_of
+
+if TYPE_CHECKING:  # it is an extra, which a gateway that dials out does not need on the platform's side
+    import httpx2
+
+S = TypeVar("S", bound=Schema)
+
+TIMEOUT_S: Final = 15.0
+"""From the beginning of a request to the last byte of its reply."""
+REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
+"""A run has 64 KiB of output, and a reply 200 runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of the contract. `path` has its query; `body` is JSON."""
+
+    method: str
+    path: str
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply of a gateway, as it came."""
+
+    status: int
+    body: bytes
+
+
+Send = Callable[[Request], Reply]
+"""Brings a request to a gateway. Raises GatewayUnreachable if nothing was done, OutcomeUnknown if that is not known."""
+
+
+class GatewayClient:
+    """The operations of one gateway."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def health(self) -> GatewayHealth:
+        """How the gateway is; one small request that needs no token. Raises GatewayUnreachable."""
+        return self._read(Request("GET", "/v1/health"), GatewayHealth)
+
+    def crons(self) -> GatewayCrons:
+        """All crons with their digest. Raises GatewayUnreachable, AccessDenied."""
+        return self._read(Request("GET", "/v1/crons"), GatewayCrons)
+
+    def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
+        """Add a cron, or declare the one of that key again; returns whether it is new. Safe to repeat.
+
+        Raises InvalidCron, IntervalTooShort, UnknownCommand, AccessDenied.
+        """
+        request = Request("POST", "/v1/crons", new.to_json())
+        reply = self._reply(request)
+        return _as(request, reply, GatewayCron), reply.status == 201
+
+    def change(self, cron_id: str, change: GatewayCronChange, *, revision: str | None = None) -> GatewayCron:
+        """Change a cron; with `revision` only if it still has that one. Raises RevisionConflict, CronNotFound."""
+        return self._read(Request("PATCH", _cron(cron_id), change.to_json(), _if(revision)), GatewayCron)
+
+    def remove(self, cron_id: str, *, revision: str | None = None) -> None:
+        """Remove a cron. Raises NotManaged, CronNotFound, RevisionConflict."""
+        self._reply(Request("DELETE", _cron(cron_id), headers=_if(revision)))
+
+    def run(self, cron_id: str, *, key: str) -> str:
+        """Run a cron now; returns the id of its run, the same one for the same key."""
+        return self._read(Request("POST", f"{_cron(cron_id)}/run", headers=_once(key)), StartedGatewayRun).run_id
+
+    def run_command(self, name: str, arguments: Mapping[str, str] | None = None, *, key: str) -> str:
+        """Run a command or builtin that the gateway lists, without a cron, as `run`. Raises UnknownCommand."""
+        path = f"/v1/commands/{quote(name, safe='')}/run"
+        body = {"arguments": dict(arguments or {})}
+        return self._read(Request("POST", path, body, _once(key)), StartedGatewayRun).run_id
+
+    def runs(self, cron_id: str, *, run_id: str | None = None, limit: int = 20) -> tuple[GatewayRun, ...]:
+        """Runs of a cron, newest first. Raises CronNotFound."""
+        query = {"limit": limit} | ({} if run_id is None else {"run_id": run_id})
+        return self._read(Request("GET", f"{_cron(cron_id)}/runs?{urlencode(query)}"), GatewayRuns).runs
+
+    def run_of(self, run_id: str) -> GatewayRun:
+        """A run, of a cron or of a command. Raises RunNotFound."""
+        return self._read(Request("GET", f"/v1/runs/{quote(run_id, safe='')}"), GatewayRun)
+
+    def _read(self, request: Request, kind: type[S]) -> S:
+        return _as(request, self._reply(request), kind)
+
+    def _reply(self, request: Request) -> Reply:
+        """The reply to a request. Raises the error that its problem names."""
+        reply = self._send(request)
+        if 200 <= reply.status < 300:
+            return reply
+        try:
+            problem = json.loads(reply.body)
+        except (ValueError, RecursionError):
+            problem = None
+        if not isinstance(problem, dict) or "code" not in problem:
+            words = f"{request.method} {request.path}: status {reply.status} without a problem; is this a gateway?"
+            raise _lost(request, words)
+        raise error_of(reply.status, problem)
+
+
+class HttpSend:
+    """Sends requests to the address of a gateway. Redirects are not followed: they would carry the token elsewhere."""
+
+    def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Raises Misuse for an address that is none of a gateway."""
+        try:
+            import httpx2
+        except ModuleNotFoundError:
+            raise Misuse("asking a gateway needs httpx2: pip install 'evertick[client]'") from None
+        check_url(url)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._timeout_s = timeout_s
+        self._http = httpx2.Client(
+            base_url=url, headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False
+        )
+
+    def __call__(self, request: Request) -> Reply:
+        """Send a request. Raises GatewayUnreachable, or OutcomeUnknown if a change may have happened."""
+        import httpx2
+
+        try:
+            return self._reply(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise GatewayUnreachable(f"{self._http.base_url} does not reply: {error}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _lost(request, f"{self._http.base_url}: {type(error).__name__}: {error}") from error
+
+    def _reply(self, request: Request) -> Reply:
+        ends_at = monotonic() + self._timeout_s
+        options: dict[str, Any] = {"headers": request.headers}
+        if request.body is not None:
+            options["json"] = request.body
+        with self._http.stream(request.method, request.path, **options) as response:
+            if response.is_redirect:
+                words = f"{self._http.base_url} redirects, which is not followed; register the address itself"
+                raise GatewayUnreachable(words)
+            body = bytearray()
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) > REPLY_BYTES_MAX:
+                    raise _lost(request, f"the reply to {request.path} is larger than {REPLY_BYTES_MAX:,} bytes")
+                if monotonic() > ends_at:
+                    raise _lost(request, f"the reply to {request.path} was not complete after {self._timeout_s:g} s")
+            return Reply(response.status_code, bytes(body))
+
+    @property
+    def http(self) -> "httpx2.Client":
+        """The client below, for what the contract has beside requests and replies: the stream of events."""
+        return self._http
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def check_url(url: str) -> None:
+    """Raise Misuse for an address that is none of a gateway."""
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+        _ = parts.port
+    except ValueError:
+        fits = False
+    if not fits or not url.isascii() or not url.isprintable():
+        raise Misuse(f"{url[:200]!r} is no address of a gateway; give one such as https://edge-1.example:4500")
+
+
+def _as(request: Request, reply: Reply, kind: type[S]) -> S:
+    try:
+        return kind.model_validate_json(reply.body)
+    except ValueError as error:
+        words = f"{request.method} {request.path}: this is not what a gateway replies ({type(error).__name__})"
+        raise _lost(request, words) from error
+
+
+def _lost(request: Request, words: str) -> GatewayUnreachable | OutcomeUnknown:
+    """The error after a reply that did not come, or cannot be read."""
+    if request.method == "GET":
+        return GatewayUnreachable(words)
+    return OutcomeUnknown(f"it may have happened or not: {words}")
+
+
+def _cron(cron_id: str) -> str:
+    return f"/v1/crons/{quote(cron_id, safe='')}"
+
+
+def _if(revision: str | None) -> dict[str, str]:
+    return {} if revision is None else {"If-Match": f'"{revision}"'}
+
+
+def _once(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key}
