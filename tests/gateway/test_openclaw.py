@@ -1,16 +1,15 @@
 """The adapter to OpenClaw, against a fake that speaks the same frames."""
 
 import asyncio
-import json
 import sqlite3
 import stat
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun, NewGatewayCron
+from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun
 from evertick.base.errors import (
     AccessDenied,
     Conflict,
@@ -667,7 +666,7 @@ def test_what_openclaw_lacks_makes_the_gateway_degraded(tmp_path: Path) -> None:
             "OpenClaw did not grant the scope operator.admin",
             "the scheduler of OpenClaw is switched off: cron.enabled",
         )
-        with pytest.raises(GatewayUnreachable, match="do not suffice for cron.add"):
+        with pytest.raises(GatewayUnreachable, match=r"do not suffice for cron\.add"):
             await added(backend)
 
     play(tmp_path, story, prepare=prepare)

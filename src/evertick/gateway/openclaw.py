@@ -354,12 +354,13 @@ class OpenClawBackend:
                 state = page.get("snapshotRevision"), page.get("total")
                 first = first or state
                 before = len(found)
-                found.update({str(job["id"]): job for job in page["jobs"]})
-                if state != first or len(found) != before + len(page["jobs"]):
+                jobs = _read(lambda page: {str(job["id"]): job for job in page["jobs"]}, page)
+                found |= jobs
+                if state != first or len(found) != before + len(jobs):
                     break  # it has changed; an offset would now skip some, or show some twice
                 if not page.get("hasMore"):
                     return list(found.values())
-                if not page["jobs"]:
+                if not jobs:
                     break
         raise GatewayUnreachable("the list of OpenClaw's jobs changed each time while it was read; try again")
 

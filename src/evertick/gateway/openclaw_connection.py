@@ -214,7 +214,7 @@ class Credentials:
         except ValueError:
             host, parts = None, urlsplit("")
         if parts.scheme not in ("ws", "wss") or not host or parts.username is not None:
-            raise Misuse(f"the url of OpenClaw is ws://127.0.0.1:PORT or wss://HOST, not {url!r}")
+            raise Misuse("the url of [openclaw] is none such as ws://127.0.0.1:PORT or wss://HOST, without a password")
         if parts.scheme == "ws" and host not in ("127.0.0.1", "localhost", "::1"):
             raise Misuse(f"{url} would carry the token of OpenClaw unencrypted; use wss://, or a tunnel to 127.0.0.1")
         if token_file is None and device_key_file is None:
@@ -466,10 +466,13 @@ class Connection:
 
 
 def _why_refused(refused: Refused) -> str:
-    if refused.reason == "NOT_PAIRED":
+    if refused.code == "NOT_PAIRED" and refused.request_id:
         return (
-            f"OpenClaw does not know this device yet; approve it there: openclaw devices approve {refused.request_id}"
-        ).rstrip()
+            "OpenClaw does not know the device of device_key_file yet; approve it on OpenClaw's host: "
+            f"openclaw devices approve {refused.request_id}"
+        )
+    if refused.reason == "DEVICE_IDENTITY_REQUIRED":
+        return "OpenClaw takes a paired device alone; set device_key_file in [openclaw]"
     if refused.reason.startswith("AUTH_"):
         return f"OpenClaw refuses the token of token_file or device_key_file ({refused.reason}): {refused.words}"
     return f"OpenClaw refuses the connection ({refused.reason}): {refused.words}"
