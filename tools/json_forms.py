@@ -32,6 +32,7 @@ from evertick.api.commands import (
 from evertick.api.deploys import DoctorReport
 from evertick.api.documents import DocumentView, TableView
 from evertick.api.fleet import FleetReport
+from evertick.api.gateways import GatewayCheck
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
 from evertick.api.pools import PoolView
 from evertick.api.reports import AuditReport, Explanation, PreviewedTime, TimePreview
@@ -163,6 +164,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
+    "gateway check": (_many(GatewayCheck),),
     "script list": (_many(ScriptSummary),),
     "script create": (_one(ScriptView),),
     "script edit": (_one(ScriptView),),

@@ -34,11 +34,11 @@ action = { type = "builtin", name = "note" }
 """
 
 
-def config_in(folder: Path, text: str = CONFIG) -> GatewayConfig:
-    """A configuration that was read from a file."""
+def write_config(folder: Path, text: str = CONFIG) -> Path:
+    """A file with a configuration."""
     file = folder / "gateway.toml"
     file.write_text(text)
-    return read_config(file)
+    return file
 
 
 class Gateway:
@@ -84,6 +84,6 @@ def new_cron(key: str, schedule: dict[str, Any], action: dict[str, Any], **more:
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     """A gateway at nine o'clock."""
-    made = Gateway(config_in(tmp_path))
+    made = Gateway(read_config(write_config(tmp_path)))
     yield made
     made.world.close()

@@ -43,7 +43,7 @@ Text = Annotated[str, Field(max_length=TEXT_CHARS_MAX)]
 class _Kinds(Schema):
     """A value whose `type` says which other members it has."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     @classmethod
     def members(cls) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -233,7 +233,7 @@ class NewGatewayCron(Schema):
     not given is the key.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     key: Key
     name: Name | None = None
@@ -245,7 +245,7 @@ class NewGatewayCron(Schema):
 class GatewayCronChange(Schema):
     """What changes of a cron; what is not given stays. A cron that is enabled again goes on from now."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     name: Name | None = None
     schedule: NewSchedule | None = None
@@ -256,7 +256,7 @@ class GatewayCronChange(Schema):
 class GatewayCommandRun(Schema):
     """The arguments of a command that is run without a cron."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=False)
 
     arguments: dict[Name, Text] | None = None
 
@@ -269,6 +269,14 @@ class GatewayEvent(Schema):
     cron_id: str | None
     run_id: str | None = None
     status: RunStatus | None = None
+
+
+class GatewayCheck(Schema):
+    """What was checked of a gateway, and how it ended: `left out` is what the gateway does not have."""
+
+    check: str
+    result: Literal["passed", "failed", "left out"]
+    detail: str = ""
 
 
 def digest_of(crons: Iterable[GatewayCron]) -> str:

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "logs": Lazy("evertick.cli.logs:logs", "What functions logged, across all jobs; -f follows"),
     "workflow": Lazy("evertick.cli.workflow.group:workflow", "Runs of workflows: start, signal, cancel, history"),
     "script": Lazy("evertick.cli.script.group:script", "Scripts of customers: create, test, publish, runs, logs"),
+    "gateway": Lazy("evertick.cli.gateway.group:gateway", "Gateways: processes with crons of their own"),
     "data": Lazy("evertick.cli.data.commands:data", "Tables, and the documents in them"),
     "tenant": Lazy("evertick.cli.tenant:tenant", "Tenants: what each may use, and what it uses"),
     "pool": Lazy("evertick.cli.pool:pool", "Pools: what each may run, what it has to do; pause and resume"),

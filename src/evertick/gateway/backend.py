@@ -17,7 +17,7 @@ from evertick.api.gateways import (
     GatewayRun,
     NewGatewayCron,
 )
-from evertick.base.errors import Unavailable
+from evertick.server.problems import Problem
 
 EVENTS_MAX: Final = 256
 """Events that a reader may be behind."""
@@ -89,10 +89,13 @@ class EventBus:
             queue.put_nowait(None)
         self._readers.clear()
 
-    async def stream(self) -> AsyncIterator[GatewayEvent]:
-        """What is published from now on. Raises Unavailable if there are READERS_MAX readers."""
+    def stream(self) -> AsyncIterator[GatewayEvent]:
+        """What is published from the first reading on. Raises Problem if there are READERS_MAX readers."""
         if len(self._readers) >= READERS_MAX:
-            raise Unavailable(f"{READERS_MAX} streams of events are open; try again later")
+            raise Problem(503, "too_many_streams", f"{READERS_MAX} streams of events are open; try again later")
+        return self._stream()
+
+    async def _stream(self) -> AsyncIterator[GatewayEvent]:
         queue: asyncio.Queue[GatewayEvent | None] = asyncio.Queue()
         self._readers.add(queue)
         try:

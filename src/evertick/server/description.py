@@ -38,15 +38,7 @@ def described(api: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of a server; made once."""
     if api.openapi_schema is None:
         made = get_openapi(title=api.title, version=api.version, description=DESCRIPTION, routes=api.routes)
-        components = made.setdefault("components", {})
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "evt_..."}}
-        schemas = components.setdefault("schemas", {})
-        schemas["Problem"] = PROBLEM
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        for path in made["paths"].values():
-            for operation in path.values():
-                _complete(operation)
+        complete_operations(made)
         stream = made["paths"]["/api/v1/tenants/{tenant}/events"]["get"]["responses"]["200"]
         stream["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
         result = made["paths"]["/api/v1/tenants/{tenant}/workflows/{run_id}/result"]["get"]["responses"]
@@ -55,6 +47,19 @@ def described(api: FastAPI) -> dict[str, Any]:
         text["content"] = {"text/plain": {"schema": {"type": "string"}}}
         api.openapi_schema = made
     return api.openapi_schema
+
+
+def complete_operations(made: dict[str, Any]) -> None:
+    """Add to a document what every operation has: its problems, and the token that it needs."""
+    components = made.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "evt_..."}}
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for path in made["paths"].values():
+        for operation in path.values():
+            _complete(operation)
 
 
 def _complete(operation: dict[str, Any]) -> None:

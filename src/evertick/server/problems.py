@@ -35,10 +35,13 @@ STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
     (errors.Misuse, 422),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
+    (errors.AccessDenied, 403),
     (errors.Unavailable, 503),
     (errors.EvertickError, 422),
 )
 """The status of an error: that of its first class here."""
+TOLD: Final = (errors.OutcomeUnknown, errors.SandboxUnavailable, errors.GatewayUnreachable)
+"""Errors of the status 503 whose words are for the caller; those of others may name the database's address."""
 DESCRIBED: Final = "GET /openapi.json lists what there is, but not for a token of one tenant"
 """Who asks is not known where no route is: the words are true for all."""
 OTHERS: Final = {
@@ -118,9 +121,9 @@ async def _of_error(request: Request, error: Exception) -> Response:
         place = {"line": error.line, "column": error.column} if isinstance(error, errors.InvalidScript) else {}
         return _reply(request, Problem(status, error.code, str(error), **place))
     _logger.error("%s: %s", request.state.request_id, error)
-    is_told = isinstance(error, errors.OutcomeUnknown | errors.SandboxUnavailable) or getattr(
-        error, "of_one_row", False
-    )
+    is_told = isinstance(
+        error, errors.OutcomeUnknown | errors.SandboxUnavailable | errors.GatewayUnreachable
+    ) or getattr(error, "of_one_row", False)
     words = str(error) if is_told else "the database is not available"
     return _reply(request, Problem(status, error.code, words), {"Retry-After": str(RETRY_AFTER_S)})
 

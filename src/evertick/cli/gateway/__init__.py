@@ -1,0 +1,1 @@
+"""`evertick gateway`: the gateway's own process, and checks of any gateway."""

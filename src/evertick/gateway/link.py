@@ -1,0 +1,263 @@
+"""The connection to the platform: registration, heartbeats, rotation, and with `dial_out` the platform's requests.
+
+The gateway works without it: whatever fails here is logged and tried again, while its crons run. Requests that come by
+`dial_out` are those of the contract; they are handed to the gateway's own server in this process, one long poll brings
+them and the next one takes their replies back.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import httpx2
+
+from evertick._version import __version__
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.problems import error_of
+from evertick.gateway.backend import Backend
+from evertick.gateway.config import PlatformConfig
+from evertick.gateway.server import GatewayServer
+from evertick.gateway.state import Registration, State, read_secret
+
+_logger: Final = logging.getLogger("evertick.gateway")
+
+HEARTBEAT_S: Final = 20.0
+POLL_S: Final = 25.0
+"""How long the platform may hold a poll for requests."""
+REPLY_S: Final = 10.0
+"""How long a request that came by a poll may take; the platform gives it up after 15 s."""
+TIMEOUT_S: Final = 15.0
+WAIT_MAX_S: Final = 60.0
+METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+HEADERS: Final = ("idempotency-key", "if-match")
+HOME: Final = "/api/v1/gateways"
+
+
+class _Refused(Exception):
+    """The platform does not know the gateway's secret, or its join token."""
+
+
+class PlatformLink:
+    """The connection of one gateway to its platform."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        name: str,
+        *,
+        state: State,
+        instance_id: str,
+        backend: Backend,
+        server: GatewayServer,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`transport` and `sleep` are those of tests."""
+        self._config = config
+        self._name = name
+        self._state = state
+        self._instance_id = instance_id
+        self._backend = backend
+        self._sleep = sleep
+        self._platform = httpx2.AsyncClient(
+            base_url=config.url, timeout=TIMEOUT_S, trust_env=False, follow_redirects=False, transport=transport
+        )
+        inner = httpx2.ASGITransport(app=server.dialed, raise_app_exceptions=False)
+        self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
+        self._used_join_token: str | None = None
+        self._soon = asyncio.Event()
+
+    async def run(self) -> None:
+        """Stay registered until it is cancelled."""
+        try:
+            failures = 0
+            while True:
+                try:
+                    if self._state.registration is None:
+                        await self._register()
+                    failures = 0
+                    await self._stay()
+                except* _Refused as group:
+                    failures += 1
+                    words = str(_first(group))
+                    if self._join_token() not in (None, self._used_join_token):
+                        self._state.forget()
+                except* (EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError) as group:
+                    failures += 1
+                    words = str(_first(group)) or type(_first(group)).__name__
+                _logger.warning("platform %s: %s", self._config.url, words)
+                await self._sleep(_wait_s(failures))
+        finally:
+            await self._platform.aclose()
+            await self._self.aclose()
+
+    async def rotate(self) -> str:
+        """Get a new secret and a new token from the platform; the old ones stay valid for a while."""
+        if self._state.registration is None:
+            raise Misuse("the gateway is not registered at its platform")
+        found = await self._post("/rotate", {"instance_id": self._instance_id})
+        self._keep(found)
+        return "the secret and the token are new"
+
+    async def refresh(self) -> str:
+        """Send a heartbeat now, after which the platform reads the list and the capabilities again."""
+        self._soon.set()
+        return "the platform is told to read them again"
+
+    # -- registration
+
+    async def _register(self) -> None:
+        """Register with the join token. Raises _Refused, Misuse."""
+        join_token = self._join_token()
+        if join_token is None:
+            raise _Refused("the gateway is not registered; write a new join token into platform.join_token_file")
+        health = await self._backend.health()
+        body = {
+            "join_token": join_token,
+            "name": self._name,
+            "instance_id": self._instance_id,
+            "url": self._config.public_url,
+            "runtime": health.runtime,
+            "version": __version__,
+            "capabilities": health.capabilities,
+        }
+        found = _json_of(await self._platform.post(f"{HOME}/register", json=body))
+        self._used_join_token = join_token
+        self._keep(found)
+        _logger.info("registered at %s as %s", self._config.url, found["gateway_id"])
+
+    def _keep(self, found: Mapping[str, Any]) -> None:
+        """Keep what a registration or a rotation has brought. Raises KeyError."""
+        registration = Registration(self._config.url, str(found["gateway_id"]), str(found["secret"]))
+        self._state.registered(registration, found["access_token"], time.time())
+
+    def _join_token(self) -> str | None:
+        file = self._config.join_token_file
+        found = None if file is None else read_secret(file)
+        return None if found is None else found.strip() or None
+
+    # -- being there
+
+    async def _stay(self) -> None:
+        """Send heartbeats and serve requests until the platform refuses the secret."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._again(self._heartbeat, HEARTBEAT_S))
+            if self._config.mode == "dial_out":
+                tasks.create_task(self._serve())
+
+    async def _again(self, do: Callable[[], Awaitable[None]], every_s: float) -> None:
+        """Do something for ever, every so often. Raises _Refused."""
+        failures = 0
+        while True:
+            try:
+                await do()
+                failures = 0
+            except _Refused:
+                raise
+            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+                failures += 1
+                if failures in (1, 10) or failures % 100 == 0:
+                    _logger.warning("platform %s: %s", self._config.url, str(error) or type(error).__name__)
+            self._soon.clear()
+            waiting = asyncio.ensure_future(self._soon.wait())
+            pause = asyncio.ensure_future(self._sleep(min(every_s, _wait_s(failures)) if failures else every_s))
+            try:
+                await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                pause.cancel()
+
+    async def _heartbeat(self) -> None:
+        try:
+            health = await self._backend.health()
+            status, digest, warnings = health.status, health.digest, health.warnings
+        except EvertickError as error:  # what is behind the gateway does not reply; the gateway does
+            status, digest, warnings = "degraded", "", (str(error)[:500],)
+        body = {
+            "instance_id": self._instance_id,
+            "digest": digest,
+            "version": __version__,
+            "status": status,
+            "warnings": warnings,
+        }
+        found = await self._post("/heartbeat", body)
+        if found.get("rotate"):
+            await self.rotate()
+
+    async def _post(self, path: str, body: Any, timeout_s: float = TIMEOUT_S) -> Any:
+        """Ask the platform with the gateway's secret. Raises _Refused, and the error that a problem names."""
+        registration = self._state.registration
+        if registration is None:
+            raise _Refused("the gateway is not registered any more")
+        headers = {"Authorization": f"Bearer {registration.secret}"}
+        return _json_of(await self._platform.post(f"{HOME}{path}", json=body, headers=headers, timeout=timeout_s))
+
+    # -- requests of the platform
+
+    async def _serve(self) -> None:
+        """Take requests of the platform, and bring their replies. Raises _Refused."""
+        replies: list[dict[str, Any]] = []
+        failures = 0
+        while True:
+            body = {"instance_id": self._instance_id, "replies": replies}
+            try:
+                found = await self._post("/commands", body, POLL_S + TIMEOUT_S)
+                replies = list(await asyncio.gather(*(self._reply_to(each) for each in found["requests"])))
+                failures = 0
+            except _Refused:
+                raise
+            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+                # Replies to requests that are over are worth nothing: the caller has had its error.
+                replies, failures = [], failures + 1
+                _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
+                await self._sleep(_wait_s(failures))
+
+    async def _reply_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to a request of the contract; what is none of the contract's is 404."""
+        method, path = str(request["method"]), str(request["path"])
+        given = {name: str(value) for name, value in (request.get("headers") or {}).items() if name.lower() in HEADERS}
+        body = request.get("body")
+        if method not in METHODS or not path.startswith("/v1/") or path.startswith("/v1/events"):
+            return {
+                "id": request["id"],
+                "status": 404,
+                "body": '{"code": "not_found", "detail": "not in the contract"}',
+            }
+        try:
+            async with asyncio.timeout(REPLY_S):
+                options: dict[str, Any] = {} if body is None else {"json": body}
+                found = await self._self.request(method, path, headers=given, **options)
+        except TimeoutError:
+            words = '{"code": "outcome_unknown", "detail": "the gateway did not reply in time"}'
+            return {"id": request["id"], "status": 503, "body": words}
+        return {"id": request["id"], "status": found.status_code, "body": found.text}
+
+
+def _json_of(reply: httpx2.Response) -> Any:
+    """The JSON of a good reply. Raises _Refused for 401, and the error that another problem names."""
+    if reply.is_success:
+        return reply.json() if reply.content else {}
+    try:
+        problem = reply.json()
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    if reply.status_code == 401:
+        raise _Refused(str(problem.get("detail", "the platform refuses the secret of this gateway")))
+    raise error_of(reply.status_code, problem)
+
+
+def _wait_s(failures: int) -> float:
+    """How long to wait after so many failures in a row."""
+    return min(WAIT_MAX_S, 2.0 ** min(failures, 6)) * (0.5 + random.random() / 2)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
