@@ -27,10 +27,13 @@ from evertick.base.errors import (
     UnknownCommand,
 )
 from evertick.gateway.config import read_config
+from evertick.gateway.conformance import check_gateway
 from evertick.gateway.openclaw import OpenClawBackend
 from evertick.gateway.openclaw_connection import WAITING_MAX, Credentials
+from evertick.gateway_client import HttpSend
 from tests.gateway.conftest import new_cron
-from tests.gateway.fake_openclaw import TOKEN, FakeOpenClaw
+from tests.gateway.fake_openclaw import TOKEN, FakeOpenClaw, in_thread
+from tests.gateway.served import serving, token_of
 
 CONFIG = """
 name = "claw"
@@ -103,6 +106,30 @@ async def ended(backend: OpenClawBackend, run_id: str) -> GatewayRun:
     while (run := await backend.run_of(run_id)).status == "running":
         await asyncio.sleep(0)
     return run
+
+
+def test_a_gateway_in_front_of_openclaw_keeps_the_contract(tmp_path: Path) -> None:
+    """`evertick gateway run` with a section [openclaw], asked over the network."""
+    (tmp_path / "openclaw-token").touch(0o600)
+    (tmp_path / "openclaw-token").write_text(TOKEN)
+    with in_thread() as fake:
+        more = f"""
+        [openclaw]
+        url = "{fake.url}"
+        token_file = "openclaw-token"
+        [commands.greet]
+        argv = ["echo", "hello"]
+        """
+        before = {*fake.jobs}
+        with (
+            serving(tmp_path, more) as gateway,
+            HttpSend(gateway.url, token_of(tmp_path)) as send,
+            HttpSend(gateway.url) as without_token,
+            HttpSend(gateway.url, "wrong") as wrong,
+        ):
+            found = check_gateway(send, send_without_token=without_token, send_with_wrong_token=wrong)
+        assert [check for check in found if check.result != "passed"] == []
+        assert len(found) > 10 and {*fake.jobs} == before
 
 
 # -- crons
