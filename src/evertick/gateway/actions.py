@@ -58,7 +58,7 @@ class Actions:
         elif action.type == "builtin":
             self._builtin(action.name or "")
         elif action.type == "command":
-            self._argv(action.name or "", action.arguments or {})
+            argv_of(self.config.commands, action.name or "", action.arguments or {})
         else:
             raise InvalidCron(f"this gateway has no action {action.type!r}; it has http, builtin and command")
 
@@ -66,7 +66,7 @@ class Actions:
         """The action that runs a command or builtin. Raises UnknownCommand."""
         if name in self.builtins and name not in self.config.commands and not arguments:
             return GatewayAction(type="builtin", name=name)
-        self._argv(name, arguments)
+        argv_of(self.config.commands, name, arguments)
         return GatewayAction(type="command", name=name, arguments=dict(arguments) or None)
 
     def warnings(self) -> tuple[str, ...]:
@@ -138,26 +138,9 @@ class Actions:
 
     # -- commands
 
-    def _argv(self, name: str, arguments: Mapping[str, str]) -> list[str]:
-        """The program and its arguments. Raises UnknownCommand."""
-        command = self.config.commands.get(name)
-        if command is None:
-            known = _listed(self.config.commands)
-            raise UnknownCommand(f"the configuration lists no command {name!r}; it lists {known}")
-        if set(arguments) != set(command.arguments):
-            takes = _listed(command.arguments) if command.arguments else "no arguments"
-            raise UnknownCommand(f"the command {name} takes {takes}, and was given {_listed(arguments)}")
-        for each, value in arguments.items():
-            if value not in command.arguments[each]:
-                raise UnknownCommand(f"{each} of the command {name} is one of {_listed(command.arguments[each])}")
-        found = list(command.argv)
-        for each, value in arguments.items():
-            found[1:] = [part.replace(f"{{{each}}}", value) for part in found[1:]]
-        return found
-
     async def _run(self, action: GatewayAction) -> str:
         name = action.name or ""
-        argv, command = self._argv(name, action.arguments or {}), self.config.commands[name]
+        argv, command = argv_of(self.config.commands, name, action.arguments or {}), self.config.commands[name]
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", **command.env}
         try:
             process = await asyncio.create_subprocess_exec(
@@ -172,6 +155,23 @@ class Actions:
         except (OSError, ValueError) as error:
             raise ActionFailed(f"the command {name} cannot be started: {error}") from error
         return await _end_of(process, name, command)
+
+
+def argv_of(commands: Mapping[str, CommandConfig], name: str, arguments: Mapping[str, str]) -> list[str]:
+    """The program and the arguments of a command of the configuration. Raises UnknownCommand."""
+    command = commands.get(name)
+    if command is None:
+        raise UnknownCommand(f"the configuration lists no command {name!r}; it lists {_listed(commands)}")
+    if set(arguments) != set(command.arguments):
+        takes = _listed(command.arguments) if command.arguments else "no arguments"
+        raise UnknownCommand(f"the command {name} takes {takes}, and was given {_listed(arguments)}")
+    for each, value in arguments.items():
+        if value not in command.arguments[each]:
+            raise UnknownCommand(f"{each} of the command {name} is one of {_listed(command.arguments[each])}")
+    found = list(command.argv)
+    for each, value in arguments.items():
+        found[1:] = [part.replace(f"{{{each}}}", value) for part in found[1:]]
+    return found
 
 
 async def _end_of(process: asyncio.subprocess.Process, name: str, command: CommandConfig) -> str:

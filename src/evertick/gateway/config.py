@@ -106,10 +106,17 @@ class CronConfig(_Section):
 
 
 class OpenClawConfig(_Section):
-    """An OpenClaw gateway whose crons are served instead of own ones."""
+    """An OpenClaw gateway whose crons are served instead of own ones.
+
+    It knows this gateway by its shared token, or by a device key that is made when its file does not exist, and that
+    its operator approves. `messages` allows crons of the types event and agent: an agent does what they say, so a
+    caller could let it do anything that it can.
+    """
 
     url: str
     token_file: Path | None = None
+    device_key_file: Path | None = None
+    messages: bool = False
 
 
 class GatewayConfig(_Section):

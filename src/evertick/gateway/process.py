@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick._version import __version__
+from evertick.base.errors import Misuse
 from evertick.gateway.actions import Actions, Builtin, purge
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import GatewayConfig, read_config
@@ -108,4 +109,11 @@ def gateway_of(file: Path) -> GatewayProcess:
 
 
 def _backend(config: GatewayConfig, actions: Actions, instance_id: str) -> Backend:
-    return OwnGateway(app_of(config), actions, instance_id)
+    if config.openclaw is None:
+        return OwnGateway(app_of(config), actions, instance_id)
+    try:
+        from evertick.gateway.openclaw import OpenClawBackend
+
+        return OpenClawBackend.of(config, config.openclaw, instance_id)
+    except ModuleNotFoundError as error:
+        raise Misuse(str(error)) from None

@@ -1,0 +1,478 @@
+"""A connection to an OpenClaw gateway: its WebSocket, protocol 4.
+
+Frames are JSON texts: requests with an id, replies in any order, events. OpenClaw sends a challenge, the client replies
+with `connect` and its credentials, and `hello-ok` says what it may do. A connection is opened when it is needed and
+kept; `follow` opens it again after it was lost.
+
+What a failure says of the request decides who may send it again:
+
+| error | the request |
+|---|---|
+| NotSent | did not reach OpenClaw, or was put off by it before it did anything |
+| ReplyLost | was sent; whether it was carried out is not known. Only the caller knows whether it may be repeated |
+| Refused | was refused; nothing was done |
+"""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from evertick._version import __version__
+from evertick.base.clock import Clock
+from evertick.base.errors import GatewayUnreachable, Misuse
+from evertick.base.extras import missing_extra
+
+try:
+    from websockets.asyncio.client import ClientConnection, connect
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "websockets", "OpenClaw is reached with websockets", "openclaw") from None
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PROTOCOL: Final = 4
+CLIENT_ID, CLIENT_MODE = "gateway-client", "backend"
+"""OpenClaw has a list of the clients that it knows; a name of our own is refused."""
+SCOPES: Final = ("operator.read", "operator.admin")
+"""Every change of a cron needs operator.admin."""
+METHODS: Final = (
+    "cron.status",
+    "cron.list",
+    "cron.get",
+    "cron.add",
+    "cron.update",
+    "cron.remove",
+    "cron.run",
+    "cron.runs",
+)
+
+CONNECT_S: Final = 5.0
+"""For connecting, with the attempts that OpenClaw puts off while it starts. Both together are below `TIMEOUT_S` of
+`evertick.gateway_client`, so that its caller reads why a request failed."""
+CALL_S: Final = 8.0
+FRAME_BYTES_MAX: Final = 32 << 20
+"""OpenClaw's own limit is 25 MiB."""
+WAITING_MAX: Final = 256
+"""Requests that wait for their replies at a time."""
+WORDS_MAX: Final = 500
+"""Of OpenClaw's own words, in an error."""
+PAUSE_S: Final = (0.25, 30.0)
+"""The first and the longest pause before a lost connection is opened again."""
+PUT_OFF_S: Final = (0.05, 5.0)
+"""The limits of the pause for which OpenClaw may ask."""
+
+Payload = Mapping[str, Any]
+OnEvent = Callable[[str, Payload], None]
+"""Takes the name and the payload of an event; the name is `missed` where events were lost. It must not raise."""
+
+
+class NotSent(GatewayUnreachable):
+    """The request did not reach OpenClaw, so it may be sent again."""
+
+
+class ReplyLost(GatewayUnreachable):
+    """The request was sent, and the connection was lost before its reply: it was carried out or not."""
+
+
+class Refused(Exception):
+    """OpenClaw refused a request. `reason` is its `details.code`, or else its code."""
+
+    def __init__(self, error: object) -> None:
+        found: Payload = error if isinstance(error, dict) else {}
+        more = found.get("details")
+        details: Payload = more if isinstance(more, dict) else {}
+        self.code = str(found.get("code") or "")
+        self.reason = str(details.get("code") or self.code)
+        self.words = printable(found.get("message"))
+        self.request_id = str(details.get("requestId") or "")
+        self.retry_after_s: float | None = None
+        """After how long OpenClaw asks for the request again: it did nothing of it."""
+        if self.code == "UNAVAILABLE" and found.get("retryable") is True:
+            after_ms = found.get("retryAfterMs")
+            asked = after_ms / 1000 if isinstance(after_ms, int | float) else 0.5
+            self.retry_after_s = min(max(asked, PUT_OFF_S[0]), PUT_OFF_S[1])
+        super().__init__(f"{self.reason}: {self.words}")
+
+
+def printable(text: object) -> str:
+    """OpenClaw's own words in one line, without control characters."""
+    line = " ".join(str(text or "").split())
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)[:WORDS_MAX]
+
+
+class DeviceKey:
+    """The Ed25519 key by which OpenClaw knows this gateway, and the token that it gave to it after it was paired.
+
+    Both are files that only their owner can read: `file`, and `file` with the suffix `.token`.
+    """
+
+    def __init__(self, key: "Ed25519PrivateKey", file: Path) -> None:
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        self._key = key
+        self._public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self._token_file = file.with_name(f"{file.name}.token")
+        self.id = hashlib.sha256(self._public).hexdigest()
+
+    @classmethod
+    def open(cls, file: Path) -> "DeviceKey":
+        """Read the key; make one if there is no file. Raises Misuse for a file that is no such key, or not private."""
+        try:
+            from cryptography.exceptions import UnsupportedAlgorithm
+            from cryptography.hazmat.primitives import serialization
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        except ModuleNotFoundError as error:
+            raise missing_extra(error, "cryptography", "device keys need cryptography", "openclaw") from None
+        with contextlib.suppress(FileExistsError):
+            made = Ed25519PrivateKey.generate().private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            write_private(file, made, os.O_EXCL)
+        try:
+            key = serialization.load_pem_private_key(read_private(file), None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise Misuse(f"{file} is no Ed25519 key in PEM without a password; remove it, and a new one is made")
+        return cls(key, file)
+
+    @property
+    def token(self) -> str | None:
+        """The token that OpenClaw gave to this device; None before it was paired."""
+        return read_private(self._token_file).decode().strip() if self._token_file.exists() else None
+
+    def keep(self, token: str) -> None:
+        """Keep the token of this device for the next connection."""
+        if token != self.token:
+            new = self._token_file.with_name(f"{self._token_file.name}.new")
+            write_private(new, token.encode(), os.O_TRUNC)
+            new.replace(self._token_file)
+
+    def signed(self, token: str, challenge: Payload) -> dict[str, Any]:
+        """The member `device` of `connect`. `token` is the one that is sent: OpenClaw checks the signature with it."""
+        nonce, at = challenge["nonce"], challenge["ts"]
+        scopes = ",".join(SCOPES)
+        text = f"v3|{self.id}|{CLIENT_ID}|{CLIENT_MODE}|operator|{scopes}|{at}|{token}|{nonce}|{sys.platform}|"
+        signature = _base64url(self._key.sign(text.encode()))
+        return {
+            "id": self.id,
+            "publicKey": _base64url(self._public),
+            "signature": signature,
+            "signedAt": at,
+            "nonce": nonce,
+        }
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def read_private(file: Path) -> bytes:
+    """A file with a secret. Raises Misuse if there is none, or if others than its owner may read it."""
+    try:
+        if file.stat().st_mode & 0o077:
+            raise Misuse(f"others can read {file}, which holds a secret; run `chmod 600 {file}`")
+        return file.read_bytes()
+    except OSError as error:
+        raise Misuse(f"{file} cannot be read: {error.strerror}") from None
+
+
+def write_private(file: Path, data: bytes, flag: int) -> None:
+    """Write a file that only its owner can read."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb") as out:
+        out.write(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where OpenClaw is, and how it knows us: its shared token, the key of a paired device, or both.
+
+    `ws://` is taken on this machine alone: whoever reads the token controls OpenClaw's host.
+    """
+
+    url: str
+    token: str | None
+    device: DeviceKey | None
+
+    @classmethod
+    def read(cls, url: str, token_file: Path | None, device_key_file: Path | None) -> "Credentials":
+        """Raises Misuse for an address or files that cannot be used."""
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname
+            _ = parts.port
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if parts.scheme not in ("ws", "wss") or not host or parts.username is not None:
+            raise Misuse("the url of [openclaw] is none such as ws://127.0.0.1:PORT or wss://HOST, without a password")
+        if parts.scheme == "ws" and host not in ("127.0.0.1", "localhost", "::1"):
+            raise Misuse(f"{url} would carry the token of OpenClaw unencrypted; use wss://, or a tunnel to 127.0.0.1")
+        if token_file is None and device_key_file is None:
+            raise Misuse("[openclaw] needs token_file or device_key_file")
+        token = None if token_file is None else read_private(token_file).decode().strip()
+        if token == "":
+            raise Misuse(f"{token_file} is empty; write OpenClaw's token into it")
+        return cls(url, token, None if device_key_file is None else DeviceKey.open(device_key_file))
+
+    def connect_params(self, challenge: Payload) -> dict[str, Any]:
+        """The parameters of `connect`. A device that was paired uses its own token, which can be revoked alone."""
+        device_token = self.device.token if self.device else None
+        auth = {"deviceToken": device_token} if device_token else {"token": self.token} if self.token else {}
+        params: dict[str, Any] = {
+            "minProtocol": PROTOCOL,
+            "maxProtocol": PROTOCOL,
+            "client": {"id": CLIENT_ID, "version": __version__, "platform": sys.platform, "mode": CLIENT_MODE},
+            "role": "operator",
+            "scopes": list(SCOPES),
+            "caps": [],
+            "auth": auth,
+        }
+        if self.device:
+            params["device"] = self.device.signed(device_token or self.token or "", challenge)
+        return params
+
+
+class _Connect(connect):
+    """Opens a WebSocket at its own address: a redirect could lead the token elsewhere, so it is an error."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+class Socket:
+    """An open connection after its handshake."""
+
+    def __init__(self, socket: ClientConnection, on_event: OnEvent) -> None:
+        self._socket = socket
+        self._on_event = on_event
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._asked = 0
+        self._seq: int | None = None
+        self.version = ""
+        self.boot_id = ""
+        """Another one for each process of OpenClaw."""
+        self.ahead_ms = 0
+        """How far OpenClaw's clock is ahead of ours."""
+        self.missing: tuple[str, ...] = ()
+        """What OpenClaw lacks, or did not grant."""
+        self._pump: asyncio.Task[None] | None = None
+
+    async def greet(self, credentials: Credentials, clock: Clock) -> None:
+        """Shake hands, and begin to read. Raises Refused, ReplyLost."""
+        challenge = self._frame(await self._socket.recv())
+        if challenge.get("event") != "connect.challenge":
+            raise ValueError("the first frame is no challenge")
+        payload = challenge["payload"]
+        self.ahead_ms = int(payload["ts"]) - clock.now()
+        # Events may come before the reply, so the reply is read as all others are.
+        self._pump = asyncio.create_task(self._read())
+        hello = await self.call("connect", credentials.connect_params(payload))
+        if hello.get("type") != "hello-ok" or hello.get("protocol") != PROTOCOL:
+            raise ValueError(f"OpenClaw speaks another protocol than {PROTOCOL}")
+        server = hello.get("server") or {}
+        self.version, self.boot_id = printable(server.get("version")), printable(server.get("bootId"))
+        auth = hello.get("auth") or {}
+        if credentials.device and auth.get("deviceToken"):
+            credentials.device.keep(str(auth["deviceToken"]))
+        methods = hello.get("features", {}).get("methods", [])
+        self.missing = (
+            *(f"OpenClaw has no method {name}" for name in METHODS if name not in methods),
+            *(f"OpenClaw did not grant the scope {name}" for name in SCOPES if name not in auth.get("scopes", [])),
+        )
+
+    async def call(self, method: str, params: Payload) -> Any:
+        """Send a request and wait for its reply. Raises Refused, NotSent, ReplyLost."""
+        if self.is_lost:
+            raise NotSent("the connection to OpenClaw was lost")
+        if len(self._waiting) >= WAITING_MAX:
+            raise NotSent(f"{WAITING_MAX} requests wait for OpenClaw already")
+        self._asked += 1
+        request_id = str(self._asked)
+        reply = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(CALL_S):
+                await self._socket.send(
+                    json.dumps({"type": "req", "id": request_id, "method": method, "params": params})
+                )
+                return await reply
+        except ConnectionClosed:
+            raise ReplyLost(f"the connection to OpenClaw was lost during {method}") from None
+        except TimeoutError:
+            raise ReplyLost(f"OpenClaw did not reply to {method} within {CALL_S:g} s") from None
+        finally:
+            del self._waiting[request_id]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be read from it any more."""
+        return self._pump is None or self._pump.done()
+
+    async def lost(self) -> None:
+        """Wait until it is lost."""
+        if self._pump is not None:
+            await asyncio.wait([self._pump])
+
+    async def close(self) -> None:
+        """Close it; requests that wait end with ReplyLost."""
+        await self._socket.close()
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
+
+    async def _read(self) -> None:
+        """Take what OpenClaw sends. However this ends, every request that waits ends too."""
+        try:
+            while True:
+                self._take(self._frame(await self._socket.recv()))
+        except (ConnectionClosed, ValueError, RecursionError, KeyError, TypeError):
+            pass  # a frame that is none: nothing after it can be trusted
+        finally:
+            for reply in self._waiting.values():
+                if not reply.done():
+                    reply.set_exception(ReplyLost("the connection to OpenClaw was lost before its reply"))
+            self._on_event("missed", {})
+            self._socket.transport.abort()
+
+    def _take(self, frame: Payload) -> None:
+        if frame["type"] == "event":
+            seq = frame.get("seq")
+            if isinstance(seq, int):
+                if self._seq is not None and seq != self._seq + 1:
+                    self._on_event("missed", {})
+                self._seq = seq
+            self._on_event(str(frame["event"]), frame.get("payload") or {})
+        elif frame["type"] == "res" and (reply := self._waiting.get(frame["id"])) and not reply.done():
+            if frame["ok"] is True:
+                reply.set_result(frame.get("payload"))
+            else:
+                reply.set_exception(Refused(frame.get("error")))
+
+    @staticmethod
+    def _frame(text: str | bytes) -> Payload:
+        frame = json.loads(text)
+        if not isinstance(frame, dict):
+            raise ValueError("a frame is a JSON object")
+        return frame
+
+
+class Connection:
+    """One connection to OpenClaw, opened when it is needed."""
+
+    def __init__(self, credentials: Credentials, clock: Clock, on_event: OnEvent) -> None:
+        self._credentials = credentials
+        self._clock = clock
+        self._on_event = on_event
+        self._socket: Socket | None = None
+        self._opening: asyncio.Task[Socket] | None = None
+
+    async def call(self, method: str, params: Payload, *, again: bool = False) -> Any:
+        """Send a request and return the payload of its reply.
+
+        `again` says that the request may be sent a second time if its reply was lost. A request that OpenClaw puts off
+        is sent again in any case.
+
+        Raises Refused, NotSent, ReplyLost.
+        """
+        deadline = asyncio.get_running_loop().time() + CONNECT_S
+        while True:
+            socket = await self.opened()
+            try:
+                return await socket.call(method, params)
+            except ReplyLost:
+                if not again:
+                    raise
+                again = False
+            except NotSent:
+                if not again or not socket.is_lost:
+                    raise
+                again = False
+            except Refused as refused:
+                if refused.retry_after_s is None or asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(refused.retry_after_s)
+
+    async def opened(self) -> Socket:
+        """The open connection. Raises NotSent with the reason if there is none and none can be opened."""
+        if self._socket is not None and not self._socket.is_lost:
+            return self._socket
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open())
+        # A caller that is cancelled does not end the attempt of the others.
+        self._socket = await asyncio.shield(self._opening)
+        return self._socket
+
+    async def follow(self) -> AsyncIterator[None]:
+        """Keep the connection open for ever; yields after each opening, before its loss is waited for."""
+        pause_s = PAUSE_S[0]
+        while True:
+            with contextlib.suppress(NotSent):
+                socket = await self.opened()
+                pause_s = PAUSE_S[0]
+                yield
+                await socket.lost()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S[1])
+
+    async def close(self) -> None:
+        """Close it."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._socket is not None:
+            await self._socket.close()
+
+    async def _open(self) -> Socket:
+        """Open a connection; while OpenClaw starts, as often as it asks for it."""
+        deadline = asyncio.get_running_loop().time() + CONNECT_S
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await self._attempt()
+            except Refused as refused:
+                if refused.retry_after_s is None or asyncio.get_running_loop().time() > deadline:
+                    raise NotSent(_why_refused(refused)) from None
+                await asyncio.sleep(refused.retry_after_s)
+            except TimeoutError:
+                raise NotSent(f"OpenClaw at {self._credentials.url} did not connect within {CONNECT_S:g} s") from None
+            except (OSError, ConnectionClosed, InvalidHandshake, InvalidMessage, ReplyLost) as error:
+                words = printable(error) or type(error).__name__
+                raise NotSent(f"OpenClaw at {self._credentials.url} cannot be reached: {words}") from None
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                words = f"{self._credentials.url} does not speak protocol {PROTOCOL} of OpenClaw: {printable(error)}"
+                raise NotSent(words) from None
+
+    async def _attempt(self) -> Socket:
+        # No proxy: it would see the token where the connection is ws://.
+        opened = await _Connect(
+            self._credentials.url, compression=None, max_size=FRAME_BYTES_MAX, proxy=None, open_timeout=CONNECT_S
+        )
+        socket = Socket(opened, self._on_event)
+        try:
+            await socket.greet(self._credentials, self._clock)
+        except BaseException:
+            await socket.close()
+            raise
+        return socket
+
+
+def _why_refused(refused: Refused) -> str:
+    if refused.code == "NOT_PAIRED" and refused.request_id:
+        return (
+            "OpenClaw does not know the device of device_key_file yet; approve it on OpenClaw's host: "
+            f"openclaw devices approve {refused.request_id}"
+        )
+    if refused.reason == "DEVICE_IDENTITY_REQUIRED":
+        return "OpenClaw takes a paired device alone; set device_key_file in [openclaw]"
+    if refused.reason.startswith("AUTH_"):
+        return f"OpenClaw refuses the token of token_file or device_key_file ({refused.reason}): {refused.words}"
+    return f"OpenClaw refuses the connection ({refused.reason}): {refused.words}"
