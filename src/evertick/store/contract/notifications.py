@@ -20,6 +20,8 @@ class Notification(StrEnum):
     """A schedule was changed, or one of its runs has ended."""
     STOP = "stop"
     """A running job was asked to stop."""
+    GATEWAY = "gateway"
+    """A gateway has something to fetch, has replied, or is to be looked at."""
 
 
 Notifications = frozenset[Notification]

@@ -27,6 +27,7 @@ from evertick.store.contract.calls import Calls
 from evertick.store.contract.claims import Claims
 from evertick.store.contract.control import Control
 from evertick.store.contract.documents import Documents
+from evertick.store.contract.gateways import Gateways
 from evertick.store.contract.history import History
 from evertick.store.contract.insight import Insight
 from evertick.store.contract.jobs import Jobs
@@ -78,7 +79,7 @@ def took_too_long() -> LimitExceeded:
 
 class Transaction(
     Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    AccessTokens, Insight, SavedViews, Scripts, Protocol,
+    AccessTokens, Insight, SavedViews, Scripts, Gateways, Protocol,
 ):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 

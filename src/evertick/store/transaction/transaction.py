@@ -12,6 +12,7 @@ from evertick.store.contract.claims import OwnJob
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.access import SqlAccess, SqlViews
 from evertick.store.transaction.documents import SqlDocuments
+from evertick.store.transaction.gateways import SqlGateways
 from evertick.store.transaction.history import SqlHistory
 from evertick.store.transaction.insight import SqlInsight
 from evertick.store.transaction.jobs import SqlClaims, SqlJobs
@@ -40,6 +41,7 @@ class SqlTransaction(
     SqlViews,
     SqlInsight,
     SqlScripts,
+    SqlGateways,
 ):
     """One transaction on a SQL database."""
 

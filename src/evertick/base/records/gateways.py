@@ -1,0 +1,74 @@
+"""Records of gateways: what their rows look like above the store."""
+
+from typing import NamedTuple
+
+from evertick.base.ids import TenantId
+from evertick.base.instants import Instant
+
+
+class GatewayRow(NamedTuple):
+    """A gateway of a tenant; the migration says what each column means."""
+
+    id: str
+    tenant: TenantId
+    name: str
+    secret: str
+    old_secret: str | None
+    old_until: Instant
+    generation: int
+    rotates: int
+    url: str | None
+    runtime: str
+    version: str
+    instance_id: str
+    status: str
+    warnings: str
+    capabilities: str
+    commands: str
+    registered_at: Instant
+    last_seen_at: Instant
+    digest: str
+    copied_digest: str
+    copied_at: Instant | None
+    error: str | None
+    look_at: Instant
+    looks: int
+
+
+class GatewayCronRow(NamedTuple):
+    """The copy of a cron: `item` is the GatewayCron as JSON text. `next_run_at` is NEVER if there is none."""
+
+    gateway_id: str
+    cron_id: str
+    item: str
+    removed_at: Instant | None
+    next_run_at: Instant
+
+
+class GatewayRequestRow(NamedTuple):
+    """What became of a request that a gateway fetches."""
+
+    taken_at: Instant | None
+    status: int | None
+    reply: str | None
+
+
+class Beat(NamedTuple):
+    """What a heartbeat says."""
+
+    instance_id: str
+    status: str
+    warnings: str
+    version: str
+    digest: str
+
+
+class Found(NamedTuple):
+    """What a look at a gateway has found."""
+
+    status: str
+    warnings: str
+    version: str
+    digest: str
+    capabilities: str
+    commands: str

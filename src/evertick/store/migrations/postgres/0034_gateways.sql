@@ -1,0 +1,81 @@
+-- Gateways: processes elsewhere that own crons. What is kept of their crons is a copy, never the truth.
+-- Older code writes no rows.
+-- oldest code: 31
+
+create table gateways (
+    id            text    not null primary key,
+    tenant        text    not null,
+    name          text    not null,
+    -- SHA-256 of what the gateway proves itself with, and of the one before, which is valid until `old_until`.
+    secret        text    not null,
+    old_secret    text collate "C",
+    old_until     bigint not null,
+    -- The number of the token with which the platform proves itself; the token is derived from it.
+    generation    bigint not null,
+    -- Whether the gateway is to ask for a new secret and a new token.
+    rotates       bigint not null,
+    -- Where the platform reaches it; null if the gateway dials out.
+    url           text collate "C",
+    runtime       text    not null,
+    version       text    not null,
+    instance_id   text    not null,
+    status        text    not null,
+    -- JSON lists.
+    warnings      text    not null,
+    capabilities  text    not null,
+    commands      text    not null,
+    registered_at bigint not null,
+    last_seen_at  bigint not null,
+    -- The digest of its crons as the gateway says, and that of the copy; empty before the first.
+    digest        text    not null,
+    copied_digest text    not null,
+    copied_at     bigint,
+    -- Why the last look at the gateway failed.
+    error         text collate "C",
+    -- When to look again, and the number of the last look: of two at a time the later one's copy counts.
+    look_at       bigint not null,
+    looks         bigint not null
+);
+create unique index gateways_by_name on gateways (tenant, name);
+create unique index gateways_by_secret on gateways (secret);
+create unique index gateways_by_old_secret on gateways (old_secret) where old_secret is not null;
+create index gateways_to_look_at on gateways (look_at);
+
+create table gateway_crons (
+    tenant      text    not null,
+    gateway_id  text    not null,
+    cron_id     text    not null,
+    -- The cron as the gateway gave it, as JSON.
+    item        text    not null,
+    enabled     bigint not null,
+    last_status text collate "C",
+    -- The next time; the greatest number if there is none.
+    next_run_at bigint not null,
+    -- The look that found it last.
+    look        bigint not null,
+    -- When it was not there any more.
+    removed_at  bigint,
+    primary key (gateway_id, cron_id)
+);
+create index gateway_crons_by_time on gateway_crons (tenant, next_run_at, gateway_id, cron_id);
+
+create table gateway_join_tokens (
+    hash       text    not null primary key,
+    tenant     text    not null,
+    name       text    not null,
+    expires_at bigint not null
+);
+
+create table gateway_requests (
+    id         text    not null primary key,
+    gateway_id text    not null,
+    -- The request, as JSON.
+    request    text    not null,
+    -- After it nobody takes the request, and nobody waits for its reply.
+    deadline   bigint not null,
+    taken_at   bigint,
+    status     bigint,
+    reply      text collate "C"
+);
+create index gateway_requests_to_take on gateway_requests (gateway_id, id) where taken_at is null;
+create index gateway_requests_by_deadline on gateway_requests (deadline);

@@ -1,0 +1,3 @@
+-- delete_gateway: a gateway is gone.
+delete from gateways
+ where id = :id

@@ -1,0 +1,132 @@
+"""Gateways over SQL."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from evertick.api.gateways import GatewayCron
+from evertick.base.ids import TenantId
+from evertick.base.instants import DAY_MS, NEVER, Instant, from_datetime
+from evertick.base.records.gateways import Beat, Found, GatewayCronRow, GatewayRequestRow, GatewayRow
+from evertick.store.contract.notifications import Notification
+from evertick.store.transaction.driver import Driver
+
+REMOVED_FOR_MS: Final = DAY_MS
+"""How long the copy of a cron is shown that is not there any more."""
+
+
+class SqlGateways(Driver):
+    """The contract `Gateways`."""
+
+    hints: set[Notification]
+
+    def get_gateway(self, name: str, *, tenant: TenantId) -> GatewayRow | None:
+        return _only(self._fetch("get_gateway", {"tenant": tenant, "name": name}))
+
+    def gateway_by_secret(self, secret: str, *, now: Instant) -> GatewayRow | None:
+        return _only(self._fetch("gateway_by_secret", {"secret": secret, "now": now}))
+
+    def list_gateways(self, tenant: TenantId, *, limit: int, after: str = "") -> list[GatewayRow]:
+        rows = self._fetch("list_gateways", {"tenant": tenant, "after": after, "limit": limit})
+        return [GatewayRow(*row) for row in rows]
+
+    def save_gateway(self, gateway: GatewayRow) -> None:
+        self.hints.add(Notification.GATEWAY)
+        self._run("save_gateway", gateway._asdict())
+
+    def delete_gateway(self, gateway_id: str) -> None:
+        self._run("delete_gateway", {"id": gateway_id})
+        self._run("delete_gateway_crons", {"id": gateway_id})
+
+    def beat_gateway(self, gateway_id: str, beat: Beat, *, now: Instant) -> tuple[bool, bool]:
+        [(rotates, differs)] = self._fetch("beat_gateway", {"id": gateway_id, "now": now, **beat._asdict()})
+        if differs:
+            self.hints.add(Notification.GATEWAY)
+        return bool(rotates), bool(differs)
+
+    def claim_gateways(self, *, now: Instant, until: Instant, limit: int) -> list[GatewayRow]:
+        rows = self._fetch("claim_gateways", {"now": now, "next": until, "limit": limit})
+        return [GatewayRow(*row) for row in rows]
+
+    def claim_gateway(self, gateway_id: str, *, until: Instant) -> GatewayRow | None:
+        return _only(self._fetch("claim_gateway", {"id": gateway_id, "next": until}))
+
+    def note_look(
+        self, gateway: GatewayRow, found: Found, crons: Sequence[GatewayCron] | None, *, now: Instant
+    ) -> bool:
+        key = {"id": gateway.id, "looks": gateway.looks}
+        if not self._run("note_look", {**key, "now": now, **found._asdict()}):
+            return False
+        if crons is not None:
+            for each in crons:
+                self._run("put_gateway_cron", _values(gateway, each))
+            place = {"gateway_id": gateway.id, "look": gateway.looks, "now": now, "never": NEVER}
+            self._run("note_removed_crons", place)
+            self._run("forget_removed_crons", {"gateway_id": gateway.id, "before": now - REMOVED_FOR_MS})
+        return True
+
+    def note_failed_look(self, gateway: GatewayRow, error: str) -> None:
+        self._run("note_failed_look", {"id": gateway.id, "looks": gateway.looks, "error": error})
+
+    def list_gateway_crons(
+        self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int
+    ) -> list[GatewayCronRow]:
+        place = dict(zip(("next_run_at", "gateway_id", "cron_id"), after, strict=True))
+        rows = self._fetch("list_gateway_crons", {"tenant": tenant, **place, "limit": limit})
+        return [GatewayCronRow(*row) for row in rows]
+
+    def list_crons_of_gateway(self, gateway_id: str) -> list[GatewayCronRow]:
+        return [GatewayCronRow(*row) for row in self._fetch("list_crons_of_gateway", {"gateway_id": gateway_id})]
+
+    def add_join_token(self, token_hash: str, *, tenant: TenantId, name: str, now: Instant, until: Instant) -> None:
+        self._run("drop_join_tokens", {"now": now, "tenant": tenant, "name": name})
+        self._run("add_join_token", {"hash": token_hash, "tenant": tenant, "name": name, "expires_at": until})
+
+    def take_join_token(self, token_hash: str) -> tuple[TenantId, str, Instant] | None:
+        rows = self._fetch("take_join_token", {"hash": token_hash})
+        return (TenantId(rows[0][0]), str(rows[0][1]), Instant(rows[0][2])) if rows else None
+
+    def add_gateway_request(self, request_id: str, gateway_id: str, request: str, *, deadline: Instant) -> None:
+        self.hints.add(Notification.GATEWAY)
+        values = {"id": request_id, "gateway_id": gateway_id, "request": request, "deadline": deadline}
+        self._run("add_gateway_request", values)
+
+    def take_gateway_requests(self, gateway_id: str, *, now: Instant) -> list[tuple[str, str]]:
+        return sorted(self._fetch("take_gateway_requests", {"gateway_id": gateway_id, "now": now}))
+
+    def reply_to_request(self, request_id: str, gateway_id: str, *, status: int, reply: str, now: Instant) -> bool:
+        self.hints.add(Notification.GATEWAY)
+        values = {"id": request_id, "gateway_id": gateway_id, "status": status, "reply": reply, "now": now}
+        return self._run("reply_to_request", values) > 0
+
+    def gateway_request(self, request_id: str) -> GatewayRequestRow | None:
+        rows = self._fetch("get_gateway_request", {"id": request_id})
+        return GatewayRequestRow(*rows[0]) if rows else None
+
+    def end_gateway_request(self, request_id: str) -> GatewayRequestRow | None:
+        rows = self._fetch("delete_gateway_request", {"id": request_id})
+        return GatewayRequestRow(*rows[0]) if rows else None
+
+    def next_look_at(self) -> Instant | None:
+        at = self._fetch("next_look_at", {})[0][0]
+        return None if at is None else Instant(at)
+
+    def drop_gateway_requests(self, *, before: Instant) -> int:
+        return self._run("drop_gateway_requests", {"before": before})
+
+
+def _only(rows: Sequence[tuple[object, ...]]) -> GatewayRow | None:
+    return GatewayRow(*rows[0]) if rows else None  # type: ignore[arg-type]
+
+
+def _values(gateway: GatewayRow, cron: GatewayCron) -> dict[str, object]:
+    return {
+        "tenant": gateway.tenant,
+        "gateway_id": gateway.id,
+        "cron_id": cron.id,
+        "item": json.dumps(cron.to_json(), ensure_ascii=False),
+        "enabled": int(cron.enabled),
+        "last_status": cron.last_status,
+        "next_run_at": NEVER if cron.next_run_at is None or not cron.enabled else from_datetime(cron.next_run_at),
+        "look": gateway.looks,
+    }
