@@ -23,6 +23,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class InThread(Generic[P, T]):
+    """A method of a blocking object that its awaited twin calls in a thread; the twin has both as `blocking` and
+    `executors`.
+    """
+
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, twin: Any, owner: type) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(self._method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            found: T = await twin.executors.call(lambda: self._method(twin.blocking, *args, **kwargs))
+            return found
+
+        return call
+
+
 class Surface(Generic[O]):
     """What all surfaces share: the operations, and where they run."""
 

@@ -49,6 +49,7 @@
     │   ├── RevisionConflict     the cron of a gateway changed since it was read
     │   └── VersionConflict
     ├── AccessDenied      of a server: the token is not valid, or may not do that
+    │   ├── UnknownSecret        of a gateway: it has to register again
     │   └── NotManaged           the cron belongs to the gateway or to another of its users: it is read-only here
     ├── FunctionFailed    of a server: the function that was called has raised
     ├── WorkflowFailed    what was waited for: the run has failed or was canceled
@@ -457,6 +458,12 @@ class AccessDenied(EvertickError):
     """A server refuses a request: the token is not valid, or it may not do that, or not there."""
 
     code = "not_allowed"
+
+
+class UnknownSecret(AccessDenied):
+    """No gateway has this secret, or no join token is this one: it was used, replaced, removed, or has expired."""
+
+    code = "unknown_secret"
 
 
 class NotManaged(AccessDenied):

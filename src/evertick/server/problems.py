@@ -35,6 +35,7 @@ STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
     (errors.Misuse, 422),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
+    (errors.UnknownSecret, 401),
     (errors.AccessDenied, 403),
     (errors.Unavailable, 503),
     (errors.EvertickError, 422),

@@ -69,6 +69,7 @@ from evertick.app.scripts.running import (
     under_way,
     version_of,
 )
+from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work
 from evertick.base.error_text import place_words
 from evertick.base.errors import (
@@ -795,50 +796,34 @@ def _test_view(ended: Ended, one: Try) -> ScriptTestView:
     )  # fmt: skip
 
 
-class _Awaited(Generic[P, T]):
-    """A method of `TenantScripts` that is awaited: the sandbox and the database block, so it has a thread."""
-
-    def __init__(self, method: Callable[Concatenate[TenantScripts, P], T]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, scripts: "AsyncScripts", owner: type) -> Callable[P, Coroutine[Any, Any, T]]:
-        @wraps(self._method)
-        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            blocking = scripts.blocking
-            executors = blocking._access.environment.executors
-            return await executors.call(lambda: self._method(blocking, *args, **kwargs))
-
-        return call
-
-
 class AsyncScripts:
     """`app.aio.scripts`: as `TenantScripts`, and every call is awaited."""
 
     def __init__(self, blocking: TenantScripts) -> None:
         self.blocking = blocking
+        self.executors = blocking._access.environment.executors
 
     def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
         """See `TenantScripts.call`, which asks no database."""
         return self.blocking.call(name, input, version=version)
 
-    create = _Awaited(TenantScripts.create)
-    edit = _Awaited(TenantScripts.edit)
-    check = _Awaited(TenantScripts.check)
-    publish = _Awaited(TenantScripts.publish)
-    rollback = _Awaited(TenantScripts.rollback)
-    delete = _Awaited(TenantScripts.delete)
-    get = _Awaited(TenantScripts.get)
-    list = _Awaited(TenantScripts.list)
-    version = _Awaited(TenantScripts.version)
-    versions = _Awaited(TenantScripts.versions)
-    runs = _Awaited(TenantScripts.runs)
-    run = _Awaited(TenantScripts.run)
-    activity = _Awaited(TenantScripts.activity)
-    start = _Awaited(TenantScripts.start)
-    checked_call = _Awaited(TenantScripts.checked_call)
-    test = _Awaited(TenantScripts.test)
-    limits = _Awaited(TenantScripts.limits)
-    set_plan = _Awaited(TenantScripts.set_plan)
-    isolation = _Awaited(TenantScripts.isolation)
-    levels = _Awaited(TenantScripts.levels)
+    create = InThread(TenantScripts.create)
+    edit = InThread(TenantScripts.edit)
+    check = InThread(TenantScripts.check)
+    publish = InThread(TenantScripts.publish)
+    rollback = InThread(TenantScripts.rollback)
+    delete = InThread(TenantScripts.delete)
+    get = InThread(TenantScripts.get)
+    list = InThread(TenantScripts.list)
+    version = InThread(TenantScripts.version)
+    versions = InThread(TenantScripts.versions)
+    runs = InThread(TenantScripts.runs)
+    run = InThread(TenantScripts.run)
+    activity = InThread(TenantScripts.activity)
+    start = InThread(TenantScripts.start)
+    checked_call = InThread(TenantScripts.checked_call)
+    test = InThread(TenantScripts.test)
+    limits = InThread(TenantScripts.limits)
+    set_plan = InThread(TenantScripts.set_plan)
+    isolation = InThread(TenantScripts.isolation)
+    levels = InThread(TenantScripts.levels)

@@ -1,0 +1,1 @@
+"""Gateways: processes elsewhere that own crons, as the platform knows them."""

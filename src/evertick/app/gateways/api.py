@@ -1,0 +1,401 @@
+"""`app.gateways`: gateways of a tenant and their crons, and schedules that run commands of gateways.
+
+The crons belong to the gateways. What is listed here is a copy, with the time at which it was current. What is changed
+is changed at the gateway, in the call; a gateway that is offline is not changed, and nothing is queued for it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, Literal, Protocol, TypeVar, Unpack
+
+from pydantic import ValidationError
+
+from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
+from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
+from evertick.app.environment import Environment
+from evertick.app.execution.runner import Execution
+from evertick.app.functions.function import Action, FunctionCall
+from evertick.app.gateways.commands import OFFLINE, command_function
+from evertick.app.gateways.joining import WORDS, Joining, new_join_token
+from evertick.app.gateways.looking import look
+from evertick.app.gateways.reaching import Reach, health_of, require_online
+from evertick.app.registry import Registry
+from evertick.app.surfaces import InThread
+from evertick.app.transacting import Transact, Work
+from evertick.base.errors import GatewayNotFound, InvalidCron, Misuse
+from evertick.base.ids import TenantId
+from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
+from evertick.base.options import check_options, whole
+from evertick.base.paging import decoded_place, encoded_place
+from evertick.base.records.gateways import GatewayCronRow, GatewayRow
+from evertick.gateway_client import GatewayClient
+from evertick.store.contract.store import Transaction
+
+T = TypeVar("T")
+
+LIST_MAX: Final = 1_000
+JOIN_S: Final = 3_600
+OVERDUE_MS: Final = MINUTE_MS
+FIRST: Final = (Instant(-(2**53)), "", "")
+
+
+class Access(Protocol):
+    """What gateways need of `app.tenant(...)`."""
+
+    @property
+    def tenant_id(self) -> TenantId: ...
+    @property
+    def environment(self) -> Environment: ...
+    @property
+    def _execution(self) -> Execution: ...
+    @property
+    def _ways(self) -> tuple[Transact, Transact]: ...
+
+
+class Audited(Protocol):
+    """Adds a line to the audit log to work."""
+
+    def __call__(self, work: Work[T], action: str, target: str) -> Work[T]: ...
+
+
+def _unaudited(work: Work[T], action: str, target: str) -> Work[T]:
+    return work
+
+
+class TenantGateways:
+    """The gateways of one tenant."""
+
+    def __init__(
+        self, access: Access, function: Callable[[], Action[..., Any]], audited: Audited = _unaudited
+    ) -> None:
+        self._access = access
+        self._function = function
+        self._audited = audited
+        self._reach = reach_of(access.environment)
+
+    def audited_by(self, audited: Audited) -> "TenantGateways":
+        """The same gateways, whose changes have lines in the audit log."""
+        return TenantGateways(self._access, self._function, audited)
+
+    @property
+    def aio(self) -> "AsyncGateways":
+        """The same, and every call is awaited."""
+        return AsyncGateways(self)
+
+    @property
+    def joining(self) -> Joining:
+        """What gateways ask of the platform, of whichever tenant."""
+        return Joining(self._access.environment, self._access._ways[1])
+
+    # -- gateways
+
+    def join_token(self, name: str, *, expires_in: float = JOIN_S) -> JoinToken:
+        """A token with which a gateway registers once, under `name`, within so many seconds.
+
+        A gateway that is registered under this name keeps its crons here, and its secret is void when the new one has
+        registered.
+        """
+        check_options({"name": WORDS, "expires_in": SECONDS}, {"name": name, "expires_in": expires_in})
+        require_address_name(name, "a gateway")
+        tenant = self._access.tenant_id
+
+        def work(transaction: Transaction) -> JoinToken:
+            now = self._now()
+            until = Instant(now + int(expires_in * SECOND_MS))
+            return new_join_token(transaction, tenant, name, now=now, until=until)
+
+        return self._write(self._audited(work, "gateway.join_token", name))
+
+    def list(self, *, after: str = "", limit: int = 100) -> Sequence[GatewayView]:
+        """Gateways by name, beyond the name `after`."""
+        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        now = self._now()
+        rows = self._read(
+            lambda transaction: transaction.list_gateways(self._access.tenant_id, after=after, limit=limit)
+        )
+        return [_view(row, now) for row in rows]
+
+    def get(self, name: str) -> GatewayView:
+        """One gateway. Raises GatewayNotFound."""
+        return _view(self._row(name), self._now())
+
+    def remove(self, name: str) -> None:
+        """Forget a gateway with the copies of its crons; it goes on with them by itself. Raises GatewayNotFound."""
+
+        def work(transaction: Transaction) -> None:
+            transaction.delete_gateway(self._found(transaction, name).id)
+
+        self._write(self._audited(work, "gateway.remove", name))
+
+    def rotate(self, name: str) -> None:
+        """Let a gateway get a new secret and a new token, with its next heartbeat. Raises GatewayNotFound."""
+
+        def work(transaction: Transaction) -> None:
+            transaction.save_gateway(self._found(transaction, name)._replace(rotates=1))
+
+        self._write(self._audited(work, "gateway.rotate", name))
+
+    def check(self, name: str) -> GatewayView:
+        """Look at a gateway now: its health, and its crons if they have changed. Raises GatewayNotFound."""
+        self._look(self._row(name))
+        return self.get(name)
+
+    # -- crons
+
+    def crons(self, gateway: str | None = None, *, after: str | None = None, limit: int = 100) -> FleetCrons:
+        """Copies of the crons of all gateways by next time, or of one gateway by id. Raises GatewayNotFound."""
+        check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
+        tenant, now, place = self._access.tenant_id, self._now(), _place(after)
+
+        def work(transaction: Transaction) -> FleetCrons:
+            gateways = {row.id: row for row in every_gateway(transaction, tenant)}
+            if gateway is None:
+                rows = transaction.list_gateway_crons(tenant, after=place, limit=limit + 1)
+            else:
+                found = transaction.list_crons_of_gateway(self._found(transaction, gateway).id)
+                rows = sorted(
+                    (row for row in found if (row.next_run_at, row.gateway_id, row.cron_id) > place),
+                    key=lambda row: (row.next_run_at, row.cron_id),
+                )[: limit + 1]
+            shown = rows[:limit]
+            crons = [_cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
+            return FleetCrons(crons=tuple(crons), next=_sealed(shown[-1]) if len(rows) > limit else None)
+
+        return self._read(work)
+
+    def cron(self, gateway: str, cron_id: str) -> FleetCron:
+        """The copy of one cron, by its id or its key. Raises GatewayNotFound, CronNotFound."""
+        now = self._now()
+
+        def work(transaction: Transaction) -> FleetCron:
+            row = self._found(transaction, gateway)
+            copies = [_cron_view(each, row, now) for each in transaction.list_crons_of_gateway(row.id)]
+            found = [each for each in copies if each.cron.id == cron_id]
+            found = found or [each for each in copies if each.cron.key == cron_id and each.removed_at is None]
+            if not found:
+                raise CronNotFound(f"the gateway {gateway} has no cron {cron_id!r}, as far as is known here")
+            return found[0]
+
+        return self._read(work)
+
+    def add_cron(
+        self, gateway: str, key: str, *, schedule: Mapping[str, Any], action: Mapping[str, Any],
+        name: str | None = None, enabled: bool | None = None,
+    ) -> GatewayCron:  # fmt: skip
+        """Add a cron to a gateway, or declare the one of that key again: all of it is replaced.
+
+            app.gateways.add_cron("edge-1", "purge", schedule={"type": "cron", "expression": "0 3 * * *"},
+                                  action={"type": "builtin", "name": "purge_cache"})
+
+        Raises InvalidCron, IntervalTooShort, UnknownCommand, GatewayUnreachable, OutcomeUnknown, GatewayNotFound.
+        """
+        given = {"key": key, "schedule": schedule, "action": action, "name": name, "enabled": enabled}
+        new = _validated(NewGatewayCron, {each: value for each, value in given.items() if value is not None})
+        return self._change(gateway, lambda client: client.add(new)[0], "add", key)
+
+    def update_cron(
+        self, gateway: str, cron_id: str, *, revision: str | None = None, **changes: Unpack[CronChanges]
+    ) -> GatewayCron:
+        """Change a cron of a gateway: `schedule`, `action`, `name`, `enabled`; what is not given stays.
+
+        With `revision` only a cron that still has it is changed. Raises RevisionConflict, CronNotFound, NotManaged, and
+        what `add_cron` raises.
+        """
+        change = _validated(GatewayCronChange, dict(changes))
+        return self._change(
+            gateway, lambda client: client.change(cron_id, change, revision=revision), "update", cron_id
+        )
+
+    def remove_cron(self, gateway: str, cron_id: str, *, revision: str | None = None) -> None:
+        """Remove a cron of a gateway. Raises as `update_cron`."""
+        self._change(gateway, lambda client: client.remove(cron_id, revision=revision), "remove", cron_id)
+
+    def run_cron(self, gateway: str, cron_id: str, *, key: str | None = None) -> str:
+        """Run a cron now; returns the id of the run, the same one for the same `key`. Raises as `update_cron`."""
+        once = key or secrets.token_hex(16)
+        return self._change(gateway, lambda client: client.run(cron_id, key=once), "run", cron_id)
+
+    def runs(self, gateway: str, cron_id: str, *, run_id: str | None = None, limit: int = 20) -> Sequence[GatewayRun]:
+        """Runs of a cron, the newest first, as the gateway has them now. `output` is text of a stranger.
+
+        Raises GatewayUnreachable, CronNotFound, GatewayNotFound.
+        """
+        check_options({"limit": whole(1, RUNS_MAX)}, {"limit": limit})
+        return self._client(self._row(gateway)).runs(cron_id, run_id=run_id, limit=limit)
+
+    # -- schedules
+
+    def command(
+        self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
+        *, offline: Literal["fail", "skip"] = "fail",
+    ) -> FunctionCall:  # fmt: skip
+        """A run of a command that the gateway lists, as schedules and schedulers take it.
+
+            app.schedules.create("purge", when="every day at 3:00", do=app.gateways.command("edge-1", "purge_cache"))
+
+        While the gateway is offline a run fails, and is tried again if the function's retry policy says so; with
+        `offline="skip"` it does nothing, and its result says why.
+        """
+        rules = {"gateway": WORDS, "command": WORDS, "offline": choice(OFFLINE)}
+        check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
+        given = None if arguments is None else dict(arguments)
+        return self._function().args(gateway=gateway, command=command, arguments=given, offline=offline)
+
+    # -- helpers
+
+    def _change(self, gateway: str, do: Callable[[GatewayClient], T], action: str, target: str) -> T:
+        row = self._row(gateway)
+        try:
+            result = do(self._client(row))
+        finally:
+            self._look(row)  # also after an unknown outcome
+        self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", f"{gateway}/{target}"))
+        return result
+
+    def _client(self, row: GatewayRow) -> GatewayClient:
+        require_online(row, self._now())
+        return self._reach.client(row)
+
+    def _look(self, row: GatewayRow) -> None:
+        until = Instant(self._now() + LOOK_MS)
+        claimed = self._write(lambda transaction: transaction.claim_gateway(row.id, until=until))
+        if claimed is not None:
+            look(self._access.environment, self._reach, claimed)
+
+    def _row(self, name: str) -> GatewayRow:
+        return self._read(lambda transaction: self._found(transaction, name))
+
+    def _found(self, transaction: Transaction, name: str) -> GatewayRow:
+        row = transaction.get_gateway(name, tenant=self._access.tenant_id)
+        if row is None:
+            names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]
+            raise GatewayNotFound(f"there is no gateway {name!r}{meant_words(name, names)}")
+        return row
+
+    def _now(self) -> Instant:
+        return self._access.environment.clock.now()
+
+    def _read(self, work: Work[T]) -> T:
+        return self._access._ways[0](work)
+
+    def _write(self, work: Work[T]) -> T:
+        return self._access._ways[1](work)
+
+
+class CronChanges(TypedDict, total=False):
+    """What may be changed of a cron."""
+
+    name: str
+    schedule: Mapping[str, Any]
+    action: Mapping[str, Any]
+    enabled: bool
+
+
+class AsyncGateways:
+    """`app.aio.gateways`: as `TenantGateways`, and every call is awaited."""
+
+    def __init__(self, blocking: TenantGateways) -> None:
+        self.blocking = blocking
+        self.executors = blocking._access.environment.executors
+
+    def command(
+        self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
+        *, offline: Literal["fail", "skip"] = "fail",
+    ) -> FunctionCall:  # fmt: skip
+        """See `TenantGateways.command`, which asks no database."""
+        return self.blocking.command(gateway, command, arguments, offline=offline)
+
+    join_token = InThread(TenantGateways.join_token)
+    list = InThread(TenantGateways.list)
+    get = InThread(TenantGateways.get)
+    remove = InThread(TenantGateways.remove)
+    rotate = InThread(TenantGateways.rotate)
+    check = InThread(TenantGateways.check)
+    crons = InThread(TenantGateways.crons)
+    cron = InThread(TenantGateways.cron)
+    add_cron = InThread(TenantGateways.add_cron)
+    update_cron = InThread(TenantGateways.update_cron)
+    remove_cron = InThread(TenantGateways.remove_cron)
+    run_cron = InThread(TenantGateways.run_cron)
+    runs = InThread(TenantGateways.runs)
+
+
+class Gateways(TenantGateways):
+    """`app.gateways`: the gateways of the default tenant. Its first use lets the app run commands of gateways, so it
+    belongs into the code of an app whose schedules do that.
+    """
+
+    def __init__(self, app: AppAccess) -> None:
+        self.function = command_function(app.name, lambda: app.environment)
+        app.functions.add(self.function)
+        super().__init__(app, lambda: self.function)
+
+
+def every_gateway(transaction: Transaction, tenant: TenantId) -> list[GatewayRow]:
+    """All gateways of a tenant."""
+    found: list[GatewayRow] = []
+    while True:
+        page = transaction.list_gateways(tenant, after=found[-1].name if found else "", limit=LIST_MAX)
+        found += page
+        if len(page) < LIST_MAX:
+            return found
+
+
+def _validated(kind: type[S], given: Mapping[str, Any]) -> S:
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidCron(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
+
+
+def _view(row: GatewayRow, now: Instant) -> GatewayView:
+    health, reason = health_of(row, now)
+    return GatewayView(
+        name=row.name,
+        id=row.id,
+        health=health,  # type: ignore[arg-type]
+        reason=reason,
+        mode="dial_out" if row.url is None else "pull",
+        url=row.url,
+        runtime=row.runtime,
+        version=row.version,
+        capabilities=tuple(json.loads(row.capabilities)),
+        commands=tuple(json.loads(row.commands)),
+        warnings=tuple(json.loads(row.warnings)),
+        registered_at=to_datetime(row.registered_at),
+        last_seen_at=to_datetime(row.last_seen_at),
+        crons_at=to_datetime_or_none(row.copied_at),
+    )
+
+
+def _cron_view(row: GatewayCronRow, gateway: GatewayRow, now: Instant) -> FleetCron:
+    cron = GatewayCron.model_validate_json(row.item)
+    return FleetCron(
+        gateway=gateway.name,
+        health=health_of(gateway, now)[0],  # type: ignore[arg-type]
+        as_of=to_datetime_or_none(gateway.copied_at),
+        removed_at=to_datetime_or_none(row.removed_at),
+        overdue=row.next_run_at + OVERDUE_MS < now,
+        cron=cron,
+    )
+
+
+def _sealed(row: GatewayCronRow) -> str:
+    position = [row.next_run_at, row.gateway_id, row.cron_id]
+    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
+
+
+def _place(after: str | None) -> tuple[Instant, str, str]:
+    """The place of a cursor. Raises InvalidArguments."""
+    if after is None:
+        return FIRST
+    try:
+        at, gateway_id, cron_id = json.loads(base64.urlsafe_b64decode(after.encode()))
+        if type(at) is int and isinstance(gateway_id, str) and isinstance(cron_id, str):
+            return Instant(at), gateway_id, cron_id
+    except (ValueError, TypeError):
+        pass
+    raise InvalidArguments("the cursor is not of this list; pass the cursor that the page before returned")

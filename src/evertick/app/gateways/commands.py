@@ -1,0 +1,95 @@
+"""Schedules that run commands of gateways: the jobs of the function `evertick.gateway`.
+
+A run asks the gateway with a key made of the job and its attempt. So a worker that dies between the request and the
+result changes nothing: the job runs again under the same key, and finds the run that it has begun.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from evertick.api.gateways import GatewayRun
+from evertick.app.environment import Environment
+from evertick.app.execution.contexts import SyncActionCtx
+from evertick.app.functions.function import Action
+from evertick.app.functions.options import ApplicationError
+from evertick.app.gateways.reaching import Reach, require_online
+from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown
+from evertick.base.records.jobs import GATEWAY_FUNCTION
+from evertick.gateway_client import GatewayClient
+
+OFFLINE: Final = ("fail", "skip")
+"""What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is skipped."""
+ASK_S: Final = (0.2, 2.0)
+"""How long to wait before asking for a run again: at first, and at most."""
+LOST_S: Final = 120.0
+"""How long a gateway that has begun a run may be silent."""
+TRIES: Final = 3
+
+
+class GatewayRunFailed(ApplicationError):
+    """The command has failed at its gateway; `data` has the run."""
+
+
+class GatewaySkipped(BaseException):
+    """The gateway is offline, and the schedule says that such runs are skipped."""
+
+
+def command_function(app_name: str, environment: Callable[[], Environment]) -> Action[..., Any]:
+    """The function `evertick.gateway` of an app."""
+    reach: list[Reach] = []
+
+    def run_command(
+        ctx: SyncActionCtx, gateway: str, command: str, arguments: dict[str, str] | None = None, offline: str = "fail"
+    ) -> Any:
+        """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
+        e = environment()
+        if not reach:
+            reach.append(Reach(e))
+        row = e.store.read(lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
+        if row is None:
+            raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
+        try:
+            require_online(row, e.clock.now())
+            client = reach[0].client(row)
+            run_id = _started(client, command, arguments, f"{ctx.job_id}.{ctx.attempt}")
+        except GatewayUnreachable as error:
+            if offline == "skip":
+                ctx.log.warning("skipped: %s", error)
+                return {"skipped": str(error)}
+            raise
+        run = _ended(ctx, client, run_id)
+        result = {"run_id": run_id, "status": run.status, "output": run.output, "error": run.error}
+        if run.status in ("failed", "unknown"):
+            raise GatewayRunFailed(run.error or f"the run {run_id} of {command} ended as {run.status}", data=result)
+        return result
+
+    return Action(run_command, name=GATEWAY_FUNCTION, internal=False, timeout_ms=None, app_name=app_name)
+
+
+def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] | None, key: str) -> str:
+    """Ask for a run; the same key is asked again after an unknown outcome, because it begins one run."""
+    for number in range(TRIES):
+        try:
+            return client.run_command(command, arguments, key=key)
+        except OutcomeUnknown:
+            if number + 1 == TRIES:
+                raise
+    raise AssertionError
+
+
+def _ended(ctx: SyncActionCtx, client: GatewayClient, run_id: str) -> GatewayRun:
+    """Wait for the end of a run. Raises OutcomeUnknown if the gateway is silent for long."""
+    pause_s, seen_at = ASK_S[0], time.monotonic()
+    while True:
+        try:
+            run = client.run_of(run_id)
+        except GatewayUnreachable as error:
+            if time.monotonic() - seen_at > LOST_S:
+                raise OutcomeUnknown(f"the run {run_id} has begun, and its end is not known: {error}") from error
+        else:
+            seen_at = time.monotonic()
+            if run.status != "running":
+                return run
+        time.sleep(pause_s)
+        pause_s = min(ASK_S[1], 2 * pause_s)

@@ -1,0 +1,183 @@
+"""The side of gateways that register at the platform: registration, heartbeats, rotation, and what they fetch.
+
+A gateway proves itself with a secret, of which the database has only the SHA-256. Of two processes with one name the
+one that registered or sent a heartbeat last is the gateway: the end of an older one removes nothing.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from evertick.api.gateway_fleet import (
+    FetchedReply,
+    FetchedRequest,
+    Heartbeat,
+    HeartbeatReply,
+    JoinToken,
+    RegisteredGateway,
+    Registration,
+)
+from evertick.app.environment import Environment
+from evertick.app.gateways.reaching import access_token
+from evertick.app.transacting import Transact
+from evertick.base.errors import Misuse, UnknownSecret
+from evertick.base.ids import TenantId
+from evertick.base.instants import MINUTE_MS, Instant, to_datetime
+from evertick.base.options import check_options, text
+from evertick.base.records.gateways import Beat, GatewayRow
+from evertick.gateway_client import check_url
+from evertick.store.contract.store import Transaction
+
+T = TypeVar("T")
+
+GATEWAY_PREFIX: Final = "gw"
+JOIN_PREFIX: Final = "evgj_"
+SECRET_PREFIX: Final = "evgs_"
+OVERLAP_MS: Final = 10 * MINUTE_MS
+"""How long an old secret stays valid."""
+WORDS: Final = text(200, printable=True)
+LIST_MAX: Final = 100
+"""Warnings, capabilities and commands of a gateway that are kept."""
+WORD_CHARS_MAX: Final = 500
+
+
+def hash_of(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def kept(words: Sequence[str]) -> str:
+    """A list of a stranger's words as it is kept: JSON, bounded, printable."""
+    cut = ["".join(c if c.isprintable() else " " for c in word)[:WORD_CHARS_MAX] for word in words[:LIST_MAX]]
+    return json.dumps(cut)
+
+
+def new_join_token(transaction: Transaction, tenant: TenantId, name: str, *, now: Instant, until: Instant) -> JoinToken:
+    """Let a gateway register once under a name, also one that is registered: it then replaces that one."""
+    token = JOIN_PREFIX + secrets.token_urlsafe(32)
+    transaction.add_join_token(hash_of(token), tenant=tenant, name=name, now=now, until=until)
+    return JoinToken(token=token, name=name, expires_at=to_datetime(until))
+
+
+class Joining:
+    """What gateways ask of the platform."""
+
+    def __init__(self, environment: Environment, write: Transact) -> None:
+        self._e, self._write = environment, write
+
+    def register(self, said: Registration) -> RegisteredGateway:
+        """Register a gateway under the name of its join token, which is used up.
+
+        Raises UnknownSecret for a token that is unknown, used or expired, or of another name; Misuse for an address that
+        is none, or without the platform's key.
+        """
+        check_options({"name": WORDS, "instance_id": WORDS, "runtime": WORDS}, {
+            "name": said.name, "instance_id": said.instance_id, "runtime": said.runtime,
+        })  # fmt: skip
+        if said.url is not None:
+            check_url(said.url)
+        secret = SECRET_PREFIX + secrets.token_urlsafe(32)
+
+        def work(transaction: Transaction) -> RegisteredGateway:
+            now = self._e.clock.now()
+            found = transaction.take_join_token(hash_of(said.join_token))
+            if found is None or found[2] <= now:
+                raise UnknownSecret("this join token is unknown, used or expired; make one: evertick gateway join-token NAME")
+            tenant, name, _ = found
+            if name != said.name:
+                raise UnknownSecret(f"this join token is for a gateway of another name than {said.name!r}")
+            before = transaction.get_gateway(name, tenant=tenant)
+            row = GatewayRow(
+                id=self._e.ids.make(GATEWAY_PREFIX, now) if before is None else before.id,
+                tenant=tenant,
+                name=name,
+                secret=hash_of(secret),
+                old_secret=None,
+                old_until=Instant(0),
+                generation=1 if before is None else before.generation + 1,
+                rotates=0,
+                url=said.url,
+                runtime=said.runtime,
+                version=said.version[:WORD_CHARS_MAX],
+                instance_id=said.instance_id,
+                status="healthy",
+                warnings="[]",
+                capabilities=kept(said.capabilities),
+                commands="[]",
+                registered_at=now if before is None else before.registered_at,
+                last_seen_at=now,
+                digest="",
+                copied_digest="" if before is None else before.copied_digest,
+                copied_at=None if before is None else before.copied_at,
+                error=None,
+                look_at=now,
+                looks=0 if before is None else before.looks + 1,
+            )
+            token = None if said.url is None else access_token(row.id, row.generation)
+            transaction.save_gateway(row)
+            return RegisteredGateway(gateway_id=row.id, secret=secret, access_token=token)
+
+        return self._write(work)
+
+    def heartbeat(self, secret: str, said: Heartbeat) -> HeartbeatReply:
+        """Note how a gateway is. Raises UnknownSecret."""
+        beat = Beat(said.instance_id[:200], said.status, kept(said.warnings), said.version[:200], said.digest[:200])
+
+        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> HeartbeatReply:
+            rotates, _ = transaction.beat_gateway(row.id, beat, now=now)
+            return HeartbeatReply(rotate=rotates)
+
+        return self._as(secret, work)
+
+    def rotate(self, secret: str) -> RegisteredGateway:
+        """A new secret and a new token for a gateway; the old secret stays valid for OVERLAP_MS. Raises UnknownSecret."""
+        fresh = SECRET_PREFIX + secrets.token_urlsafe(32)
+
+        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> RegisteredGateway:
+            if hash_of(secret) != row.secret:
+                raise UnknownSecret("this secret was replaced; use the new one")
+            row = row._replace(
+                secret=hash_of(fresh), old_secret=row.secret, old_until=Instant(now + OVERLAP_MS),
+                generation=row.generation + 1, rotates=0,
+            )  # fmt: skip
+            token = None if row.url is None else access_token(row.id, row.generation)
+            transaction.save_gateway(row)
+            return RegisteredGateway(gateway_id=row.id, secret=fresh, access_token=token)
+
+        return self._as(secret, work)
+
+    def deregister(self, secret: str, instance_id: str) -> bool:
+        """Remove a gateway that ends for good; False, and nothing, if a later process is the gateway by now."""
+
+        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> bool:
+            if row.instance_id != instance_id:
+                return False
+            transaction.delete_gateway(row.id)
+            return True
+
+        return self._as(secret, work)
+
+    def fetch(self, secret: str, replies: Sequence[FetchedReply]) -> list[FetchedRequest]:
+        """Take the replies of a gateway that dials out, and give it what it is to do. Raises UnknownSecret."""
+
+        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> list[FetchedRequest]:
+            if row.url is not None:
+                raise Misuse(f"the gateway {row.name} has an address, at which the platform calls it")
+            for each in replies:
+                transaction.reply_to_request(each.id, row.id, status=each.status, reply=each.body, now=now)
+            found = transaction.take_gateway_requests(row.id, now=now)
+            return [FetchedRequest(id=request_id, **json.loads(request)) for request_id, request in found]
+
+        return self._as(secret, work)
+
+    def _as(self, secret: str, work: Callable[[Transaction, GatewayRow, Instant], T]) -> T:
+        def found(transaction: Transaction) -> T:
+            now = self._e.clock.now()
+            row = transaction.gateway_by_secret(hash_of(secret), now=now)
+            if row is None:
+                raise UnknownSecret("no gateway has this secret; it was removed, or replaced long ago: register again")
+            return work(transaction, row, now)
+
+        return self._write(found)

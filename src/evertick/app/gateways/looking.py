@@ -1,0 +1,108 @@
+"""Looks at gateways: after each change, when a heartbeat has another digest, and every LOOK_MS.
+
+A look asks for the health of the gateway, which is one small request, and for its crons only if their digest is not
+that of the copy. Looks are numbered: what a look finds is dropped if a later one has begun, so that no old list
+replaces a newer one. Of several servers, one looks at a gateway at a time.
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from evertick.app.environment import Environment
+from evertick.app.gateways.joining import kept
+from evertick.app.gateways.reaching import Reach, health_of
+from evertick.base.errors import EvertickError, GatewayUnreachable
+from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
+from evertick.base.records.gateways import Found, GatewayRow
+from evertick.store.contract.notifications import Notification, Notifications
+
+_logger: Final = logging.getLogger("evertick.gateways")
+
+LOOK_MS: Final = MINUTE_MS
+AT_A_TIME: Final = 8
+IDLE_S: Final = 15.0
+"""How long the loop waits at most, if nothing tells it of a gateway."""
+FAILED_S: Final = 5.0
+"""How long it waits after an error of the database."""
+ERROR_CHARS_MAX: Final = 500
+
+
+def look(environment: Environment, reach: Reach, row: GatewayRow) -> None:
+    """Look at a gateway that was claimed, and write what is found, or why that failed."""
+    store, clock = environment.store, environment.clock
+    try:
+        if row.url is None and health_of(row, clock.now())[0] == "offline":
+            raise GatewayUnreachable("it fetches no requests")
+        client = reach.client(row)
+        health = client.health()
+        is_copied = row.copied_at is not None and health.digest == row.copied_digest
+        crons = None if is_copied else client.crons()
+        found = Found(
+            status=health.status,
+            warnings=kept(health.warnings),
+            version=health.version[:ERROR_CHARS_MAX],
+            digest=health.digest if crons is None else crons.digest,
+            capabilities=kept(health.capabilities),
+            commands=kept([*health.commands, *health.builtins]),
+        )
+    except EvertickError as error:
+        words = "".join(c if c.isprintable() else " " for c in str(error))[:ERROR_CHARS_MAX]
+        store.write(lambda transaction: transaction.note_failed_look(row, words))
+        return
+    listed = None if crons is None else crons.crons
+    store.write(lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
+
+
+class Looks:
+    """The loop that looks at all gateways of a database. Servers run it; workers need not."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._e = environment
+        self._reach = Reach(environment)
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look for ever. What fails is logged, and tried again."""
+        loop = asyncio.get_running_loop()
+
+        def heard(notifications: Notifications) -> None:
+            if Notification.GATEWAY in notifications:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._news.set)
+
+        stop = self._e.store.listen(heard)
+        try:
+            while True:
+                self._news.clear()
+                try:
+                    wait_s = await self.round()
+                except EvertickError as error:
+                    _logger.warning("gateways are not looked at: %s", error)
+                    wait_s = FAILED_S
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._news.wait()
+        finally:
+            stop()
+
+    async def round(self) -> float:
+        """Look at the gateways whose time it is; returns how many seconds there is nothing to do."""
+        executors, clock = self._e.executors, self._e.clock
+        while True:
+            now = clock.now()
+            next_at = await executors.read(lambda transaction: transaction.next_look_at())
+            if next_at is None or next_at > now:
+                return IDLE_S if next_at is None else min(IDLE_S, max(0.05, (next_at - now) / SECOND_MS))
+            until = Instant(now + LOOK_MS)
+
+            def claim(transaction: object, now: Instant = now, until: Instant = until) -> list[GatewayRow]:
+                transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))  # type: ignore[attr-defined]
+                return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)  # type: ignore[attr-defined,no-any-return]
+
+            rows = await executors.write(claim)
+            await asyncio.gather(*(executors.call(self._look(row)) for row in rows))
+
+    def _look(self, row: GatewayRow):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        return lambda: look(self._e, self._reach, row)

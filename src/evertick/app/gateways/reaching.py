@@ -1,0 +1,142 @@
+"""Reaching gateways: over HTTP at their addresses, or through rows that gateways which dial out fetch.
+
+The token with which the platform proves itself is derived from the key in EVERTICK_GATEWAY_KEY, so that no token that
+can be used is in the database.
+"""
+
+import hmac
+import json
+import os
+import threading
+import time
+from typing import Final
+
+from evertick.app.environment import Environment
+from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.records.gateways import GatewayRow
+from evertick.gateway_client import GatewayClient, HttpSend, Reply, Request, Send
+from evertick.store.contract.notifications import Notification, Notifications
+
+KEY_VARIABLE: Final = "EVERTICK_GATEWAY_KEY"
+KEY_CHARS_MIN: Final = 32
+TOKEN_PREFIX: Final = "evgt_"
+REQUEST_S: Final = 15.0
+"""How long a request waits until a gateway that dials out has fetched it and replied."""
+LOOK_EVERY_S: Final = 1.0
+"""How often a waiting request looks for its reply, if nothing tells it."""
+BEAT_MS: Final = 20 * SECOND_MS
+MISSED_MS: Final = 30 * SECOND_MS
+"""Without a heartbeat for so long, one was missed."""
+OFFLINE_MS: Final = 65 * SECOND_MS
+"""Three were missed."""
+
+
+def platform_key() -> bytes | None:
+    """The key from which tokens are derived; None if there is none. Raises Misuse for one that can be guessed."""
+    key = os.environ.get(KEY_VARIABLE, "")
+    if key and len(key) < KEY_CHARS_MIN:
+        raise Misuse(f"{KEY_VARIABLE} has {len(key)} characters; give at least {KEY_CHARS_MIN}, at random")
+    return key.encode() or None
+
+
+def access_token(gateway_id: str, generation: int) -> str:
+    """The token that proves the platform to a gateway. Raises Misuse without a key."""
+    key = platform_key()
+    if key is None:
+        raise Misuse(
+            f"this process has no {KEY_VARIABLE}, which makes the tokens for gateways that have an address; set it for "
+            f"servers and workers alike, for example to the output of: openssl rand -hex 32"
+        )
+    return TOKEN_PREFIX + hmac.digest(key, f"{gateway_id}:{generation}".encode(), "sha256").hex()
+
+
+def health_of(row: GatewayRow, now: Instant) -> tuple[str, str | None]:
+    """How a gateway is (healthy, degraded or offline), and why if it is not healthy."""
+    silent_ms = now - row.last_seen_at
+    seen = f"last seen at {to_datetime(row.last_seen_at).isoformat(timespec='seconds')}"
+    if silent_ms >= OFFLINE_MS:
+        return "offline", seen if row.error is None else f"{seen}; {row.error}"
+    if silent_ms >= MISSED_MS:
+        return "degraded", f"a heartbeat is missing; {seen}"
+    warnings = json.loads(row.warnings)
+    if row.error is not None:
+        return "degraded", row.error
+    if warnings or row.status != "healthy":
+        return "degraded", "; ".join(warnings) or "the gateway says so"
+    return "healthy", None
+
+
+def require_online(row: GatewayRow, now: Instant) -> None:
+    """Raise GatewayUnreachable if a gateway is offline."""
+    health, reason = health_of(row, now)
+    if health == "offline":
+        raise GatewayUnreachable(f"the gateway {row.name} is offline ({reason}); nothing was done, and nothing is queued")
+
+
+class Reach:
+    """Clients of gateways, of one process."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._e = environment
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[tuple[str, int], HttpSend]] = {}
+
+    def client(self, row: GatewayRow) -> GatewayClient:
+        """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
+        return GatewayClient(FetchedSend(self._e, row) if row.url is None else self._http(row, row.url))
+
+    def _http(self, row: GatewayRow, url: str) -> Send:
+        with self._lock:
+            kept = self._open.get(row.id)
+            if kept is not None and kept[0] == (url, row.generation):
+                return kept[1]
+            send = HttpSend(url, access_token(row.id, row.generation))
+            self._open[row.id] = (url, row.generation), send
+        return send
+
+
+class FetchedSend:
+    """Sends requests to a gateway that dials out: a row, which the gateway fetches and replies to in time."""
+
+    def __init__(self, environment: Environment, row: GatewayRow) -> None:
+        self._e, self._row = environment, row
+
+    def __call__(self, request: Request) -> Reply:
+        """Wait for the reply. Raises GatewayUnreachable if nobody fetched the request, else OutcomeUnknown."""
+        e, ends_at = self._e, time.monotonic() + REQUEST_S
+        request_id, now = e.ids.make("gwq", e.clock.now()), e.clock.now()
+        text = json.dumps(
+            {"method": request.method, "path": request.path, "body": request.body, "headers": dict(request.headers)}
+        )
+        told = threading.Event()
+
+        def heard(notifications: Notifications) -> None:
+            if Notification.GATEWAY in notifications:
+                told.set()
+
+        stop = e.store.listen(heard)
+        try:
+            deadline = Instant(now + int(REQUEST_S * SECOND_MS))
+            e.store.write(
+                lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline)
+            )
+            while (left := ends_at - time.monotonic()) > 0:
+                told.wait(min(left, LOOK_EVERY_S))
+                told.clear()
+                found = e.store.read(lambda tx: tx.gateway_request(request_id))
+                if found is None or found.status is not None:
+                    break
+        finally:
+            stop()
+            ended = e.store.write(lambda tx: tx.end_gateway_request(request_id))
+        if ended is not None and ended.status is not None:
+            return Reply(ended.status, (ended.reply or "").encode())
+        raise self._silence(request, was_taken=ended is None or ended.taken_at is not None)
+
+    def _silence(self, request: Request, *, was_taken: bool) -> Unavailable:
+        if not was_taken:
+            words = f"the gateway {self._row.name} did not fetch the request within {REQUEST_S:g} s"
+            return GatewayUnreachable(f"{words}; nothing was done, and nothing is queued")
+        words = f"the gateway {self._row.name} fetched the request and did not reply within {REQUEST_S:g} s"
+        return GatewayUnreachable(words) if request.method == "GET" else OutcomeUnknown(f"it may have happened: {words}")
