@@ -82,7 +82,7 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
-from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
+from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
 from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError
@@ -176,6 +176,7 @@ class TenantScripts:
         language; AlreadyExists, QuotaExceeded, InvalidArguments for a schema that is not understood, Misuse.
         """
         check_options(RULES, {"name": name, "source": source, "note": note})
+        check_addressable(name, "a script")
         schema = schema_text(parameters)
         self.check(source, language=language)
         tenant = self._access.tenant_id
