@@ -111,7 +111,10 @@ def test_the_size_of_a_result_is_counted_in_bytes(sandbox: Sandbox, size: int, o
 @pytest.mark.parametrize("run", [
     javascript("for (let i = 0; i < 1000; i++) console.log('é'.repeat(100)); return 1", limits=PATIENT._replace(log_bytes=10_000)),
     python("for i in range(1000): print('é' * 100)\nreturn 1", limits=PATIENT._replace(log_bytes=10_000)),
-], ids=["javascript", "python"])  # fmt: skip
+    python("for i in range(5000): ctx.log('é' * 100)\nreturn 1", limits=PATIENT._replace(log_bytes=10_000)),
+    python("for i in range(300): print('é' * 9000)\nreturn 1", limits=PATIENT._replace(log_bytes=10_000)),
+    python("for i in range(3): ctx.log('é' * 600_000)\nreturn 1", limits=PATIENT._replace(log_bytes=10_000)),
+], ids=["javascript", "python", "python-calls", "python-large", "python-large-calls"])  # fmt: skip
 def test_logs_are_cut_at_their_limit_and_the_run_goes_on(sandbox: Sandbox, run: ScriptRun) -> None:
     end = sandbox.run(run)
 

@@ -131,7 +131,8 @@ def test_a_mutation_that_fails_at_the_end_fails_the_run(world: World, shop: Shop
     world.advance(1)
 
     assert world.job(job_id).error == (
-        "DocumentNotFound: crm.close: patch of a document that does not exist: orders_0000000000000000000000000000"
+        "DocumentNotFound: crm.close: patch of a document that does not exist: orders_0000000000000000000000000000 "
+        "(line 2, column 72)"
     )
     assert rows(shop.app) == 0
     assert shop.app.scripts.test("script").error == shop.app.scripts.run(job_id)[0].error

@@ -7,6 +7,7 @@ import pytest
 from evertick.testing import World
 from tests.scripts.conftest import Shop, js
 
+JS, PY = "javascript", "python"
 CATCHES = "try {{ await {call}; return 'done' }} catch (error) {{ return [error.code, error.message] }}"
 
 
@@ -18,6 +19,11 @@ def result_of(shop: Shop, source: str, input: Any = None) -> Any:
     found = scripts.test("s", input, source=js(source))
     assert found.outcome == "ok", found.error
     return found.result
+
+
+def def_main(*lines: str) -> str:
+    """A script in Python with these lines."""
+    return "\n  ".join(["def main(ctx):", *lines])
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,15 @@ def result_of(shop: Shop, source: str, input: Any = None) -> Any:
         ("ctx.schedule({script: 'none', in: 1})", "script_not_found"),
         ("ctx.schedule({script: 's'})", "invalid_argument"),
         ("ctx.schedule({script: 's', at: 'tomorrow'})", "invalid_argument"),
+        *(
+            (f"ctx.schedule({{script: 's', {word}: {value}}})", "invalid_argument")
+            for word in ("at", "in")
+            for value in ("null", "NaN", "undefined", "Infinity", "-1e15", "true", "[]")
+        ),
+        ("ctx.schedule({script: 's', at: 1000})", "invalid_argument"),
+        ("ctx.schedule({script: 's', at: '0001-01-01T00:00:00+14:00'})", "invalid_argument"),
+        ("ctx.schedule({script: 's', in: 1, at: null})", "invalid_argument"),
+        ("ctx.kv.set('a')", "invalid_argument"),
         ("ctx.notify('a'.repeat(201), 't')", "invalid_argument"),
     ],
 )
@@ -55,6 +70,17 @@ def test_a_call_that_cannot_be_is_an_error_that_the_script_may_catch(
     [
         ("{state: {gtt: 1}}", "the filter of 'state' has 'gtt'; it takes lt,"),
         ("{}, {limt: 1}", "a query has no option 'limt'; it has limit and order"),
+        ("{state: {}}", "the filter of 'state' is empty; leave the field out to find all"),
+        ("{state: undefined}", "state in argument 2 of ctx.db.query is undefined (leave it out, or give null)"),
+        ("{total: {lt: undefined}}", "total.lt in argument 2 of ctx.db.query is undefined"),
+        ("{state: () => 1}", "state in argument 2 of ctx.db.query is a function"),
+        ("{state: Symbol('x')}", "state in argument 2 of ctx.db.query is a symbol"),
+        ("{total: 0 / 0}", "total in argument 2 of ctx.db.query is NaN"),
+        ("{total: {in: [1, undefined]}}", "total.in.1 in argument 2 of ctx.db.query is undefined"),
+        ("{total: new Date(NaN)}", "total in argument 2 of ctx.db.query is an invalid date"),
+        ("new Map([['state', 'open']])", "argument 2 of ctx.db.query is a Map without fields"),
+        ("{total: ctx.kv.get('least')}", "total in argument 2 of ctx.db.query is a promise (await it)"),
+        ("undefined, {limit: 1}", "argument 2 of ctx.db.query is undefined"),
     ],
 )
 def test_a_wrong_word_of_a_query_is_named(world: World, shop: Shop, arguments: str, words: str) -> None:
@@ -64,6 +90,82 @@ def test_a_wrong_word_of_a_query_is_named(world: World, shop: Shop, arguments: s
 
     assert error is not None
     assert error.message.startswith(words)
+    assert error.line == 2
+
+
+def test_an_argument_that_is_left_out_may_be_undefined(world: World, shop: Shop) -> None:
+    world.call(shop.order, "open")
+
+    assert result_of(shop, "return (await ctx.db.query('orders', undefined, undefined)).length") == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "error"),
+    [
+        (JS, js("\n  await ctx.db.find('x')"), "3: ctx.db.find is not a function; ctx.db has delete, get"),
+        (JS, js("ctx.crm.coutn('x')"), "2: ctx.crm.coutn is not a function; did you mean ctx.crm.count? ctx.crm"),
+        (JS, js("ctx.zip()"), "2: ctx.zip is not a function; ctx has crm, db, kv, log, notify, schedule, time"),
+        (JS, js("ctx.input()"), "2: ctx.input is not a function"),
+        (PY, def_main("ctx.db.find('x')"), "2: module 'ctx.db' has no attribute 'find'; ctx.db has delete"),
+        (PY, def_main("ctx.db.get('\\0')"), "2: table_not_found: this is no id of a document"),
+        (PY, def_main("raise KeyError({})"), "None: an exception takes nothing or one text"),
+        (PY, def_main("ctx.schedule({'at': None, 'script': 's'})"), "2: invalid_argument: schedule() takes"),
+        (PY, def_main("ctx.schedule({'in': None, 'script': 's'})"), "2: invalid_argument: schedule() takes"),
+        (PY, def_main("ctx.db.query('orders', {'status': {}})"), "2: invalid_argument: the filter of 'status'"),
+        (PY, def_main("ctx.kv.set('a')"), "2: kv.set: value is missing"),
+        (PY, def_main("ctx.kv.set('é', 1)", "ctx.crm.close('orders_' + '0' * 28)"), "3: crm.close: patch of"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(world: World, shop: Shop, language: str, source: str, error: str) -> None:
+    shop.app.scripts.create("s", source, language=language)
+
+    found = shop.app.scripts.test("s").error
+
+    assert found is not None
+    assert f"{found.line}: {found.message}".startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        (JS, js("return [Date.now(), +new Date(), performance.now(), typeof Date(), new Date(5) instanceof Date]")),
+        (
+            PY,
+            "import datetime, time\n"
+            + def_main(
+                "now = datetime.datetime.now(datetime.timezone.utc)",
+                "return [int(time.time() * 1000), round(now.timestamp() * 1000), 0, 'string', True]",
+            ),
+        ),
+    ],
+)
+def test_the_clock_of_a_script_is_that_of_the_world(world: World, shop: Shop, language: str, source: str) -> None:
+    world.advance(60)
+    now = int(world.now.timestamp() * 1_000)
+
+    shop.app.scripts.create("s", source, language=language)
+
+    assert shop.app.scripts.test("s").result == [now, now, 0, "string", True]
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        (JS, js("await ctx.db.insert('outbox', {n: 2 ** 64})")),
+        (PY, def_main("ctx.db.insert('outbox', {'n': 2 ** 64})")),
+    ],
+)
+def test_large_integers_are_the_same_number_in_both_languages(
+    world: World, shop: Shop, language: str, source: str
+) -> None:
+    shop.publish("return (await ctx.db.query('outbox', {n: 2 ** 64})).length", "find")
+    shop.app.scripts.create("s", source, language=language)
+    shop.app.scripts.publish("s")
+    for name in ("s", "find"):
+        job_id = shop.app.scripts.start(name)
+        world.advance(1)
+
+    assert (world.job(job_id).result, shop.app.db.query("outbox").collect()[0]["n"]) == (1, 2**64)
 
 
 def test_documents_are_filtered_ordered_and_limited(world: World, shop: Shop) -> None:

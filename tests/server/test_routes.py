@@ -280,7 +280,9 @@ def test_ids_with_a_slash_and_other_signs_are_reached(http: Http) -> None:
 def test_ids_that_no_address_can_hold_are_refused(http: Http, dots: str) -> None:
     """Clients take them for steps in the path, also as %2E."""
     found = http.problem(422, "POST", f"{HOME}/schedules", json={**NINE, "id": dots})
-    assert found["detail"] == f"a schedule cannot have the id {dots!r}: addresses of the HTTP API cannot hold it"
+    assert (
+        found["detail"] == f"a schedule cannot be called {dots!r}: addresses of the HTTP API cannot contain this name"
+    )
     app = http.app
     for refused in (
         lambda: app.pools.set(dots, running=1),
@@ -288,6 +290,7 @@ def test_ids_that_no_address_can_hold_are_refused(http: Http, dots: str) -> None
         lambda: app.tokens.create("t", tenant=dots),
         lambda: app.crons.add(dots, "every 5 minutes", app.functions.resolve("shop.secret")),
         lambda: app.mutation(name=dots)(lambda ctx: None),
+        lambda: app.scripts.create(dots, "def main(ctx): pass", language="python"),
     ):
         with pytest.raises(Misuse, match="addresses"):
             refused()

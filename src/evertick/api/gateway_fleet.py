@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from evertick.api.gateways import GatewayCron, GatewayStatus
 from evertick.api.schema import Moment, Schema
 
@@ -106,7 +108,7 @@ class FetchedRequest(Schema):
     method: str
     path: str
     body: Any = None
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field(default_factory=dict)
 
 
 class FetchedReply(Schema):

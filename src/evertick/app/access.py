@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evertick.app.documents.looking import AsyncData, Data
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
+    from evertick.app.gateways.api import AsyncGateways, TenantGateways
     from evertick.app.insight.api import AsyncInsight, Insight
     from evertick.app.jobs.api import AsyncJobs, Jobs
     from evertick.app.limits.pools import AsyncPools
@@ -167,6 +168,11 @@ class Access(ABC):
         """Writes, tests and publishes scripts of the tenant, and shows their runs."""
 
     @property
+    @abstractmethod
+    def gateways(self) -> "TenantGateways":
+        """Shows gateways and their crons, changes them, and lets schedules run their commands."""
+
+    @property
     def _ways(self) -> "tuple[Transact, Transact]":
         """How the database is asked, and how it is changed."""
         return self.environment.store.view, self._execution.transact
@@ -274,6 +280,11 @@ class AsyncAccess:
     def scripts(self) -> "AsyncScripts":
         """Like `Access.scripts`, and every call is awaited."""
         return self._access.scripts.aio
+
+    @property
+    def gateways(self) -> "AsyncGateways":
+        """Like `Access.gateways`, and every call is awaited."""
+        return self._access.gateways.aio
 
 
 class AsyncApp(AsyncAccess):

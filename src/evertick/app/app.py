@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import Failure, FailureHooks
+    from evertick.app.gateways.api import Gateways, TenantGateways
     from evertick.app.limits.pools import Pools
     from evertick.app.limits.tenants import Tenants
     from evertick.app.scripts.api import Scripts, TenantScripts
@@ -110,6 +111,7 @@ class App(Decorators, Opening):
         self.tracing: Tracing | None = None
         self._crons: Crons | None = None
         self._scripts: Scripts | None = None
+        self._gateways: Gateways | None = None
         self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
 
@@ -192,6 +194,20 @@ class App(Decorators, Opening):
                 if self._scripts is None:
                     self._scripts = Scripts(self)
         return self._scripts
+
+    @property
+    def gateways(self) -> "Gateways":
+        """Processes elsewhere that own crons, in the default tenant. Its first use lets the app run their commands.
+
+        See `evertick.app.gateways.api`. Raises RegistrationError if a function is called "evertick.gateway".
+        """
+        if self._gateways is None:
+            from evertick.app.gateways.api import Gateways
+
+            with self._opening:
+                if self._gateways is None:
+                    self._gateways = Gateways(self)
+        return self._gateways
 
     @property
     def uses_scripts(self) -> bool:
@@ -397,6 +413,13 @@ class Tenant(Access):
         from evertick.app.scripts.api import TenantScripts
 
         return TenantScripts(self, self._app.scripts.settings)
+
+    @property
+    def gateways(self) -> "TenantGateways":
+        """The gateways of this tenant; see `App.gateways`."""
+        from evertick.app.gateways.api import TenantGateways
+
+        return TenantGateways(self, lambda: self._app.gateways.function)
 
     @overload
     def bind(self, connection: "Awaited") -> AsyncBoundScheduler: ...

@@ -8,7 +8,7 @@ from evertick.app.documents.tables import Table
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
-from evertick.base.ids import DOTS
+from evertick.base.ids import check_addressable
 from evertick.base.records.stored import storable
 
 LIKE_BEGINNING: Final = 4
@@ -29,8 +29,7 @@ class Registry:
         for name in names:
             if storable(name) != name:
                 raise RegistrationError(f"a function's name must not hold NUL or half of a character: {name!r}")
-            if name in DOTS:
-                raise RegistrationError(f"a function cannot be called {name!r}: addresses cannot hold this name")
+            check_addressable(name, "a function", RegistrationError)
             taken = self._by_name.get(name)
             if taken is not None:
                 raise RegistrationError(

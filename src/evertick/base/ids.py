@@ -111,6 +111,12 @@ class IdMaker:
             return f"{prefix}_{self._last_ms:012x}{self._sequence:03x}{self._entropy.getrandbits(52):013x}"
 
 
+def check_addressable(name: object, what: str, error: type[Misuse] = Misuse) -> None:
+    """Raise `error` for a name that no address can contain; `what` begins its message: "a pool"."""
+    if name in DOTS:
+        raise error(f"{what} cannot be called {name!r}: addresses of the HTTP API cannot contain this name")
+
+
 def tenant_named(name: str) -> TenantId:
     """`name` as a tenant's. Names are compared character by character.
 
@@ -118,8 +124,7 @@ def tenant_named(name: str) -> TenantId:
     a space at either end: what looks alike in a log must not be two tenants. "~" is none: in the HTTP API it stands for
     the tenant of a request's token. Nor are "." and "..", which no address can hold.
     """
-    if name in DOTS:
-        raise InvalidTenant(f"a tenant cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
+    check_addressable(name, "a tenant", InvalidTenant)
     if name == OWN_TENANT:
         raise InvalidTenant(f"a tenant cannot be called {OWN_TENANT!r}: in the HTTP API this is the token's own tenant")
     if isinstance(name, str) and 1 <= len(name) <= TENANT_CHARS_MAX and name.isprintable() and name.strip() == name:
@@ -162,8 +167,7 @@ def first_id_from(table: str, time_ms: float) -> str:
 
 def check_pool(name: str) -> None:
     """Raise Misuse unless `name` can be the name of a pool: letters, digits and `-_.`, up to POOL_CHARS_MAX."""
-    if name in DOTS:
-        raise Misuse(f"a pool cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
+    check_addressable(name, "a pool")
     if not isinstance(name, str) or not _POOL.fullmatch(name):
         raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {shown(name)}")
 

@@ -5,7 +5,7 @@ lengths and bodies of its own; see `monty.py`.
 
     to a child      J  the job, as JSON            V  what a host function returned, as JSON     X  its error, as JSON
     from a child    L  a line of log: a letter of its level, then the text
-                    C  a call of a host function: its name, NUL, its arguments as a JSON list
+                    C  a call of a host function: its name, @LINE:COLUMN if known, NUL, its arguments as a JSON list
                     R  the result, as JSON text
                     E  how the run ended otherwise, as JSON
 
@@ -13,8 +13,10 @@ Whoever reads frames of a child trusts nothing in them: `read_event` returns an 
 no script can cause without having taken over its engine. What scripts can cause has an event of its own.
 """
 
+import difflib
 import json
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Never, Protocol
@@ -23,17 +25,20 @@ from evertick.sandbox.protocol import (
     INTEGER_DIGITS,
     LOG_LINE_BYTES,
     MESSAGE_BYTES,
+    NOWHERE,
     RESULT_DEPTH,
     STACK_BYTES,
     Json,
     Limits,
     Outcome,
+    Place,
     ScriptError,
 )
 
 HEADER: Final = struct.Struct("<I")
 LEVELS: Final = {ord("d"): "debug", ord("i"): "info", ord("w"): "warning", ord("e"): "error"}
 NAME_BYTES: Final = 200
+PLACE: Final = re.compile(r"([1-9]\d{0,8})(?::([1-9]\d{0,8}))?", re.ASCII)
 ENDS: Final = {
     "error": Outcome.ERROR,
     "memory": Outcome.MEMORY,
@@ -44,6 +49,11 @@ ENDS: Final = {
 """What a child may say of its own end; the supervisor finds out the rest."""
 ERROR_BYTES: Final = 8 * (MESSAGE_BYTES + STACK_BYTES)
 """The longest frame with an error: its texts, with every letter as an escape."""
+EXACT: Final = (1 << 53) - 1
+"""The largest integer up to which all are numbers of JavaScript."""
+CALL: Final = re.compile(r"(?<![\w$.])ctx\.([A-Za-z_]\w{0,62}(?:\.\w{1,62}){0,2})\s{0,9}\(", re.ASCII)
+SEARCHED_CHARS: Final = 200
+LARGE: Final = re.compile(r"[0-9]{16}")
 LIMITS_OF_CHILDREN: Final = {
     None, "memory_bytes", "result_bytes", "result_json", "result_depth", "argument_bytes", "source_bytes",
 }  # fmt: skip
@@ -79,6 +89,7 @@ class Called(NamedTuple):
     """Why the arguments are no values of JSON; the script gets this as an error."""
     number: int = 0
     """Which call it is, where the engine numbers them."""
+    place: Place = NOWHERE
 
 
 class Returned(NamedTuple):
@@ -124,6 +135,8 @@ class Talk(Protocol):
     """The longest frame that is read."""
     head: int
     """How much of a longer one is read, for `oversized` to decide what it means."""
+    cuts_logs: bool
+    """Whether a child stops to send logs at their limit, unless it was taken over."""
 
     def begin(self) -> bytes: ...
 
@@ -140,12 +153,16 @@ class JavaScriptTalk:
     """The conversation with a child of `javascript.py`."""
 
     def __init__(
-        self, source: str, names: Sequence[tuple[str, bool]], context: Mapping[str, Json], limits: Limits, mode: str
-    ) -> None:
-        self.limits = limits
-        self.head = 0
+        self, source: str, names: Sequence[tuple[str, bool]], context: Mapping[str, Json], limits: Limits, mode: str,
+        now_ms: int | None = None,
+    ) -> None:  # fmt: skip
+        self.source, self.names, self.limits, self.mode = source, [name for name, _ in names], limits, mode
+        self.head, self.cuts_logs = 0, True
         self.longest = max(limits.argument_bytes + NAME_BYTES, limits.result_bytes, ERROR_BYTES) + 16
-        said = {"source": source, "names": names, "context": context, "limits": limits._asdict(), "mode": mode}
+        said = {
+            "source": source, "names": names, "context": context, "limits": limits._asdict(), "mode": mode,
+            "now_ms": now_ms,
+        }  # fmt: skip
         self.job = json.dumps(said).encode()
 
     def begin(self) -> bytes:
@@ -155,7 +172,11 @@ class JavaScriptTalk:
         raise Malformed("a frame that is too long")
 
     def read(self, body: bytes) -> list[Event]:
-        return [read_event(body, self.limits)]
+        event = read_event(body, self.limits)
+        if not isinstance(event, Stopped) or event.error is None or event.error.message != "not a function":
+            return [event]
+        words = unknown_function(self.source, event.error.line, event.error.column, self.names)
+        return [event._replace(error=event.error._replace(message=words or event.error.message))]
 
     def returned(self, call: Called, value: Json) -> bytes:
         return frame(b"V" + json.dumps(value).encode())
@@ -178,12 +199,13 @@ def read_event(body: bytes, limits: Limits) -> Event:
             raise Malformed("log")
         return Logged(LEVELS[rest[0]], utf8(rest[1:]))
     if kind == b"C":
-        name, separator, arguments = rest.partition(b"\0")
-        if not separator or len(name) > NAME_BYTES or not name.isascii():
+        said, separator, arguments = rest.partition(b"\0")
+        if not separator or len(said) > NAME_BYTES or not said.isascii():
             raise Malformed("the name of a call")
         if len(arguments) > limits.argument_bytes:
             raise Malformed("the size of arguments")
-        return _called(name.decode(), utf8(arguments))
+        name, at, place = said.decode().partition("@")
+        return _called(name, utf8(arguments))._replace(place=_place(place) if at else NOWHERE)
     if kind == b"R":
         if len(rest) > limits.result_bytes:
             raise Malformed("the size of a result")
@@ -193,9 +215,17 @@ def read_event(body: bytes, limits: Limits) -> Event:
     raise Malformed("the kind of a frame")
 
 
+def _place(text: str) -> Place:
+    found = PLACE.fullmatch(text)
+    if found is None:
+        raise Malformed("the place of a call")
+    line, column = found.groups()
+    return Place(int(line), int(column) if column else None)
+
+
 def _called(name: str, text: str) -> Called:
     try:
-        arguments = strict(text)
+        arguments = _as_doubles(strict(text)) if LARGE.search(text) else strict(text)
     except NotStrict as error:
         if error.what == "json":
             raise Malformed("arguments that are not JSON") from error
@@ -245,6 +275,30 @@ def _stopped(body: bytes) -> Stopped:
     return Stopped(ENDS[outcome], limit, script_error(*texts, *place))
 
 
+def unknown_function(source: str, line: int | None, column: int | None, names: Sequence[str]) -> str | None:
+    """What an error of JavaScript is about that has called, at a place, a function which `ctx` does not have."""
+    lines = source.splitlines()
+    if line is None or line > len(lines):
+        return None
+    begin = max(0, (column or 1) - SEARCHED_CHARS)
+    for found in CALL.finditer(lines[line - 1][begin : begin + 2 * SEARCHED_CHARS]):
+        path = found[1]
+        if path != "log" and path not in names:
+            return f"ctx.{path} is not a function; {functions_of(path, names)}"
+    return None
+
+
+def functions_of(path: str, names: Sequence[str]) -> str:
+    """Which functions `ctx` has where it does not have `path`, for people."""
+    group, _, word = path.rpartition(".")
+    there = sorted(name.removeprefix(f"{group}.") for name in names if group and name.startswith(f"{group}."))
+    if not there:
+        group, word, there = "", path.partition(".")[0], sorted({"log", *(name.partition(".")[0] for name in names)})
+    whole = f"ctx.{group}" if group else "ctx"
+    near = difflib.get_close_matches(word, there, n=1)
+    return f"{f'did you mean {whole}.{near[0]}? ' if near else ''}{whole} has {', '.join(there)}"
+
+
 def script_error(name: str, message: str, stack: str, line: int | None, column: int | None) -> ScriptError:
     """An error with its texts cut to their limits."""
     return ScriptError(cut(name, NAME_BYTES), cut(message, MESSAGE_BYTES), cut(stack, STACK_BYTES), line, column)
@@ -290,6 +344,15 @@ def strict(text: str) -> Json:
     if "\\u" in text and _has_surrogate(found):
         raise NotStrict("text", "a text has half of a character (a lone surrogate)")
     return found
+
+
+def _as_doubles(value: Json) -> Json:
+    """A value of JavaScript, in which integers beyond 2^53 are written with digits that they do not have."""
+    if isinstance(value, list):
+        return [_as_doubles(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _as_doubles(each) for name, each in value.items()}
+    return float(value) if type(value) is int and abs(value) > EXACT else value
 
 
 def _no_constant(word: str) -> Never:

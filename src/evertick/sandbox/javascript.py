@@ -33,37 +33,91 @@ EXIT_MEMORY: Final = 71
 PRELUDE: Final = r"""
 (async () => {
 'use strict';
-const host = __host, names = $names, given = $context, budget = $budget;
+const host = __host, names = $names, given = $context, budget = $budget, still = $now;
 delete globalThis.__host;
-const {stringify, parse} = JSON, {freeze, defineProperty} = Object, {apply} = Reflect, text = String, failed = Error;
-const slice = String.prototype.slice, whole = String.prototype.toWellFormed, clock = Date.now, began = clock();
-const bind = Function.prototype.bind, OverLimit = class {};
+const {stringify, parse} = JSON, {freeze, defineProperty, getPrototypeOf, keys, prototype: plain} = Object;
+const {apply, construct} = Reflect, text = String, failed = Error, mistaken = TypeError, Time = Date, Later = Promise;
+const {isArray} = Array, {isFinite} = Number, bind = Function.prototype.bind, OverLimit = class {}, Unfit = class {};
+const slice = String.prototype.slice, whole = String.prototype.toWellFormed;
+if (still !== null) {
+  const Stopped = function Date(...list) {
+    const made = construct(Time, list.length ? list : [still], new.target ?? Time);
+    return new.target ? made : text(made);
+  };
+  const {UTC, parse} = Time, statics = {UTC, parse, now: () => still, prototype: Time.prototype};
+  for (const name in statics) defineProperty(Stopped, name, {value: statics[name], writable: name !== 'prototype'});
+  defineProperty(Time.prototype, 'constructor', {value: Stopped});
+  defineProperty(globalThis, 'Date', {value: Stopped});
+}
+const clock = Date.now, began = clock();
 const own = f => apply(bind, f, [undefined]);
 const put = (object, name, value) => defineProperty(object, name, {value, enumerable: true, configurable: true});
 
-let left = 0;
-const measure = (key, value) => {
+// JSON drops or changes some values. Logs show whatever there is. A result may leave out what is undefined; its objects
+// are not examined, which would take longer than to write them. Arguments must arrive as they are, because a filter
+// without one of its fields finds other documents.
+const LOG = 0, RESULT = 1, ARGUMENT = 2;
+const unfit = (key, value, given) => {
+  const kind = typeof value;
+  if (kind === 'undefined') return use === ARGUMENT && 'undefined (leave it out, or give null)';
+  if (kind === 'function' && key === 'toJSON') return false;
+  if (kind === 'function' || kind === 'symbol' || kind === 'bigint') return `a ${kind}`;
+  if (kind === 'number') return text(value);
+  if (value === null) return given instanceof Time && 'an invalid date';
+  const parent = getPrototypeOf(value);
+  if (parent === plain || parent === null || keys(value).length) return false;
+  if (value instanceof Later) return 'a promise (await it)';
+  try { return `a ${text(value.constructor.name)} without fields` } catch (e) { return 'an object without fields' }
+};
+
+let left = 0, use = LOG, inside = null;
+const measure = function (key, value) {
   left -= 1 + key.length;
-  if (typeof value === 'string') left -= value.length;
+  const kind = typeof value;
+  if (kind === 'string') left -= value.length;
   if (left < 0) throw new OverLimit();
+  if (use === LOG || kind === 'string' || (kind === 'object' && use === RESULT) || kind === 'boolean') return value;
+  if (kind === 'number' && isFinite(value)) return value;
+  while (inside !== null && inside.value !== this) inside = inside.outer;
+  const words = isArray(value) ? false : unfit(key, value, value === null ? this[key] : value);
+  if (words) {
+    const error = new Unfit();
+    let path = key;
+    for (let at = inside; at && at.key; at = at.outer) path = `${at.key}.${path}`;
+    put(error, 'path', path);
+    put(error, 'words', words);
+    throw error;
+  }
+  if (kind === 'object' && value !== null) inside = {key, value, outer: inside};
   return value;
 };
-const json = (value, limit) => {
-  const before = left;
-  left = limit;
-  try { return stringify(value, measure) } finally { left = before }
+const json = (value, limit, purpose) => {
+  const before = [left, use, inside];
+  left = limit, use = purpose, inside = null;
+  try { return stringify(value, measure) } finally { left = before[0], use = before[1], inside = before[2] }
+};
+const refused = (error, where) => {
+  if (!(error instanceof Unfit)) return error;
+  const path = apply(slice, error.path, [0, 200]), place = path && where ? `${path} in ${where}` : path || where;
+  const refusal = new mistaken(`${place || 'it'} is ${error.words}${where && ': JSON does not have it'}`);
+  put(refusal, 'code', 'invalid_argument');
+  return refusal;
 };
 
 const call = (name, list) => {
-  let sent = '[', rest = budget.argument_bytes;
-  for (let i = 0; i < list.length; i++) {
+  let sent = '[', rest = budget.argument_bytes, count = list.length;
+  while (count && list[count - 1] === undefined) count--;
+  for (let i = 0; i < count; i++) {
     let one;
-    try { one = json(list[i], rest) ?? 'null' }
-    catch (e) { if (e instanceof OverLimit) host('over', 'argument_bytes', ''); throw e }
+    try { one = json(list[i], rest, ARGUMENT) }
+    catch (e) {
+      if (e instanceof OverLimit) host('over', 'argument_bytes', '');
+      throw refused(e, `argument ${i + 1} of ctx.${name}`);
+    }
     rest -= one.length;
     sent += (i ? ',' : '') + one;
   }
-  const reply = parse(host('call', name, sent + ']'));
+  const reply = parse(host('call', `${name}\n${text(new failed().stack)}`, sent + ']'));
   if (reply.length === 1) return reply[0];
   const error = new failed(reply[1]);
   put(error, 'name', reply[0]);
@@ -77,7 +131,7 @@ const shown = value => {
   try {
     if (typeof value === 'string') return value;
     if (value instanceof failed) return `${value.name}: ${value.message}`;
-    return json(value, budget.line) ?? text(value);
+    return json(value, budget.line, LOG) ?? text(value);
   } catch (e) { return '[a value that cannot be shown]' }
 };
 const logger = level => own((...list) => {
@@ -110,8 +164,8 @@ const {default: main} = await import('script.js');
 if (typeof main !== 'function') throw new TypeError('the script has no `export default async function (ctx) {...}`');
 const result = await apply(main, undefined, [ctx]);
 host('stage', 'result', '');
-try { return json(result === undefined ? null : result, budget.result_bytes) }
-catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw e }
+try { return json(result === undefined ? null : result, budget.result_bytes, RESULT) }
+catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw refused(e, '') }
 })()
 """
 
@@ -209,6 +263,7 @@ class Run:
         engine.bind("__host", self.host)
         budget = {name: limits[name] for name in ("argument_bytes", "result_bytes")} | {"line": LINE_BYTES}
         prelude = PRELUDE.replace("$budget", json.dumps(budget))  # JSON is a part of JavaScript
+        prelude = prelude.replace("$now", json.dumps(self.job["now_ms"]))
         for name in ("names", "context"):
             prelude = prelude.replace(f"${name}", json.dumps(json.dumps(self.job[name])))
         engine.module(MODULE, self.job["source"])
@@ -242,11 +297,14 @@ class Run:
         self.channel.send(b"L" + level.encode() + body)
         self.log_left -= len(body) + LINE_COST
 
-    def call(self, name: str, arguments: str) -> str:
+    def call(self, said: str, arguments: str) -> str:
+        name, _, stack = said.partition("\n")
+        place = PLACE.search(stack)
+        at = "" if place is None else "@" + ":".join(part for part in place.groups() if part)
         body = arguments.encode(errors="replace")
         if len(body) > self.limits["argument_bytes"]:
             self.over("argument_bytes")
-        self.channel.send(b"C" + name.encode() + b"\0" + body)
+        self.channel.send(b"C" + (name + at).encode() + b"\0" + body)
         reply = self.channel.receive()
         if reply[:1] == b"V":
             return f"[{reply[1:].decode()}]"

@@ -14,6 +14,7 @@ added up before a value is built. What is not a value of JSON is the script's mi
 
 import json
 import math
+import re
 import struct
 import time
 import uuid
@@ -33,6 +34,7 @@ from evertick.sandbox.frames import (
     Stopped,
     cut,
     frame,
+    functions_of,
     not_strict,
     script_error,
     utf8,
@@ -41,10 +43,12 @@ from evertick.sandbox.protocol import (
     INTEGER_DIGITS,
     LOG_LINE_BYTES,
     MESSAGE_BYTES,
+    NOWHERE,
     RESULT_DEPTH,
     Json,
     Limits,
     Outcome,
+    Place,
 )
 
 VERSION: Final = "1.4.0"
@@ -59,6 +63,18 @@ __ended = main(__ctx)
 """
 CHECK: Final = "raise KeyboardInterrupt\n"
 """The line before a source that is only checked: what is parsed as a whole is not executed beyond it."""
+HAS_MAIN: Final = re.compile(
+    r"^\s*(?:async\s+)?def\s+main\s*\(|(?<![\w.])main\s*(?:=(?!=)|:)|\bas\s+main\b|\bclass\s+main\b", re.MULTILINE
+)
+"""Matches where a script gives the name main to something."""
+NO_MAIN: Final = "the script has no function main: def main(ctx): ..."
+MISSING: Final = re.compile(r"module '(ctx(?:\.\w+)*)' has no attribute '(\w+)'")
+INTERNAL: Final = "Internal error in monty: "
+"""What Monty says of what it does not have."""
+ODD: Final = {
+    "exceptions can only be called with zero or one string argument":
+        "an exception takes nothing or one text: raise ValueError('why')",
+}  # fmt: skip
 IMPORT, SLEEP, ASYNC_SLEEP = 31, 29, 30
 KINDS: Final = {
     9: "bytes", 13: "a named tuple", 15: "a set", 16: "a frozenset", 17: "a date", 18: "a time", 19: "a datetime",
@@ -303,11 +319,12 @@ class Values:
 # ------------------------------------------------------------------------------------------------------------- requests
 
 
-def configure(limits: Limits) -> bytes:
-    """The request that begins a session."""
+def configure(limits: Limits, now_ms: int | None = None) -> bytes:
+    """The request that begins a session. Its clock stands still at `now_ms`, if that is given."""
     bounds = field(2, limits.memory_bytes) + field(4, RECURSION) + field(5, limits.host_calls)
     wait = field(1, field(1, 10_000_000))  # of `sleep`: the client does it, here the supervisor
-    policy = field(1, b"") + field(4, field(1, b"")) + field(5, wait) + field(6, b"") + field(9, b"")
+    clock = field(1, b"") if now_ms is None else field(3, field(1, now_ms // 1_000) + field(2, now_ms % 1_000 * 1_000))
+    policy = clock + field(4, field(1, b"")) + field(5, wait) + field(6, b"") + field(9, b"")
     said = field(1, "script.py") + field(2, bounds) + field(5, VERSION) + field(6, 120) + field(7, 1)
     return frame(field(1, said + field(9, PROTOCOL) + field(11, policy)))
 
@@ -339,9 +356,10 @@ class PythonTalk:
     """The conversation with one Monty: frames in, events and replies out."""
 
     def __init__(
-        self, source: str, names: Sequence[str], context: Mapping[str, Json], limits: Limits, mode: str
-    ) -> None:
-        self.source, self.limits, self.mode = source, limits, mode
+        self, source: str, names: Sequence[str], context: Mapping[str, Json], limits: Limits, mode: str,
+        now_ms: int | None = None,
+    ) -> None:  # fmt: skip
+        self.source, self.limits, self.mode, self.now_ms = source, limits, mode, now_ms
         self.modules: dict[str, object] = {"log": True, **{name: (value,) for name, value in context.items()}}
         for name in names:
             table = self.modules
@@ -350,14 +368,14 @@ class PythonTalk:
                 table = table.setdefault(part, {})  # type: ignore[assignment]
             table[last] = True
         self.functions = frozenset(names)
-        self.head = 2 * MESSAGE_BYTES
+        self.head, self.cuts_logs = 2 * MESSAGE_BYTES, False
         self.longest = 4 * max(limits.argument_bytes, limits.result_bytes) + (64 << 10)
         self.stage = "configure"
         self.line = ""
         self.sleeping: dict[int, float] = {}
 
     def begin(self) -> bytes:
-        return configure(self.limits)
+        return configure(self.limits, self.now_ms)
 
     def oversized(self, head: bytes) -> Event:
         """What a frame means that is too long. Raises Malformed."""
@@ -434,6 +452,9 @@ class PythonTalk:
             return Reply(resume(call, field(4, name)))
         name = name.removeprefix("ctx.")
         items = [_earlier(index, nodes) for index in packed(_bytes(found, 2))]
+        if name == "log":
+            shown = " ".join(map(_shown, items))
+            return Logged("info", cut(shown, LOG_LINE_BYTES), self._nothing(call))
         named = 3 in found
         size = 2 + sum(item.size + 1 for item in items)
         if size > self.limits.argument_bytes:
@@ -443,9 +464,15 @@ class PythonTalk:
             fault = NotStrict("depth", f"lists and dicts are more than {RESULT_DEPTH} deep")
         if named:
             fault = NotStrict("json", "functions of ctx take no arguments by name")
-        if name == "log":
-            return Logged("info", cut(" ".join(_shown(item) for item in items), LOG_LINE_BYTES), self._nothing(call))
-        return Called(name, [item.value for item in items], fault, call)
+        return Called(name, [item.value for item in items], fault, call, self._place(message(_bytes(found, 8))))
+
+    def _place(self, found: Mapping[int, int | bytes]) -> Place:
+        """The place of a call, which Monty gives as offsets in bytes."""
+        if _bytes(found, 1).decode(errors="replace") != SCRIPT:
+            return NOWHERE
+        before = self.source.encode()[: _number(found, 2)]
+        start = before.rfind(b"\n") + 1
+        return Place(before.count(b"\n") + 1, len(before[start:].decode(errors="replace")) + 1)
 
     def _nothing(self, call: int) -> bytes:
         values = Values()
@@ -516,13 +543,21 @@ class PythonTalk:
         frames = [self._frame(part) for number, part in fields(_bytes(message(body), 1)) if number == 3]
         own = [(line, column, shown) for source, line, column, shown in frames if source == SCRIPT]
         if self.stage == "check" and own and not own[0][0] and name == "KeyboardInterrupt":
-            return Returned("null")
+            if HAS_MAIN.search(self.source):
+                return Returned("null")
+            return Stopped(Outcome.ERROR, None, script_error("", NO_MAIN, "", None, None))
         line, column = own[-1][:2] if own else (None, None)
         if name == "MemoryError":
             error = script_error(name, "the script needs more memory than it may use", "", line, column)
             return Stopped(Outcome.MEMORY, "memory_bytes", error)
         if name == "NameError" and self.stage == "main" and not own:
-            text = "the script has no function main: def main(ctx): ..."
+            text = NO_MAIN
+        if name == "AttributeError" and (missing := MISSING.match(text)):
+            path = f"{missing[1]}.{missing[2]}".removeprefix("ctx.")
+            text = f"{text}; {functions_of(path, sorted(self.functions))}"
+        if name == "RuntimeError" and text.startswith(INTERNAL):
+            odd = text.removeprefix(INTERNAL)
+            text = ODD.get(odd, f"the Python of scripts does not have this: {odd}")
         stack = "\n".join(shown for *_, shown in own)
         return Stopped(Outcome.ERROR, None, script_error(name, text, stack, line or None, column))
 
@@ -541,6 +576,8 @@ class PythonTalk:
 def _shown(node: Node) -> str:
     if isinstance(node.value, str):
         return node.value
+    if node.size > LOG_LINE_BYTES:
+        return "[a value that is too large to be shown]"
     return f"[{node.fault}]" if node.fault else json.dumps(node.value, ensure_ascii=False)
 
 

@@ -312,6 +312,9 @@ def checked(parameters: Sequence[Parameter], arguments: Sequence[Json]) -> list[
     """The arguments of a call as a host function takes them. Raises TypeError for a script that gives others."""
     if len(arguments) > len(parameters):
         raise TypeError(f"takes at most {len(parameters)} arguments, not {len(arguments)}")
+    for parameter in parameters[len(arguments) :]:
+        if parameter.required:
+            raise TypeError(f"{parameter.name} is missing")
     given = [*arguments, *[None] * (len(parameters) - len(arguments))]
     return [_argument(parameter, value) for parameter, value in zip(parameters, given, strict=True)]
 
@@ -406,16 +409,15 @@ class Conversation:
         """Do what an event asks for; returns how the run ends, if it does."""
         if isinstance(event, Logged):
             self._log(event)
-            if self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
+            if self.talk.cuts_logs and self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
                 return Stopped(Outcome.LIMIT, "log_bytes", None)
-            if not event.reply:
-                return None
+            if event.reply:
+                self._send(child, event.reply)
+            return None
         self.turns += 1
         if self.turns > self.run.limits.host_calls + TURNS:
             return Stopped(Outcome.LIMIT, "host_calls", None)
-        if isinstance(event, Logged):
-            self._send(child, event.reply)
-        elif isinstance(event, Called):
+        if isinstance(event, Called):
             reply = self._call(event)
             if isinstance(reply, Stopped):
                 return reply
@@ -432,8 +434,8 @@ class Conversation:
         return None
 
     def _log(self, line: Logged) -> None:
-        encoded = len(line.text.encode())
         left = self.run.limits.log_bytes - self.log_bytes - LOG_LINE_COST
+        encoded = len(line.text.encode())
         self.log_bytes += encoded + LOG_LINE_COST
         if encoded > left:
             self.logs_cut = True
@@ -471,7 +473,7 @@ class Conversation:
             arguments = checked(function.parameters, call.arguments)
         except TypeError as error:
             return self.talk.raised(call, "TypeError", f"{call.name}: {error}", "invalid_argument")
-        host_call = HostCall(self.run.id, call.name, self.live.deadline)
+        host_call = HostCall(self.run.id, call.name, self.live.deadline, call.place)
         try:
             result = self._result(function, host_call, arguments)
             size = len(json.dumps(result, allow_nan=False).encode())
@@ -689,9 +691,9 @@ def isolation_of(language: Language, walls: Walls) -> Isolation:
 
 def _talk(run: ScriptRun, mode: str) -> Talk:
     if run.language is Language.PYTHON:
-        return PythonTalk(run.source, list(run.functions), run.context, run.limits, mode)
+        return PythonTalk(run.source, list(run.functions), run.context, run.limits, mode, run.now_ms)
     names = [(name, function.awaited) for name, function in run.functions.items()]
-    return JavaScriptTalk(run.source, names, run.context, run.limits, mode)
+    return JavaScriptTalk(run.source, names, run.context, run.limits, mode, run.now_ms)
 
 
 def _refused(run: ScriptRun) -> tuple[Outcome, str | None, None, ScriptError] | None:

@@ -93,6 +93,17 @@ class Parameter(NamedTuple):
     """Of a text, or of the JSON of another value; None leaves it to `Limits.argument_bytes`."""
 
 
+class Place(NamedTuple):
+    """A place in a script; lines and columns begin at 1."""
+
+    line: int | None
+    column: int | None
+
+
+NOWHERE: Final = Place(None, None)
+"""The place that an engine does not report."""
+
+
 class HostCall:
     """What a host function learns about its call: whose it is, and until when it is worth anything.
 
@@ -100,9 +111,11 @@ class HostCall:
     `remaining_ms()` to what it waits for; what it returns afterwards is dropped.
     """
 
-    def __init__(self, run_id: str, name: str, deadline: float) -> None:
+    def __init__(self, run_id: str, name: str, deadline: float, place: Place = NOWHERE) -> None:
         self.run_id = run_id
         self.name = name
+        self.place = place
+        """Where in the script the call is."""
         self.deadline = deadline
         """On the clock `time.monotonic()`."""
         self._canceled = threading.Event()
@@ -165,6 +178,8 @@ class ScriptRun(NamedTuple):
     limits: Limits = Limits()
     functions: Mapping[str, HostFunction] = {}
     """By dotted name: what this script was given. `ctx` is made from it, and nothing else can be called."""
+    now_ms: int | None = None
+    """What the script's clock shows, which then stands still; None is the machine's clock."""
     niceness: int = 0
     """How much its process leaves the processors to others, as `os.nice` takes it."""
 

@@ -4,38 +4,41 @@ The crons belong to the gateways. What is listed here is a copy, with the time a
 is changed at the gateway, in the call; a gateway that is offline is not changed, and nothing is queued for it.
 """
 
+import base64
 import json
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final, Literal, Protocol, TypeVar, Unpack
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, Unpack
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
-from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
+from evertick.api.gateways import RUNS_MAX, GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
 from evertick.app.environment import Environment
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, new_join_token
-from evertick.app.gateways.looking import look
+from evertick.app.gateways.looking import LOOK_MS, look
 from evertick.app.gateways.reaching import Reach, health_of, require_online
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work
-from evertick.base.errors import GatewayNotFound, InvalidCron, Misuse
-from evertick.base.ids import TenantId
+from evertick.base.cures import meant
+from evertick.base.errors import CronNotFound, GatewayNotFound, InvalidArguments, InvalidCron
+from evertick.base.ids import TenantId, check_addressable
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.options import check_options, whole
-from evertick.base.paging import decoded_place, encoded_place
+from evertick.base.options import check_options, number, one_of, whole
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.gateway_client import GatewayClient
 from evertick.store.contract.store import Transaction
 
+S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
 LIST_MAX: Final = 1_000
 JOIN_S: Final = 3_600
+SECONDS: Final = number(1, 30 * 24 * 3_600)
 OVERDUE_MS: Final = MINUTE_MS
 FIRST: Final = (Instant(-(2**53)), "", "")
 
@@ -53,6 +56,15 @@ class Access(Protocol):
     def _ways(self) -> tuple[Transact, Transact]: ...
 
 
+class AppAccess(Access, Protocol):
+    """What gateways need of an app."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def functions(self) -> Registry: ...
+
+
 class Audited(Protocol):
     """Adds a line to the audit log to work."""
 
@@ -63,16 +75,22 @@ def _unaudited(work: Work[T], action: str, target: str) -> Work[T]:
     return work
 
 
+class CronChanges(TypedDict, total=False):
+    """What may be changed of a cron."""
+
+    name: str
+    schedule: Mapping[str, Any]
+    action: Mapping[str, Any]
+    enabled: bool
+
+
 class TenantGateways:
     """The gateways of one tenant."""
 
-    def __init__(
-        self, access: Access, function: Callable[[], Action[..., Any]], audited: Audited = _unaudited
-    ) -> None:
+    def __init__(self, access: Access, function: Callable[[], Action[..., Any]], audited: Audited = _unaudited) -> None:
         self._access = access
         self._function = function
         self._audited = audited
-        self._reach = reach_of(access.environment)
 
     def audited_by(self, audited: Audited) -> "TenantGateways":
         """The same gateways, whose changes have lines in the audit log."""
@@ -97,7 +115,7 @@ class TenantGateways:
         registered.
         """
         check_options({"name": WORDS, "expires_in": SECONDS}, {"name": name, "expires_in": expires_in})
-        require_address_name(name, "a gateway")
+        check_addressable(name, "a gateway")
         tenant = self._access.tenant_id
 
         def work(transaction: Transaction) -> JoinToken:
@@ -237,12 +255,16 @@ class TenantGateways:
         While the gateway is offline a run fails, and is tried again if the function's retry policy says so; with
         `offline="skip"` it does nothing, and its result says why.
         """
-        rules = {"gateway": WORDS, "command": WORDS, "offline": choice(OFFLINE)}
+        rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
         given = None if arguments is None else dict(arguments)
         return self._function().args(gateway=gateway, command=command, arguments=given, offline=offline)
 
     # -- helpers
+
+    @property
+    def _reach(self) -> Reach:
+        return Reach.of(self._access.environment)
 
     def _change(self, gateway: str, do: Callable[[GatewayClient], T], action: str, target: str) -> T:
         row = self._row(gateway)
@@ -270,7 +292,7 @@ class TenantGateways:
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]
-            raise GatewayNotFound(f"there is no gateway {name!r}{meant_words(name, names)}")
+            raise GatewayNotFound(f"there is no gateway {name!r}; {meant(name, names)}".rstrip("; "))
         return row
 
     def _now(self) -> Instant:
@@ -281,15 +303,6 @@ class TenantGateways:
 
     def _write(self, work: Work[T]) -> T:
         return self._access._ways[1](work)
-
-
-class CronChanges(TypedDict, total=False):
-    """What may be changed of a cron."""
-
-    name: str
-    schedule: Mapping[str, Any]
-    action: Mapping[str, Any]
-    enabled: bool
 
 
 class AsyncGateways:

@@ -25,33 +25,24 @@ ASK_S: Final = (0.2, 2.0)
 LOST_S: Final = 120.0
 """How long a gateway that has begun a run may be silent."""
 TRIES: Final = 3
-
-
-class GatewayRunFailed(ApplicationError):
-    """The command has failed at its gateway; `data` has the run."""
-
-
-class GatewaySkipped(BaseException):
-    """The gateway is offline, and the schedule says that such runs are skipped."""
+SHOWN: Final = 1_000
+"""Characters of an error, and of the end of an output, that a failed run keeps."""
 
 
 def command_function(app_name: str, environment: Callable[[], Environment]) -> Action[..., Any]:
     """The function `evertick.gateway` of an app."""
-    reach: list[Reach] = []
 
     def run_command(
         ctx: SyncActionCtx, gateway: str, command: str, arguments: dict[str, str] | None = None, offline: str = "fail"
     ) -> Any:
         """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
         e = environment()
-        if not reach:
-            reach.append(Reach(e))
         row = e.store.read(lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
         if row is None:
             raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
         try:
             require_online(row, e.clock.now())
-            client = reach[0].client(row)
+            client = Reach.of(e).client(row)
             run_id = _started(client, command, arguments, f"{ctx.job_id}.{ctx.attempt}")
         except GatewayUnreachable as error:
             if offline == "skip":
@@ -59,10 +50,11 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
                 return {"skipped": str(error)}
             raise
         run = _ended(ctx, client, run_id)
-        result = {"run_id": run_id, "status": run.status, "output": run.output, "error": run.error}
         if run.status in ("failed", "unknown"):
-            raise GatewayRunFailed(run.error or f"the run {run_id} of {command} ended as {run.status}", data=result)
-        return result
+            words = run.error or f"it ended as {run.status}"
+            data = {"command": command, "run_id": run_id, "error": words[:SHOWN], "output": (run.output or "")[-SHOWN:]}
+            raise ApplicationError(data)
+        return {"run_id": run_id, "status": run.status, "output": run.output}
 
     return Action(run_command, name=GATEWAY_FUNCTION, internal=False, timeout_ms=None, app_name=app_name)
 

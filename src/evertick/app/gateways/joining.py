@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 GATEWAY_PREFIX: Final = "gw"
 JOIN_PREFIX: Final = "evgj_"
-SECRET_PREFIX: Final = "evgs_"
+SECRET_PREFIX: Final = "evgs_"  # noqa: S105
 OVERLAP_MS: Final = 10 * MINUTE_MS
 """How long an old secret stays valid."""
 WORDS: Final = text(200, printable=True)
@@ -70,8 +70,8 @@ class Joining:
     def register(self, said: Registration) -> RegisteredGateway:
         """Register a gateway under the name of its join token, which is used up.
 
-        Raises UnknownSecret for a token that is unknown, used or expired, or of another name; Misuse for an address that
-        is none, or without the platform's key.
+        Raises UnknownSecret for a token that is unknown, used or expired, or of another name; Misuse for what is no
+        address, or without the platform's key.
         """
         check_options({"name": WORDS, "instance_id": WORDS, "runtime": WORDS}, {
             "name": said.name, "instance_id": said.instance_id, "runtime": said.runtime,
@@ -84,7 +84,9 @@ class Joining:
             now = self._e.clock.now()
             found = transaction.take_join_token(hash_of(said.join_token))
             if found is None or found[2] <= now:
-                raise UnknownSecret("this join token is unknown, used or expired; make one: evertick gateway join-token NAME")
+                raise UnknownSecret(
+                    "this join token is unknown, used or expired; make one: evertick gateway join-token NAME"
+                )
             tenant, name, _ = found
             if name != said.name:
                 raise UnknownSecret(f"this join token is for a gateway of another name than {said.name!r}")
@@ -127,19 +129,20 @@ class Joining:
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> HeartbeatReply:
             rotates, _ = transaction.beat_gateway(row.id, beat, now=now)
-            return HeartbeatReply(rotate=rotates)
+            return HeartbeatReply(rotate=rotates or hash_of(secret) != row.secret)
 
         return self._as(secret, work)
 
     def rotate(self, secret: str) -> RegisteredGateway:
-        """A new secret and a new token for a gateway; the old secret stays valid for OVERLAP_MS. Raises UnknownSecret."""
+        """A new secret and a new token for a gateway; the secret that it uses stays valid for OVERLAP_MS.
+
+        So a gateway that did not receive the reply asks again. Raises UnknownSecret.
+        """
         fresh = SECRET_PREFIX + secrets.token_urlsafe(32)
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> RegisteredGateway:
-            if hash_of(secret) != row.secret:
-                raise UnknownSecret("this secret was replaced; use the new one")
             row = row._replace(
-                secret=hash_of(fresh), old_secret=row.secret, old_until=Instant(now + OVERLAP_MS),
+                secret=hash_of(fresh), old_secret=hash_of(secret), old_until=Instant(now + OVERLAP_MS),
                 generation=row.generation + 1, rotates=0,
             )  # fmt: skip
             token = None if row.url is None else access_token(row.id, row.generation)

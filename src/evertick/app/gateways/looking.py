@@ -8,6 +8,7 @@ replaces a newer one. Of several servers, one looks at a gateway at a time.
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from typing import Final
 
 from evertick.app.environment import Environment
@@ -17,6 +18,7 @@ from evertick.base.errors import EvertickError, GatewayUnreachable
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
 from evertick.store.contract.notifications import Notification, Notifications
+from evertick.store.contract.store import Transaction
 
 _logger: Final = logging.getLogger("evertick.gateways")
 
@@ -60,7 +62,7 @@ class Looks:
 
     def __init__(self, environment: Environment) -> None:
         self._e = environment
-        self._reach = Reach(environment)
+        self._reach = Reach.of(environment)
         self._news = asyncio.Event()
 
     async def run(self) -> None:
@@ -97,12 +99,9 @@ class Looks:
                 return IDLE_S if next_at is None else min(IDLE_S, max(0.05, (next_at - now) / SECOND_MS))
             until = Instant(now + LOOK_MS)
 
-            def claim(transaction: object, now: Instant = now, until: Instant = until) -> list[GatewayRow]:
-                transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))  # type: ignore[attr-defined]
-                return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)  # type: ignore[attr-defined,no-any-return]
+            def claim(transaction: Transaction, now: Instant = now, until: Instant = until) -> list[GatewayRow]:
+                transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))
+                return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)
 
             rows = await executors.write(claim)
-            await asyncio.gather(*(executors.call(self._look(row)) for row in rows))
-
-    def _look(self, row: GatewayRow):  # type: ignore[no-untyped-def]  # noqa: ANN202
-        return lambda: look(self._e, self._reach, row)
+            await asyncio.gather(*(executors.call(partial(look, self._e, self._reach, row)) for row in rows))

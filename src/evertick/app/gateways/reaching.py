@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from evertick.app.environment import Environment
 from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
@@ -71,7 +72,13 @@ def require_online(row: GatewayRow, now: Instant) -> None:
     """Raise GatewayUnreachable if a gateway is offline."""
     health, reason = health_of(row, now)
     if health == "offline":
-        raise GatewayUnreachable(f"the gateway {row.name} is offline ({reason}); nothing was done, and nothing is queued")
+        raise GatewayUnreachable(
+            f"the gateway {row.name} is offline ({reason}); nothing was done, and nothing is queued"
+        )
+
+
+_lock: Final = threading.Lock()
+_reaches: "Final[WeakKeyDictionary[Environment, Reach]]" = WeakKeyDictionary()
 
 
 class Reach:
@@ -81,6 +88,12 @@ class Reach:
         self._e = environment
         self._lock = threading.Lock()
         self._open: dict[str, tuple[tuple[str, int], HttpSend]] = {}
+
+    @classmethod
+    def of(cls, environment: Environment) -> "Reach":
+        """The clients of an environment, made when they are first needed."""
+        with _lock:
+            return _reaches.setdefault(environment, cls(environment))
 
     def client(self, row: GatewayRow) -> GatewayClient:
         """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
@@ -118,9 +131,7 @@ class FetchedSend:
         stop = e.store.listen(heard)
         try:
             deadline = Instant(now + int(REQUEST_S * SECOND_MS))
-            e.store.write(
-                lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline)
-            )
+            e.store.write(lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline))
             while (left := ends_at - time.monotonic()) > 0:
                 told.wait(min(left, LOOK_EVERY_S))
                 told.clear()
@@ -139,4 +150,6 @@ class FetchedSend:
             words = f"the gateway {self._row.name} did not fetch the request within {REQUEST_S:g} s"
             return GatewayUnreachable(f"{words}; nothing was done, and nothing is queued")
         words = f"the gateway {self._row.name} fetched the request and did not reply within {REQUEST_S:g} s"
-        return GatewayUnreachable(words) if request.method == "GET" else OutcomeUnknown(f"it may have happened: {words}")
+        return (
+            GatewayUnreachable(words) if request.method == "GET" else OutcomeUnknown(f"it may have happened: {words}")
+        )

@@ -12,7 +12,7 @@ from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
-from evertick.base.ids import DOTS, ScheduleId
+from evertick.base.ids import ScheduleId, check_addressable
 from evertick.base.json_errors import no_constant
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.retry import retry_of_run
@@ -101,8 +101,7 @@ def schedule_id_of(text: str) -> ScheduleId:
     """An id that a schedule may have. Raises InvalidSpec, LimitExceeded."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise InvalidSpec(f"a schedule's id is printable text, not {text!r}")
-    if text in DOTS:
-        raise InvalidSpec(f"a schedule cannot have the id {text!r}: addresses of the HTTP API cannot hold it")
+    check_addressable(text, "a schedule", InvalidSpec)
     if len(text) > ID_CHARS_MAX:
         raise LimitExceeded(f"a schedule's id has at most {ID_CHARS_MAX} characters, not {len(text)}")
     return ScheduleId(text)

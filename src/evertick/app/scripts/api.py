@@ -18,12 +18,11 @@ checked in the sandbox alone; nothing of it is parsed in this process.
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from evertick.api.scripts import (
     IsolationView,
@@ -85,7 +84,7 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
-from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
+from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
 from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError
@@ -179,6 +178,7 @@ class TenantScripts:
         language; AlreadyExists, QuotaExceeded, InvalidArguments for a schema that is not understood, Misuse.
         """
         check_options(RULES, {"name": name, "source": source, "note": note})
+        check_addressable(name, "a script")
         schema = schema_text(parameters)
         self.check(source, language=language)
         tenant = self._access.tenant_id

@@ -24,6 +24,7 @@ from evertick.app.run.run import Run
 from evertick.app.scripts.fetching import fetch
 from evertick.app.scripts.staging import Staging, as_host_error, plain
 from evertick.base.errors import Conflict, EvertickError, RegistrationError, Unavailable
+from evertick.base.instants import HORIZON_MS, SECOND_MS, from_datetime
 from evertick.base.options import text
 from evertick.recurrence.zones.names import zone_named
 from evertick.sandbox.protocol import (
@@ -175,7 +176,9 @@ class HostFunctions:
         return Database(self._staging.run, self._staging.environment.tables, self._staging.environment.ids)
 
     def _check_table(self, table: str | None, *, writing: bool = False) -> None:
-        if table is None or table not in self._tables:
+        if table is None:
+            raise HostError("this is no id of a document", "table_not_found")
+        if table not in self._tables:
             words = ", ".join(sorted(self._tables))
             raise HostError(f"there is no table {table!r}; there are: {words}", "table_not_found")
         if writing and not self._tables[table]:
@@ -218,37 +221,40 @@ class HostFunctions:
         return None if found is None else json.loads(found)
 
     def _kv_set(self, call: HostCall, key: str, value: Json) -> None:
-        self._staging.put_value(_key(key), json.dumps(value, allow_nan=False))
+        self._staging.put_value(_key(key), json.dumps(value, allow_nan=False), call.place)
 
     def _kv_delete(self, call: HostCall, key: str) -> None:
-        self._staging.put_value(_key(key), None)
+        self._staging.put_value(_key(key), None, call.place)
 
     # -- what follows
 
     def _schedule(self, call: HostCall, options: dict[str, Any]) -> None:
+        name, after, at = options.get("script"), options.get("in"), options.get("at")
         unknown = options.keys() - {"at", "in", "script", "input"}
-        if unknown or ("at" in options) == ("in" in options) or not isinstance(options.get("script"), str):
+        has_one = ("at" in options) != ("in" in options) and (at is None) != (after is None)
+        if unknown or not has_one or not isinstance(name, str):
             raise HostError("schedule() takes {script, input} and either `in`, in seconds, or `at`", "invalid_argument")
-        name, after, at = options["script"], options.get("in"), options.get("at")
         if self._staging.read(lambda transaction: transaction.get_script(name, tenant=self._staging.tenant)) is None:
             raise HostError(f"there is no script {name!r}", "script_not_found")
-        if after is not None and (not _is_number(after) or not 0 <= after <= 5 * 366 * 86_400):
-            raise HostError("`in` is a number of seconds, at most five years", "invalid_argument")
+        if after is not None and (not _is_number(after) or not 0 <= after <= HORIZON_MS / SECOND_MS):
+            raise HostError("`in` is a number of seconds, from 0 to five years", "invalid_argument")
         moment = None if at is None else _moment(at)
-        function, arguments = self._script_function, {"script": name, "input": options.get("input")}
+        if moment is not None and abs(from_datetime(moment) - self._staging.run.now) > HORIZON_MS:
+            raise HostError(f"`at` is within five years from now, not {moment.isoformat()}", "invalid_argument")
+        later = self._script_function.args(script=name, input=options.get("input"))
 
         def effect(ctx: MutationCtx) -> None:
             if moment is None:
-                ctx.scheduler.run_after(after or 0, function, **arguments)
+                ctx.scheduler.run_after_many(after or 0, [later])
             else:
-                ctx.scheduler.run_at(moment, function, **arguments)
+                ctx.scheduler.run_at_many(moment, [later])
 
-        self._staging.add("schedule", effect)
+        self._staging.add("schedule", effect, call.place)
 
     def _notify(self, call: HostCall, channel: str, words: str) -> None:
-        function = self._on_notify
-        assert function is not None  # noqa: S101
-        self._staging.add("notify", lambda ctx: ctx.scheduler.run_after(0, function, channel, words))
+        assert self._on_notify is not None  # noqa: S101
+        notice = self._on_notify.args(channel, words)
+        self._staging.add("notify", lambda ctx: ctx.scheduler.run_after_many(0, [notice]), call.place)
 
     # -- the developer's own
 
@@ -265,7 +271,7 @@ class HostFunctions:
             def effect(ctx: MutationCtx) -> None:
                 execution._in_time(mutation, lambda: run_in_frame(mutation, ctx, args, kwargs))
 
-            staging.add(call.name, effect)
+            staging.add(call.name, effect, call.place)
             return None
         if isinstance(function, Query):
             query = function
@@ -314,6 +320,8 @@ def _filter(where: Mapping[str, Any]) -> tuple[Callable[[Document], bool], dict[
             equal[field] = wanted
             tests.append((field, partial(_equals, wanted)))
             continue
+        if not wanted:
+            raise HostError(f"the filter of {field!r} is empty; leave the field out to find all", "invalid_argument")
         for word, bound in wanted.items():
             if word == "in" and isinstance(bound, list) and len(bound) <= ROWS_MAX:
                 tests.append((field, partial(_is_among, bound)))

@@ -30,6 +30,7 @@ from evertick.app.scripts.plan import ScriptPlan
 from evertick.app.scripts.staging import EffectFailed, Staging
 from evertick.app.scripts.turns import Turns
 from evertick.app.transacting import rehearse
+from evertick.base.clock import SystemClock
 from evertick.base.error_text import place_words
 from evertick.base.errors import (
     EvertickError,
@@ -200,8 +201,11 @@ class Try:
             self.staging, execution, tables=settings.tables, own=settings.functions, on_notify=settings.on_notify,
             hosts=plan.hosts, script_function=settings.function, is_test=is_test,
         )  # fmt: skip
+        clock = environment.clock
+        now_ms = None if isinstance(clock, SystemClock) else clock.now()  # a simulated clock is the script's, too
         self._run = ScriptRun(
-            run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name(), turns().niceness(tenant)
+            run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name(), now_ms,
+            turns().niceness(tenant),
         )  # fmt: skip
 
     def ended(self) -> Ended:
@@ -462,19 +466,19 @@ class _Attempt:
 
 def _failed(ended: Ended, failed: EffectFailed) -> Ended:
     """How a run has ended whose effects cannot be written."""
-    cause = failed.__cause__
+    cause, (line, column) = failed.__cause__, failed.place
+    error = ScriptError("", f"{failed}: {cause}", line=line, column=column)
     if isinstance(cause, QuotaExceeded):
-        return ended._replace(
-            outcome=Outcome.LIMIT, limit="jobs", result=None, error=ScriptError("", f"{failed}: {cause}")
-        )
+        return ended._replace(outcome=Outcome.LIMIT, limit="jobs", result=None, error=error)
     if isinstance(cause, StopRun):
-        return ended._replace(outcome=cause.outcome, limit=cause.limit, result=None, error=ScriptError("", str(cause)))
-    is_told = isinstance(cause, EvertickError | ApplicationError)
-    text = str(cause) if is_told else "it failed; the service has the details"
-    if not is_told:
+        error = error._replace(message=str(cause))
+        return ended._replace(outcome=cause.outcome, limit=cause.limit, result=None, error=error)
+    if isinstance(cause, EvertickError | ApplicationError):
+        error = error._replace(name=type(cause).__name__)
+    else:
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
-    name = type(cause).__name__ if is_told else "HostError"
-    return ended._replace(outcome=Outcome.ERROR, result=None, error=ScriptError(name, f"{failed}: {text}"))
+        error = error._replace(name="HostError", message=f"{failed}: it failed; the service has the details")
+    return ended._replace(outcome=Outcome.ERROR, result=None, error=error)
 
 
 def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Instant) -> ScriptRunRow:

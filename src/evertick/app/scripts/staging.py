@@ -18,7 +18,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.scheduled_run import ScheduledRun
-from evertick.sandbox.protocol import HostError, Json, Outcome, StopRun
+from evertick.sandbox.protocol import NOWHERE, HostError, Json, Outcome, Place, StopRun
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
@@ -114,6 +114,11 @@ class _Budget(Budget):
 class EffectFailed(Exception):
     """What a script has staged cannot be done: a mutation has raised, a quota is used up. The cause says what."""
 
+    def __init__(self, name: str, place: Place) -> None:
+        super().__init__(name)
+        self.place = place
+        """Where the script has called the function."""
+
 
 class Staging:
     """What one try of a run has staged. All of it concerns the run's tenant."""
@@ -132,7 +137,8 @@ class Staging:
         self._keys_max = keys
         self._values: dict[str, str | None] = {}
         self._seen_values: dict[str, str | None] = {}
-        self._effects: list[tuple[str, Callable[[MutationCtx], object]]] = []
+        self._values_place = NOWHERE
+        self._effects: list[tuple[str, Callable[[MutationCtx], object], Place]] = []
         self.is_unavailable = False
         """Whether the database did not respond to a read; then the run is repeated."""
 
@@ -151,7 +157,7 @@ class Staging:
             {"kind": "kv.delete" if text is None else "kv.set", "key": key, "value": json.loads(text or "null")}
             for key, text in self._values.items()
         ]
-        return found + [{"kind": name} for name, _ in self._effects]
+        return found + [{"kind": name} for name, *_ in self._effects]
 
     # -- reading
 
@@ -186,15 +192,16 @@ class Staging:
 
     # -- writing
 
-    def put_value(self, key: str, text: str | None) -> None:
+    def put_value(self, key: str, text: str | None, place: Place) -> None:
         """Keep a value, or remove it."""
         self.run.budget.write()
+        self._values_place = place
         self._values[key] = text
 
-    def add(self, name: str, effect: Callable[[MutationCtx], object]) -> None:
+    def add(self, name: str, effect: Callable[[MutationCtx], object], place: Place) -> None:
         """Do something with the context of a mutation, after the documents and values were written."""
         self.run.budget.write()
-        self._effects.append((name, effect))
+        self._effects.append((name, effect, place))
 
     def is_current(self, transaction: Transaction) -> bool:
         """Whether what the run read and changes is still as it was read. A value that it only wrote need not be."""
@@ -210,7 +217,7 @@ class Staging:
         self._unit.write_to(unit)
         now = self.run.now
         self._write_values(transaction)
-        for name, effect in self._effects:
+        for name, effect, place in self._effects:
             run = TransactionRun(
                 clock=self.environment.clock, name=SCRIPT_FUNCTION, tenant=self.tenant, now=now,
                 job_id=self.run.job_id, attempt=self.run.attempt, schedule=self.run.schedule, unit=FunctionUnit(unit),
@@ -221,7 +228,7 @@ class Staging:
                 internal = unit.explain(error)
                 if internal is not None:
                     raise internal from error
-                raise EffectFailed(name) from error
+                raise EffectFailed(name, place) from error
             finally:
                 run.unit.close()
         unit.flush()
@@ -233,7 +240,7 @@ class Staging:
             transaction.put_script_value(key, text, tenant=self.tenant, now=self.run.now)
         if is_more and transaction.count_script_values(self.tenant) > self._keys_max:
             message = f"ctx.kv keeps {self._keys_max:,} keys of a tenant; delete some first"
-            raise EffectFailed("kv.set") from StopRun(Outcome.LIMIT, "keys", message)
+            raise EffectFailed("kv.set", self._values_place) from StopRun(Outcome.LIMIT, "keys", message)
 
 
 def plain(value: Any) -> Json:

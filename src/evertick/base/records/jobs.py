@@ -111,6 +111,10 @@ class JobState(StrEnum):
 SCRIPT_FUNCTION: Final = "evertick.script"
 """The function of the jobs that run scripts of tenants."""
 
+GATEWAY_FUNCTION: Final = "evertick.gateway"
+"""The function of the jobs that run commands of gateways. The key of such a run makes it safe to ask again."""
+OWN_FUNCTIONS: Final = frozenset({SCRIPT_FUNCTION, GATEWAY_FUNCTION})
+
 UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
 
 
@@ -275,8 +279,10 @@ class Claim(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether nothing of it has happened before its end is written. A script is an action that is."""
-        return self.kind is not FunctionKind.ACTION or self.name == SCRIPT_FUNCTION
+        """Whether it runs again if its worker dies: nothing of it has happened before its end is written, or, of
+        scripts and commands of gateways, it does not happen twice.
+        """
+        return self.kind is not FunctionKind.ACTION or self.name in OWN_FUNCTIONS
 
 
 class JobEnd(NamedTuple):
