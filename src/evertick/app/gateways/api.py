@@ -20,7 +20,7 @@ from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, new_join_token
 from evertick.app.gateways.looking import LOOK_MS, look
-from evertick.app.gateways.reaching import Reach, health_of, require_online
+from evertick.app.gateways.reaching import health_of, require_online
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work
@@ -262,10 +262,6 @@ class TenantGateways:
 
     # -- helpers
 
-    @property
-    def _reach(self) -> Reach:
-        return Reach.of(self._access.environment)
-
     def _change(self, gateway: str, do: Callable[[GatewayClient], T], action: str, target: str) -> T:
         row = self._row(gateway)
         try:
@@ -277,13 +273,13 @@ class TenantGateways:
 
     def _client(self, row: GatewayRow) -> GatewayClient:
         require_online(row, self._now())
-        return self._reach.client(row)
+        return client_of(self._access.environment, row)
 
     def _look(self, row: GatewayRow) -> None:
         until = Instant(self._now() + LOOK_MS)
         claimed = self._write(lambda transaction: transaction.claim_gateway(row.id, until=until))
         if claimed is not None:
-            look(self._access.environment, self._reach, claimed)
+            look(self._access.environment, claimed)
 
     def _row(self, name: str) -> GatewayRow:
         return self._read(lambda transaction: self._found(transaction, name))

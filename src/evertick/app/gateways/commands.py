@@ -13,7 +13,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.functions.function import Action
 from evertick.app.functions.options import ApplicationError
-from evertick.app.gateways.reaching import Reach, require_online
+from evertick.app.gateways.reaching import client_of, require_online
 from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown
 from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.gateway_client import GatewayClient
@@ -42,7 +42,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
             raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
         try:
             require_online(row, e.clock.now())
-            client = Reach.of(e).client(row)
+            client = client_of(e, row)
             run_id = _started(client, command, arguments, f"{ctx.job_id}.{ctx.attempt}")
         except GatewayUnreachable as error:
             if offline == "skip":

@@ -13,7 +13,7 @@ from typing import Final
 
 from evertick.app.environment import Environment
 from evertick.app.gateways.joining import kept
-from evertick.app.gateways.reaching import Reach, health_of
+from evertick.app.gateways.reaching import client_of, health_of
 from evertick.base.errors import EvertickError, GatewayUnreachable
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
@@ -31,13 +31,13 @@ FAILED_S: Final = 5.0
 ERROR_CHARS_MAX: Final = 500
 
 
-def look(environment: Environment, reach: Reach, row: GatewayRow) -> None:
+def look(environment: Environment, row: GatewayRow) -> None:
     """Look at a gateway that was claimed, and write what is found, or why that failed."""
     store, clock = environment.store, environment.clock
     try:
         if row.url is None and health_of(row, clock.now())[0] == "offline":
             raise GatewayUnreachable("it fetches no requests")
-        client = reach.client(row)
+        client = client_of(environment, row)
         health = client.health()
         is_copied = row.copied_at is not None and health.digest == row.copied_digest
         crons = None if is_copied else client.crons()
@@ -62,7 +62,6 @@ class Looks:
 
     def __init__(self, environment: Environment) -> None:
         self._e = environment
-        self._reach = Reach.of(environment)
         self._news = asyncio.Event()
 
     async def run(self) -> None:
@@ -104,4 +103,4 @@ class Looks:
                 return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)
 
             rows = await executors.write(claim)
-            await asyncio.gather(*(executors.call(partial(look, self._e, self._reach, row)) for row in rows))
+            await asyncio.gather(*(executors.call(partial(look, self._e, row)) for row in rows))

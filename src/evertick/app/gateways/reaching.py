@@ -10,7 +10,6 @@ import os
 import threading
 import time
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from evertick.app.environment import Environment
 from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
@@ -21,7 +20,7 @@ from evertick.store.contract.notifications import Notification, Notifications
 
 KEY_VARIABLE: Final = "EVERTICK_GATEWAY_KEY"
 KEY_CHARS_MIN: Final = 32
-TOKEN_PREFIX: Final = "evgt_"
+TOKEN_PREFIX: Final = "evgt_"  # noqa: S105
 REQUEST_S: Final = 15.0
 """How long a request waits until a gateway that dials out has fetched it and replied."""
 LOOK_EVERY_S: Final = 1.0
@@ -78,35 +77,24 @@ def require_online(row: GatewayRow, now: Instant) -> None:
 
 
 _lock: Final = threading.Lock()
-_reaches: "Final[WeakKeyDictionary[Environment, Reach]]" = WeakKeyDictionary()
+_open: "Final[dict[str, tuple[tuple[str, int], HttpSend]]]" = {}
+"""The connections of this process, by the id of the gateway."""
 
 
-class Reach:
-    """Clients of gateways, of one process."""
+def client_of(environment: Environment, row: GatewayRow) -> GatewayClient:
+    """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
+    return GatewayClient(FetchedSend(environment, row) if row.url is None else _http(row, row.url))
 
-    def __init__(self, environment: Environment) -> None:
-        self._e = environment
-        self._lock = threading.Lock()
-        self._open: dict[str, tuple[tuple[str, int], HttpSend]] = {}
 
-    @classmethod
-    def of(cls, environment: Environment) -> "Reach":
-        """The clients of an environment, made when they are first needed."""
-        with _lock:
-            return _reaches.setdefault(environment, cls(environment))
-
-    def client(self, row: GatewayRow) -> GatewayClient:
-        """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
-        return GatewayClient(FetchedSend(self._e, row) if row.url is None else self._http(row, row.url))
-
-    def _http(self, row: GatewayRow, url: str) -> Send:
-        with self._lock:
-            kept = self._open.get(row.id)
-            if kept is not None and kept[0] == (url, row.generation):
-                return kept[1]
-            send = HttpSend(url, access_token(row.id, row.generation))
-            self._open[row.id] = (url, row.generation), send
-        return send
+def _http(row: GatewayRow, url: str) -> Send:
+    wanted = url, row.generation
+    with _lock:
+        kept = _open.get(row.id)
+        if kept is not None and kept[0] == wanted:
+            return kept[1]
+        send = HttpSend(url, access_token(row.id, row.generation))
+        _open[row.id] = wanted, send
+    return send
 
 
 class FetchedSend:
