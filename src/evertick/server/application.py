@@ -1,7 +1,8 @@
 """The server's application: its layers and its routes, over an app whose database is open."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -12,6 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from evertick._version import __version__
 from evertick.app.app import App
+from evertick.app.gateways.fetching import Polls
+from evertick.app.gateways.looking import Looks
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.history import Pulse
 from evertick.server.callers import Authorize, add_routes
@@ -27,6 +30,7 @@ from evertick.server.routes import (
     events,
     fleet,
     functions,
+    gateways,
     health,
     insight,
     jobs,
@@ -51,6 +55,8 @@ ROUTES: Final = (
     workflows.types,
     scripts.routes,
     scripts.of_all,
+    gateways.routes,
+    gateways.of_gateways,
     data.routes,
     fleet.of_tenant,
     fleet.routes,
@@ -114,6 +120,7 @@ class Server:
         self.api.state.worker = worker
         self.api.state.metrics = metrics_of(app)
         self.hints = self.api.state.hints = Hints(partial(pulses_of, app))
+        self.api.state.polls = Polls(app.environment)
         self._guard = Guard(self.api, limits)
 
     def show(self, pages: Pages) -> None:
@@ -130,6 +137,16 @@ class Server:
             return face
 
         self.api.add_exception_handler(HTTPException, missed)
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """While it is open, gateways are looked at."""
+        task = asyncio.create_task(Looks(self.app.environment).run(), name="evertick gateways")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

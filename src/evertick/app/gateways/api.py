@@ -20,7 +20,7 @@ from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, new_join_token
 from evertick.app.gateways.looking import LOOK_MS, look
-from evertick.app.gateways.reaching import health_of, require_online
+from evertick.app.gateways.reaching import client_of, health_of, require_online
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work

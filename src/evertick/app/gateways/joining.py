@@ -162,16 +162,23 @@ class Joining:
 
         return self._as(secret, work)
 
-    def fetch(self, secret: str, replies: Sequence[FetchedReply]) -> list[FetchedRequest]:
-        """Take the replies of a gateway that dials out, and give it what it is to do. Raises UnknownSecret."""
+    def fetch(self, secret: str, instance_id: str, replies: Sequence[FetchedReply]) -> tuple[str, list[FetchedRequest]]:
+        """Take the replies of a gateway that dials out; returns its id and what it is to do.
 
-        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> list[FetchedRequest]:
+        Raises UnknownSecret, and Misuse for a process that is not the gateway any more.
+        """
+
+        def work(transaction: Transaction, row: GatewayRow, now: Instant) -> tuple[str, list[FetchedRequest]]:
             if row.url is not None:
                 raise Misuse(f"the gateway {row.name} has an address, at which the platform calls it")
+            if row.instance_id != instance_id:
+                raise Misuse(
+                    f"another process of the gateway {row.name} sent the last heartbeat; this one fetches nothing"
+                )
             for each in replies:
                 transaction.reply_to_request(each.id, row.id, status=each.status, reply=each.body, now=now)
             found = transaction.take_gateway_requests(row.id, now=now)
-            return [FetchedRequest(id=request_id, **json.loads(request)) for request_id, request in found]
+            return row.id, [FetchedRequest(id=request_id, **json.loads(request)) for request_id, request in found]
 
         return self._as(secret, work)
 

@@ -90,7 +90,8 @@ class Pages:
             if self._is_over:
                 return
             self._end = lambda: loop.call_soon_threadsafe(end)
-        await running.serve(sockets=[listening])
+        async with server.looking():
+            await running.serve(sockets=[listening])
         with self._lock:
             self._end = None
 

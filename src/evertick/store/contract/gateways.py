@@ -84,6 +84,10 @@ class Gateways(Protocol):
         """Requests for a gateway whose deadlines are not over, by id; nobody takes them again."""
         ...
 
+    def gateways_to_fetch(self, *, now: Instant) -> set[str]:
+        """The gateways that have something to fetch."""
+        ...
+
     def reply_to_request(self, request_id: str, gateway_id: str, *, status: int, reply: str, now: Instant) -> bool:
         """Write the reply to a request that was taken; returns whether somebody waits for it."""
         ...

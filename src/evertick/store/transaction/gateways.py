@@ -94,6 +94,9 @@ class SqlGateways(Driver):
     def take_gateway_requests(self, gateway_id: str, *, now: Instant) -> list[tuple[str, str]]:
         return sorted(self._fetch("take_gateway_requests", {"gateway_id": gateway_id, "now": now}))
 
+    def gateways_to_fetch(self, *, now: Instant) -> set[str]:
+        return {gateway_id for (gateway_id,) in self._fetch("gateways_to_fetch", {"now": now})}
+
     def reply_to_request(self, request_id: str, gateway_id: str, *, status: int, reply: str, now: Instant) -> bool:
         self.hints.add(Notification.GATEWAY)
         values = {"id": request_id, "gateway_id": gateway_id, "status": status, "reply": reply, "now": now}

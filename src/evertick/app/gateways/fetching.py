@@ -1,0 +1,84 @@
+"""Long polls of gateways that dial out: a commit that has something for one of them wakes that one alone."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from evertick.api.gateway_fleet import FetchedReply, FetchedRequest
+from evertick.app.environment import Environment
+from evertick.app.gateways.joining import Joining
+from evertick.base.errors import EvertickError
+from evertick.store.contract.notifications import Notification, Notifications
+
+LOOK_S: Final = 1.0
+"""How often it is looked up who has something to fetch, if nothing tells it."""
+
+
+class Polls:
+    """The polls that wait on one event loop."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._e = environment
+        self._waiting: Counter[str] = Counter()
+        self._news: dict[str, asyncio.Event] = {}
+        self._told = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def fetch(
+        self, joining: Joining, secret: str, instance_id: str, replies: Sequence[FetchedReply], wait_s: float
+    ) -> list[FetchedRequest]:
+        """Take replies, and return requests as soon as there are some, or none after `wait_s`. Raises UnknownSecret."""
+        call, loop = self._e.executors.call, asyncio.get_running_loop()
+        ends_at, left = loop.time() + wait_s, list(replies)
+        while True:
+            gateway_id, found = await call(lambda left=left: joining.fetch(secret, instance_id, left))  # type: ignore[misc]
+            left = []
+            if found or (wait := ends_at - loop.time()) <= 0:
+                return found
+            await self._wait(gateway_id, wait)
+
+    async def _wait(self, gateway_id: str, seconds: float) -> None:
+        news = self._news.setdefault(gateway_id, asyncio.Event())
+        self._waiting[gateway_id] += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="evertick polls")
+        try:
+            async with asyncio.timeout(seconds):
+                await news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            news.clear()
+            self._waiting[gateway_id] -= 1
+            if not self._waiting[gateway_id]:
+                del self._waiting[gateway_id], self._news[gateway_id]
+
+    async def _watch(self) -> None:
+        """Wake those that have something to fetch, while anybody waits."""
+        stop = self._e.store.listen(self._hearing())
+        try:
+            while self._waiting:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._told.wait()
+                self._told.clear()
+                with contextlib.suppress(EvertickError):  # those who wait ask again by themselves
+                    now = self._e.clock.now()
+                    for gateway_id in await self._e.executors.read(lambda tx, now=now: tx.gateways_to_fetch(now=now)):  # type: ignore[misc]
+                        if gateway_id in self._news:
+                            self._news[gateway_id].set()
+        finally:
+            self._task = None
+            stop()
+
+    def _hearing(self) -> Callable[[Notifications], None]:
+        loop = asyncio.get_running_loop()
+
+        def heard(notifications: Notifications) -> None:
+            if Notification.GATEWAY in notifications:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._told.set)
+
+        return heard
