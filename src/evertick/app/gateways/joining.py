@@ -172,9 +172,7 @@ class Joining:
             if row.url is not None:
                 raise Misuse(f"the gateway {row.name} has an address, at which the platform calls it")
             if row.instance_id != instance_id:
-                raise Misuse(
-                    f"another process of the gateway {row.name} sent the last heartbeat; this one fetches nothing"
-                )
+                raise Misuse(f"another process of the gateway {row.name} sent the last heartbeat; it has the requests")
             for each in replies:
                 transaction.reply_to_request(each.id, row.id, status=each.status, reply=each.body, now=now)
             found = transaction.take_gateway_requests(row.id, now=now)

@@ -85,7 +85,7 @@ class Poll(Body):
     """What a gateway has done, and that it waits for more."""
 
     instance_id: str
-    replies: list[FetchedReply] = []
+    replies: list[FetchedReply] = Field(default_factory=list)
 
 
 class Instance(Body):
