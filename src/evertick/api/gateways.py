@@ -7,8 +7,8 @@ an action is refused, because a wrong schedule must not run.
 
 import hashlib
 import json
-from collections.abc import Iterable
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, Self, TypedDict
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -251,6 +251,15 @@ class GatewayCronChange(Schema):
     schedule: NewSchedule | None = None
     action: NewAction | None = None
     enabled: bool | None = None
+
+
+class CronChanges(TypedDict, total=False):
+    """What may be changed of a cron."""
+
+    name: str
+    schedule: Mapping[str, Any]
+    action: Mapping[str, Any]
+    enabled: bool
 
 
 class GatewayCommandRun(Schema):

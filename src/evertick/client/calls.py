@@ -45,7 +45,7 @@ class Call(Generic[T]):
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Any = None
     key: str | None = None
-    if_version: int | None = None
+    if_version: int | str | None = None
     wait_s: float = 0.0
     """How long the server may wait before it replies."""
     read: Callable[[Any], T]

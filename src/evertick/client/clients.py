@@ -35,6 +35,7 @@ from evertick.client.fleet import (
     status_call,
     workers_call,
 )
+from evertick.client.gateways import GatewayRequests
 from evertick.client.insight import InsightRequests
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
@@ -42,6 +43,7 @@ from evertick.client.scripts import ScriptRequests
 from evertick.client.surfaces import (
     AsyncAuditLog,
     AsyncData,
+    AsyncGateways,
     AsyncInsight,
     AsyncJobs,
     AsyncPools,
@@ -54,6 +56,7 @@ from evertick.client.surfaces import (
     AsyncWorkflows,
     AuditLog,
     Data,
+    Gateways,
     Insight,
     Jobs,
     Pools,
@@ -241,6 +244,7 @@ class Client(_Client):
     views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
     schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
     scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")
+    gateways = _Part(Gateways, GatewayRequests, "Gateways of the tenant and their crons; as `app.gateways`.")
     workflows = _Part(Workflows, WorkflowRequests, "Runs of workflows; as `app.workflows`.")
     tokens = _Part(Tokens, TokenRequests, "Tokens of the tenant.")
     audit_log = _Part(AuditLog, AuditRequests, "What was changed of the tenant.")
@@ -319,6 +323,7 @@ class AsyncClient(_Client):
     views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
     schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
     scripts = _Part(AsyncScripts, ScriptRequests, "As `Client.scripts`.")
+    gateways = _Part(AsyncGateways, GatewayRequests, "As `Client.gateways`.")
     workflows = _Part(AsyncWorkflows, WorkflowRequests, "As `Client.workflows`.")
     tokens = _Part(AsyncTokens, TokenRequests, "As `Client.tokens`.")
     audit_log = _Part(AsyncAuditLog, AuditRequests, "As `Client.audit_log`.")

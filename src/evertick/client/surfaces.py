@@ -18,6 +18,7 @@ from evertick.client.fleet import (
     TenantRequests,
     TokenRequests,
 )
+from evertick.client.gateways import GatewayRequests
 from evertick.client.insight import InsightRequests
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
@@ -77,6 +78,14 @@ class Scripts(Blocking[ScriptRequests], ScriptRequests):
 
 class AsyncScripts(Awaited[ScriptRequests], ScriptRequests):
     """`client.scripts`, awaited."""
+
+
+class Gateways(Blocking[GatewayRequests], GatewayRequests):
+    """`client.gateways`."""
+
+
+class AsyncGateways(Awaited[GatewayRequests], GatewayRequests):
+    """`client.gateways`, awaited."""
 
 
 class Pools(Blocking[PoolRequests], PoolRequests):

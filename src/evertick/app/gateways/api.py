@@ -8,12 +8,12 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, Protocol, TypeVar, Unpack
 
 from pydantic import BaseModel, ValidationError
 
 from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
-from evertick.api.gateways import RUNS_MAX, GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
+from evertick.api.gateways import RUNS_MAX, CronChanges, GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
 from evertick.app.environment import Environment
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
@@ -73,15 +73,6 @@ class Audited(Protocol):
 
 def _unaudited(work: Work[T], action: str, target: str) -> Work[T]:
     return work
-
-
-class CronChanges(TypedDict, total=False):
-    """What may be changed of a cron."""
-
-    name: str
-    schedule: Mapping[str, Any]
-    action: Mapping[str, Any]
-    enabled: bool
 
 
 class TenantGateways:

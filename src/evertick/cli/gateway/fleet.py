@@ -1,0 +1,96 @@
+"""`evertick gateway list`, `get`, `look`, `join-token`, `rotate` and `remove`: what the platform knows of gateways."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from evertick.cli.core.databases import data_options
+from evertick.cli.core.output import OutputOptions, output_option, row_options, time_row_options
+from evertick.cli.gateway.session import open_gateways
+from evertick.cli.sessions.elsewhere import say_nothing_found
+
+if TYPE_CHECKING:
+    pass
+
+LIST_FIELDS: Final = ("name", "health", "mode", "runtime", "last_seen_at", "crons_at", "reason")
+LIMIT_MAX: Final = 1_000
+limit_option: Final = click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=100, show_default=True)
+
+
+@click.command("list")
+@click.option("--after", metavar="NAME", default="", help="Begin beyond this name.")
+@limit_option
+@data_options
+@time_row_options
+def list_gateways(after: str, limit: int, db: str | None, out: OutputOptions) -> None:
+    """List gateways by name: how they are, when they were last seen, and when the copy of their crons was current."""
+    from evertick.api.gateway_fleet import GatewayView
+
+    chosen = out.columns(GatewayView.names(), LIST_FIELDS)
+    with open_gateways(db) as session:
+        found = session.gateways.list(after=after, limit=limit)
+        out.show_views(found, session.now, chosen)
+        if not found and out.tells_of_nothing:
+            say_nothing_found("gateways", session.store)
+
+
+@click.command()
+@click.argument("gateway", metavar="NAME")
+@click.option("--now", "is_now", is_flag=True, help="Look at the gateway first: its health and its crons.")
+@data_options
+@row_options
+def get(gateway: str, is_now: bool, db: str | None, out: OutputOptions) -> None:
+    """Show a gateway: its health, its commands, and what it can do."""
+    from evertick.api.gateway_fleet import GatewayView
+
+    chosen = out.columns(GatewayView.names(), GatewayView.names())
+    with open_gateways(db) as session:
+        found = session.gateways.check(gateway) if is_now else session.gateways.get(gateway)
+        out.show_view(found, session.now, chosen)
+
+
+@click.command("join-token")
+@click.argument("gateway", metavar="NAME")
+@click.option(
+    "--expires-in", type=click.FloatRange(1, 2_592_000), default=3_600.0, show_default=True, metavar="SECONDS",
+    help="How long it can be used.",
+)  # fmt: skip
+@data_options
+@output_option
+def join_token(gateway: str, expires_in: float, db: str | None, out: OutputOptions) -> None:
+    """Make a token with which a gateway registers once under NAME. It is shown this once.
+
+    Write it into the file that `join_token_file` in the gateway's configuration names.
+    """
+    with open_gateways(db) as session:
+        made = session.gateways.join_token(gateway, expires_in=expires_in)
+    if not out.is_data and not out.is_none:
+        click.echo(made.token)
+    out.write_view(made)
+
+
+@click.command()
+@click.argument("gateway", metavar="NAME")
+@data_options
+@output_option
+def rotate(gateway: str, db: str | None, out: OutputOptions) -> None:
+    """Let a gateway get a new secret and a new token, with its next heartbeat."""
+    with open_gateways(db) as session:
+        session.gateways.rotate(gateway)
+    _say(f"{gateway} gets a new secret with its next heartbeat", out)
+
+
+@click.command()
+@click.argument("gateway", metavar="NAME")
+@data_options
+@output_option
+def remove(gateway: str, db: str | None, out: OutputOptions) -> None:
+    """Forget a gateway. It goes on with its crons by itself."""
+    with open_gateways(db) as session:
+        session.gateways.remove(gateway)
+    _say(f"{gateway} is forgotten; its process goes on with its crons", out)
+
+
+def _say(words: str, out: OutputOptions) -> None:
+    if not out.is_data and not out.is_none:
+        click.echo(words)
