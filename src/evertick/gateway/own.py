@@ -44,7 +44,6 @@ from evertick.base.errors import (
     InvalidSpec,
     LimitExceeded,
     NotManaged,
-    QuotaExceeded,
     RevisionConflict,
     RunNotFound,
     ScheduleNotFound,
@@ -153,6 +152,8 @@ class OwnGateway:
         found = self._actions
         config = found.config
         warnings = found.warnings()
+        if self._running is not None and self._running.worker_id is None:
+            warnings = (*warnings, "the crons do not run: the engine is starting, or has ended; the log says why")
         can = [*CAPABILITIES, "events"]
         can += ["action:http"] if config.http.hosts or config.http.private_hosts else []
         can += ["action:command"] if config.commands else []
@@ -397,10 +398,9 @@ def _refusals(cron_id: str = "") -> Iterator[None]:
     """Errors of schedules, in the words of the contract."""
     try:
         yield
-    except QuotaExceeded:
-        raise
     except LimitExceeded as error:
-        raise IntervalTooShort(f"schedule: {error}") from error
+        kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # or what is too large
+        raise kind(f"schedule: {error}") from error
     except InvalidSpec as error:
         raise InvalidCron(f"schedule: {error}") from error
     except ScheduleNotFound as error:
@@ -424,7 +424,9 @@ def _memo(name: str, schedule: GatewaySchedule, action: GatewayAction) -> dict[s
 
 
 def _is_managed(row: Schedule) -> bool:
-    return row.kind == "schedule" and row.id.startswith(MANAGED) and row.metadata.user.keys() >= {"schedule", "action"}
+    """Whether a cron was added through the contract; not if a newer release has written it, so that it is read-only."""
+    memo = row.with_defaults().metadata.user
+    return row.kind == "schedule" and row.id.startswith(MANAGED) and memo.keys() >= {"schedule", "action"}
 
 
 def _run_id(occurrence: OccurrenceView) -> str:
