@@ -317,18 +317,41 @@ def one_shot(gateway: Gateway) -> str:
     return f"{(run.started_at - at).total_seconds() * 1000:.0f} ms late"
 
 
+def events(gateway: Gateway) -> str:
+    """The stream of events says what happens to a cron."""
+    with gateway.send.http.stream("GET", "/v1/events", timeout=60) as reply:
+        lines = reply.iter_lines()
+        need(next(lines) == "event: ready", "the stream does not begin with ready")
+        cron, _ = gateway.client.add(new("events", HOURLY))
+        run_id = gateway.client.run(cron.id, key="events")
+        gateway.ended(run_id)
+        gateway.client.remove(cron.id)
+        found = []
+        while "cron.removed" not in found:
+            line = next(lines)
+            found += [line.removeprefix("event: ")] if line.startswith("event: ") else []
+            if line.startswith("data: {"):
+                need(json.loads(line[6:]).get("cron_id") in (cron.id, None), f"an event of another cron: {line}")
+    need(found == ["cron.added", "run.started", "run.finished", "cron.removed"], f"the events are {found}")
+    return ", ".join(found)
+
+
 def outage(gateway: Gateway, openclaw: OpenClaw) -> str:
-    """OpenClaw is killed during a run, and with a one-shot that falls into the outage."""
+    """OpenClaw is killed during a run; a one-shot and a time of an interval fall into the outage."""
     kept, _ = gateway.client.add(new("kept", HOURLY))
     cut, _ = gateway.client.add(new("cut", HOURLY, "long"))
     run_id = gateway.client.run(cut.id, key="cut")
     at = datetime.now(UTC) + timedelta(seconds=3)
     missed, _ = gateway.client.add(new("missed", {"type": "once", "at": at.isoformat()}))
+    tick, _ = gateway.client.add(new("tick", {"type": "interval", "every_ms": 60_000}))
+    first_at = tick.next_run_at
+    assert first_at is not None
     before = {each.id: each.revision for each in gateway.client.crons().crons}
     openclaw.end(signal.SIGKILL)
     refused(GatewayUnreachable, gateway.client.health)
     refused(GatewayUnreachable, lambda: gateway.client.run(kept.id, key="during the outage"))
-    until("the one-shot is overdue", lambda: datetime.now(UTC) > at + timedelta(seconds=2))
+    until("a time of the interval is overdue", lambda: datetime.now(UTC) > first_at + timedelta(seconds=2))
+    back_at = datetime.now(UTC)
     openclaw.start()
     until("the gateway is connected again", gateway.client.health)
     need({each.id: each.revision for each in gateway.client.crons().crons} == before, "the crons are others")
@@ -338,8 +361,15 @@ def outage(gateway: Gateway, openclaw: OpenClaw) -> str:
     cut_run = gateway.ended(run_id)
     need(cut_run.status in ("unknown", "failed"), f"the run that was cut is {cut_run}")
     need(gateway.ended(gateway.client.run(kept.id, key="during the outage")).status == "succeeded", "it does not run")
-    for each in (kept, cut, missed):
+    until("the interval has run three times", lambda: len(gateway.client.runs(tick.id)) >= 3)
+    times = [run.started_at for run in reversed(gateway.client.runs(tick.id)) if run.started_at]
+    need(times[0] > back_at, "the interval ran during the outage")
+    off_grid = [(each - first_at).total_seconds() % 60 for each in times[1:]]
+    need(all(each < 5 for each in off_grid), f"the interval is {off_grid} s off its grid")
+    for each in (kept, cut, missed, tick):
         gateway.client.remove(each.id)
+    late = ", ".join(f"{each:.2f}" for each in off_grid)
+    print(f"      the interval ran once for what it missed, then {late} s after times of its grid", flush=True)
     return f"missed ran once, the run that was cut is {cut_run.status} ({cut_run.error})"
 
 
@@ -434,6 +464,7 @@ def main() -> None:
                 ("the life of a cron", lambda: life_of_a_cron(gateway)),
                 ("a command without a cron", lambda: command(gateway)),
                 ("a cron that runs once", lambda: one_shot(gateway)),
+                ("events", lambda: events(gateway)),
                 ("kill -9 of OpenClaw", lambda: outage(gateway, openclaw)),
                 ("the contract, after the outage", gateway.check),
                 ("a device is paired", lambda: pairing(state, openclaw)),

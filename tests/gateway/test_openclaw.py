@@ -1,6 +1,7 @@
 """The adapter to OpenClaw, against a fake that speaks the same frames."""
 
 import asyncio
+import json
 import sqlite3
 import stat
 from collections.abc import Callable, Coroutine
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun
+from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun, digest_of
 from evertick.base.errors import (
     AccessDenied,
     Conflict,
@@ -342,6 +343,32 @@ def test_a_list_that_never_stops_changing_is_an_error(tmp_path: Path) -> None:
             await backend.crons()
 
     play(tmp_path, story, prepare=prepare)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": "half \ud800 \x1b[31m", "declarationKey": "\ud800"},
+        {"schedule": {"kind": "cron", "expr": "0 3 * * *\n"}},
+        {"schedule": {"kind": "every", "everyMs": -1}},
+        {"schedule": {"kind": "at", "at": "tomorrow"}},
+        {"schedule": {"kind": "x" * 1_000}},
+        {"payload": {"kind": "invented"}},
+        {"state": {"nextRunAtMs": 1e300, "lastRunAtMs": -5, "lastRunStatus": "new", "lastError": "x" * 10_000}},
+        {"state": {"lastError": None, "autoDisabled": {"reason": "consecutive-failures"}}},
+        {"declarationKey": "platform:mine", "payload": {"kind": "command", "argv": []}, "description": "evertick {"},
+        {"declarationKey": "platform:mine", "payload": {"kind": "systemEvent", "text": "x" * 100_000}},
+    ],
+)
+def test_an_odd_job_of_openclaw_does_not_hide_the_others(tmp_path: Path, odd: dict[str, Any]) -> None:
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        foreign = next(job for job in fake.jobs.values() if job["name"] == "foreign")
+        foreign.update({**odd, "state": odd.get("state", {})})
+        crons = await backend.crons()
+        assert len(crons) == 3
+        assert json.dumps([each.to_json() for each in crons]) and digest_of(crons)
+
+    play(tmp_path, story)
 
 
 # -- runs

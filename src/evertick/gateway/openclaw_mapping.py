@@ -238,7 +238,7 @@ def cron_of(job: Json, actions: Actions) -> GatewayCron:
     disabled = state.get("autoDisabled")
     error = state.get("lastError")
     if disabled:
-        error = f"disabled by OpenClaw ({disabled.get('reason')}): {error}"
+        error = f"disabled by OpenClaw ({disabled.get('reason')})" + (f": {error}" if error else "")
     return GatewayCron(
         id=str(job["id"]),
         key=declaration.removeprefix(MANAGED) if managed else None,
