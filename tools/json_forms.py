@@ -32,7 +32,6 @@ from evertick.api.commands import (
 from evertick.api.deploys import DoctorReport
 from evertick.api.documents import DocumentView, TableView
 from evertick.api.fleet import FleetReport
-from evertick.api.gateways import GatewayCheck
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
 from evertick.api.pools import PoolView
 from evertick.api.reports import AuditReport, Explanation, PreviewedTime, TimePreview
@@ -164,7 +163,6 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
-    "gateway check": (_many(GatewayCheck),),
     "script list": (_many(ScriptSummary),),
     "script create": (_one(ScriptView),),
     "script edit": (_one(ScriptView),),
@@ -204,6 +202,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
 }
 """Commands by their words, in the order of `--help`."""
 ELSEWHERE: Final = {
+    "gateway check": "a list of checks: `check`, `result` (`passed`, `failed` or `left out`) and `detail`, all text",
     "run": "without `--after` and `--at`: what the function returns",
     "schedule export": "a [file of schedules](../guide/command-line.md#files-of-schedules)",
     "api": "the reply of the [HTTP API](../guide/http-api.md), which `/openapi.json` describes",

@@ -6,6 +6,7 @@ has a key (`add`, `run`, `run_command`); after an OutcomeUnknown of another chan
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -34,6 +35,7 @@ S = TypeVar("S", bound=Schema)
 
 TIMEOUT_S: Final = 15.0
 """From the beginning of a request to the last byte of its reply."""
+TOKEN: Final = re.compile(r"[!-~]{1,1000}")
 REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
 """A run has 64 KiB of output, and a reply 200 runs."""
 
@@ -132,12 +134,14 @@ class HttpSend:
     """Sends requests to the address of a gateway. Redirects are not followed: they would carry the token elsewhere."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises Misuse for an address that is none of a gateway."""
+        """Raises Misuse for an address that is none of a gateway, and for a token that no request can bring."""
         try:
             import httpx2
         except ModuleNotFoundError:
             raise Misuse("asking a gateway needs httpx2: pip install 'evertick[client]'") from None
         check_url(url)
+        if token is not None and not TOKEN.fullmatch(token):
+            raise Misuse("the token is empty or has spaces, so it is none of a gateway")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout_s = timeout_s
         self._http = httpx2.Client(

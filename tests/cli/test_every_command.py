@@ -47,10 +47,14 @@ TOKENS = "test_a_token_is_made_listed_replaced_and_revoked"
 APPLIED = "test_the_difference_is_shown_field_by_field"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
+GATEWAY = "test_gateway:test_a_gateway_runs_and_is_checked"
+
 ROWS = {
     "init": Row("made", "made --template large", 2, "large"),
     "dev": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_dev:test_a_change_of_the_code_is_taken_over"),
     "run": Row("", "nowhere.send", 2, "no nowhere.py", elsewhere="test_run:test_words_are_read_by_the_signature"),
+    "gateway run": Row("", "--config none.toml", 2, "none.toml", elsewhere=GATEWAY),
+    "gateway check": Row("", "ftp://x --token-file t", 2, "t", elsewhere=GATEWAY),
     "job list": Row("", "--state gone", 2, "gone", ("id", "state")),
     "job get": Row("FAILED", UNKNOWN, 3, NO_JOB, ("id", "state", "args")),
     "job cancel": Row("PENDING", UNKNOWN, 3, NO_JOB, ("job_id", "still_runs")),

@@ -492,3 +492,4 @@ def in_thread() -> Iterator[FakeOpenClaw]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(30)
+        loop.close()
