@@ -14,10 +14,10 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long test-short check lint types compiled docs bench bench-peers clean python
+.PHONY: help run demo test test-long test-short e2e-openclaw check lint types compiled docs bench bench-peers clean python
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted five seconds later
 	@$(BIN)/python examples/chat/demo.py
@@ -36,6 +36,9 @@ test-long: $(VENV)/.installed-dev ## Run the long tests: browsers, programs, ben
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes and not long' --timeout 120 \
 	  tests/base tests/rules tests/app tests/testing $(ARGS)
+
+e2e-openclaw: $(VENV)/.installed-dev ## Drive a real OpenClaw gateway from npm through the contract of gateways (needs npm, 800 MB)
+	$(BIN)/python -m tests.gateway.e2e_openclaw $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
 	$(BIN)/ruff check .

@@ -83,6 +83,7 @@ NAVIGATION = {
         "reference/commands",
         "reference/json",
         "reference/python",
+        "reference/openclaw",
         "reference/generated/changelog",
     ],
 }

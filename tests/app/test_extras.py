@@ -35,6 +35,11 @@ WORLD = "from evertick import App; from evertick.testing import World; World(App
             "from evertick.integrations.otel import instrument",
             "traces need OpenTelemetry: pip install 'evertick[otel]'",
         ),
+        (
+            "websockets",
+            "import evertick.gateway.openclaw",
+            "OpenClaw is reached with websockets: pip install 'evertick[openclaw]'",
+        ),
         ("sqlalchemy", WORLD + "engine", "engines need SQLAlchemy: pip install 'evertick[sqlalchemy]'"),
         ("sqlalchemy", WORLD + "async_engine", "engines need SQLAlchemy: pip install 'evertick[sqlalchemy]'"),
     ],

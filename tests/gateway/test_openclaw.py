@@ -1,6 +1,7 @@
 """The adapter to OpenClaw, against a fake that speaks the same frames."""
 
 import asyncio
+import json
 import sqlite3
 import stat
 from collections.abc import Callable, Coroutine
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun
+from evertick.api.gateways import GatewayCron, GatewayCronChange, GatewayEvent, GatewayRun, digest_of
 from evertick.base.errors import (
     AccessDenied,
     Conflict,
@@ -234,8 +235,8 @@ def test_another_command_leaves_nothing_of_the_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schedule", "error", "says"),
     [
-        ({"type": "interval", "every_ms": 1}, IntervalTooShort, "every 60000 ms at most"),
-        ({"type": "interval", "every_ms": 59_999}, IntervalTooShort, "every 60000 ms at most"),
+        ({"type": "interval", "every_ms": 1}, IntervalTooShort, "shortest interval of this gateway is 60000 ms"),
+        ({"type": "interval", "every_ms": 59_999}, IntervalTooShort, "shortest interval of this gateway is 60000 ms"),
         ({"type": "interval", "every_ms": 10**18}, InvalidCron, "more than 8640000000000000"),
         ({"type": "cron", "expression": "99 9 * * *"}, InvalidCron, "OpenClaw refuses the cron"),
         ({"type": "cron", "expression": "0 0 30 2 *"}, InvalidCron, "would never fire"),
@@ -342,6 +343,32 @@ def test_a_list_that_never_stops_changing_is_an_error(tmp_path: Path) -> None:
             await backend.crons()
 
     play(tmp_path, story, prepare=prepare)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": "half \ud800 \x1b[31m", "declarationKey": "\ud800"},
+        {"schedule": {"kind": "cron", "expr": "0 3 * * *\n"}},
+        {"schedule": {"kind": "every", "everyMs": -1}},
+        {"schedule": {"kind": "at", "at": "tomorrow"}},
+        {"schedule": {"kind": "x" * 1_000}},
+        {"payload": {"kind": "invented"}},
+        {"state": {"nextRunAtMs": 1e300, "lastRunAtMs": -5, "lastRunStatus": "new", "lastError": "x" * 10_000}},
+        {"state": {"lastError": None, "autoDisabled": {"reason": "consecutive-failures"}}},
+        {"declarationKey": "platform:mine", "payload": {"kind": "command", "argv": []}, "description": "evertick {"},
+        {"declarationKey": "platform:mine", "payload": {"kind": "systemEvent", "text": "x" * 100_000}},
+    ],
+)
+def test_an_odd_job_of_openclaw_does_not_hide_the_others(tmp_path: Path, odd: dict[str, Any]) -> None:
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        foreign = next(job for job in fake.jobs.values() if job["name"] == "foreign")
+        foreign.update({**odd, "state": odd.get("state", {})})
+        crons = await backend.crons()
+        assert len(crons) == 3
+        assert json.dumps([each.to_json() for each in crons]) and digest_of(crons)
+
+    play(tmp_path, story)
 
 
 # -- runs
@@ -454,6 +481,7 @@ def test_a_run_that_was_refused_may_be_asked_for_again(tmp_path: Path) -> None:
         await backend.run(cron.id, "key-3")
         with pytest.raises(CronNotFound):
             await backend.run("no-such-cron", "key-4")
+        await backend.run_command("echo", {}, "key-4")
 
     play(tmp_path, story)
 
@@ -849,7 +877,7 @@ def test_keys_of_runs_outlive_a_kill(tmp_path: Path) -> None:
         cron = await added(backend)
         file = sqlite3.connect(tmp_path / "gateway.db", isolation_level=None)
         file.execute(
-            "insert into openclaw_runs values ('key-1', ?, ?, null, '', 9999999999999, 9999999999999)",
+            "insert into openclaw_runs (key, subject, job_id, asked_at) values ('key-1', ?, ?, 9999999999999)",
             (f"cron {cron.id}", cron.id),
         )
         file.close()

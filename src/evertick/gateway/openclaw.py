@@ -259,18 +259,15 @@ class OpenClawBackend:
             task.exception()  # its callers raise it, if any still waits
 
     async def _start(self, key: str, subject: str, job: Callable[[], Awaitable[str]]) -> str:
-        now = self._clock.now()
-        row = await self._with_keys(lambda keys: keys.begin(key, subject, now))
-        if row.subject != subject:
-            raise _used(key)
-        if row.run_id is not None:
-            return row.run_id
-        if row.job_id is not None:
-            return await self._found(row)
+        row = await self._with_keys(lambda keys: keys.find(key))
+        if row is not None:
+            if row.subject != subject:
+                raise _used(key)
+            return row.run_id or await self._found(row)
         job_id = await job()
         socket = await self._connection.opened()
-        asked_at = Instant(self._clock.now() + socket.ahead_ms)
-        await self._with_keys(lambda keys: keys.ask(key, job_id, asked_at))
+        now = Instant(self._clock.now() + socket.ahead_ms)
+        await self._with_keys(lambda keys: keys.ask(key, subject, job_id, now))
         try:
             reply = await self._connection.call("cron.run", {"id": job_id, "mode": "force"})
         except ReplyLost as error:
@@ -292,7 +289,6 @@ class OpenClawBackend:
 
     async def _found(self, row: "RunKey") -> str:
         """The run of a request whose reply was lost, from the log. It is there when the run has ended."""
-        assert row.job_id is not None  # noqa: S101  # it was asked for
         job_id = row.job_id
         reply = await self._call("cron.runs", {"id": job_id, "limit": PAGE, "sortDir": "asc"}, again=True)
         for entry in reply["entries"]:
@@ -469,15 +465,14 @@ _BY_RUN: Final = "select key, subject, job_id, run_id, boot_id, asked_at from op
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What is known of a run that was asked for.
+    """A run that OpenClaw was asked for; it has not replied as long as there is no `run_id`.
 
-    Without `job_id` OpenClaw was not asked. With it and without `run_id` it was, and has not replied.
     `asked_at` is by OpenClaw's clock.
     """
 
     key: str
     subject: str
-    job_id: str | None
+    job_id: str
     run_id: str | None
     boot_id: str
     asked_at: int
@@ -494,26 +489,22 @@ class RunKeys:
             pragma journal_mode = wal;
             pragma synchronous = full;
             create table if not exists openclaw_runs (
-                key text primary key, subject text not null, job_id text, run_id text unique, boot_id text not null,
-                asked_at integer not null, begun_at integer not null
+                key text primary key, subject text not null, job_id text not null, run_id text unique,
+                boot_id text not null default '', asked_at integer not null
             ) strict;
             """
         )
 
-    def begin(self, key: str, subject: str, now: Instant) -> RunKey:
-        """Note a key, unless it is there already; returns what is known of it."""
+    def find(self, key: str) -> RunKey | None:
+        """What is known of a key."""
         with self._lock:
-            self._db.execute("delete from openclaw_runs where begun_at < ?", (now - KEYS_KEPT_MS,))
-            self._db.execute(
-                "insert into openclaw_runs (key, subject, boot_id, asked_at, begun_at) values (?, ?, '', 0, ?) "
-                "on conflict do nothing",
-                (key, subject, now),
-            )
-            return self._one(_BY_KEY, key) or RunKey(key, subject, None, None, "", 0)
+            return self._one(_BY_KEY, key)
 
-    def ask(self, key: str, job_id: str, asked_at: Instant) -> None:
+    def ask(self, key: str, subject: str, job_id: str, now: Instant) -> None:
         """OpenClaw is asked for a run of the job now."""
-        self._write("update openclaw_runs set job_id = ?, asked_at = ? where key = ?", job_id, asked_at, key)
+        self._write("delete from openclaw_runs where asked_at < ?", now - KEYS_KEPT_MS)
+        row = (key, subject, job_id, now)
+        self._write("insert into openclaw_runs (key, subject, job_id, asked_at) values (?, ?, ?, ?)", *row)
 
     def started(self, key: str, run_id: str, boot_id: str) -> None:
         """OpenClaw has started the run."""

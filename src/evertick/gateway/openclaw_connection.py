@@ -60,6 +60,8 @@ CONNECT_S: Final = 5.0
 """For connecting, with the attempts that OpenClaw puts off while it starts. Both together are below `TIMEOUT_S` of
 `evertick.gateway_client`, so that its caller reads why a request failed."""
 CALL_S: Final = 8.0
+CLOSE_S: Final = 1.0
+"""For an orderly end of a connection."""
 FRAME_BYTES_MAX: Final = 32 << 20
 """OpenClaw's own limit is 25 MiB."""
 WAITING_MAX: Final = 256
@@ -442,6 +444,8 @@ class Connection:
                 if refused.retry_after_s is None or asyncio.get_running_loop().time() > deadline:
                     raise NotSent(_why_refused(refused)) from None
                 await asyncio.sleep(refused.retry_after_s)
+            except Misuse as error:  # a file with a secret that was changed
+                raise NotSent(str(error)) from None
             except TimeoutError:
                 raise NotSent(f"OpenClaw at {self._credentials.url} did not connect within {CONNECT_S:g} s") from None
             except (OSError, ConnectionClosed, InvalidHandshake, InvalidMessage, ReplyLost) as error:
@@ -454,7 +458,12 @@ class Connection:
     async def _attempt(self) -> Socket:
         # No proxy: it would see the token where the connection is ws://.
         opened = await _Connect(
-            self._credentials.url, compression=None, max_size=FRAME_BYTES_MAX, proxy=None, open_timeout=CONNECT_S
+            self._credentials.url,
+            compression=None,
+            max_size=FRAME_BYTES_MAX,
+            proxy=None,
+            open_timeout=CONNECT_S,
+            close_timeout=CLOSE_S,
         )
         socket = Socket(opened, self._on_event)
         try:

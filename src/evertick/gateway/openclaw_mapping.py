@@ -217,7 +217,7 @@ def schedule_of(schedule: GatewaySchedule) -> dict[str, Any]:
     if schedule.type == "interval":
         every_ms = schedule.every_ms or 0
         if every_ms < EVERY_MS[0]:
-            raise IntervalTooShort(f"every_ms is {every_ms}; crons of this gateway run every {EVERY_MS[0]} ms at most")
+            raise IntervalTooShort(f"every_ms is {every_ms}; the shortest interval of this gateway is {EVERY_MS[0]} ms")
         if every_ms > EVERY_MS[1]:
             raise InvalidCron(f"every_ms is more than {EVERY_MS[1]}")
         return {"kind": "every", "everyMs": every_ms}
@@ -238,7 +238,7 @@ def cron_of(job: Json, actions: Actions) -> GatewayCron:
     disabled = state.get("autoDisabled")
     error = state.get("lastError")
     if disabled:
-        error = f"disabled by OpenClaw ({disabled.get('reason')}): {error}"
+        error = f"disabled by OpenClaw ({disabled.get('reason')})" + (f": {error}" if error else "")
     return GatewayCron(
         id=str(job["id"]),
         key=declaration.removeprefix(MANAGED) if managed else None,
