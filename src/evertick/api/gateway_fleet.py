@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from evertick.api.gateways import GatewayCron, GatewayStatus
 from evertick.api.schema import Moment, Schema
@@ -76,6 +76,8 @@ class RegisteredGateway(Schema):
 class Registration(Schema):
     """What a gateway says when it registers. Without `url` it dials out."""
 
+    model_config = ConfigDict(defer_build=False)
+
     join_token: str
     name: str
     instance_id: str
@@ -87,6 +89,8 @@ class Registration(Schema):
 
 class Heartbeat(Schema):
     """What a gateway says every 20 s."""
+
+    model_config = ConfigDict(defer_build=False)
 
     instance_id: str
     digest: str = ""
@@ -113,6 +117,8 @@ class FetchedRequest(Schema):
 
 class FetchedReply(Schema):
     """The reply of a gateway to a request that it fetched."""
+
+    model_config = ConfigDict(defer_build=False)
 
     id: str
     status: int

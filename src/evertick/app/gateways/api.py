@@ -201,29 +201,29 @@ class TenantGateways:
         """
         given = {"key": key, "schedule": schedule, "action": action, "name": name, "enabled": enabled}
         new = _validated(NewGatewayCron, {each: value for each, value in given.items() if value is not None})
-        return self._change(gateway, lambda client: client.add(new)[0], "add", key)
+        return self._change(gateway, lambda client, _: client.add(new)[0], "add", key)
 
     def update_cron(
         self, gateway: str, cron_id: str, *, revision: str | None = None, **changes: Unpack[CronChanges]
     ) -> GatewayCron:
-        """Change a cron of a gateway: `schedule`, `action`, `name`, `enabled`; what is not given stays.
+        """Change a cron, named by its id or its key: `schedule`, `action`, `name`, `enabled`; what is not given stays.
 
         With `revision` only a cron that still has it is changed. Raises RevisionConflict, CronNotFound, NotManaged, and
         what `add_cron` raises.
         """
         change = _validated(GatewayCronChange, dict(changes))
         return self._change(
-            gateway, lambda client: client.change(cron_id, change, revision=revision), "update", cron_id
+            gateway, lambda client, found: client.change(found, change, revision=revision), "update", cron_id
         )
 
     def remove_cron(self, gateway: str, cron_id: str, *, revision: str | None = None) -> None:
         """Remove a cron of a gateway. Raises as `update_cron`."""
-        self._change(gateway, lambda client: client.remove(cron_id, revision=revision), "remove", cron_id)
+        self._change(gateway, lambda client, found: client.remove(found, revision=revision), "remove", cron_id)
 
     def run_cron(self, gateway: str, cron_id: str, *, key: str | None = None) -> str:
         """Run a cron now; returns the id of the run, the same one for the same `key`. Raises as `update_cron`."""
         once = key or secrets.token_hex(16)
-        return self._change(gateway, lambda client: client.run(cron_id, key=once), "run", cron_id)
+        return self._change(gateway, lambda client, found: client.run(found, key=once), "run", cron_id)
 
     def runs(self, gateway: str, cron_id: str, *, run_id: str | None = None, limit: int = 20) -> Sequence[GatewayRun]:
         """Runs of a cron, the newest first, as the gateway has them now. `output` is text of a stranger.
@@ -231,7 +231,8 @@ class TenantGateways:
         Raises GatewayUnreachable, CronNotFound, GatewayNotFound.
         """
         check_options({"limit": whole(1, RUNS_MAX)}, {"limit": limit})
-        return self._client(self._row(gateway)).runs(cron_id, run_id=run_id, limit=limit)
+        row = self._row(gateway)
+        return self._client(row).runs(self._id_of(row, cron_id), run_id=run_id, limit=limit)
 
     # -- schedules
 
@@ -253,14 +254,22 @@ class TenantGateways:
 
     # -- helpers
 
-    def _change(self, gateway: str, do: Callable[[GatewayClient], T], action: str, target: str) -> T:
+    def _change(self, gateway: str, do: Callable[[GatewayClient, str], T], action: str, target: str) -> T:
         row = self._row(gateway)
         try:
-            result = do(self._client(row))
+            result = do(self._client(row), self._id_of(row, target))
         finally:
             self._look(row)  # also after an unknown outcome
         self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", f"{gateway}/{target}"))
         return result
+
+    def _id_of(self, row: GatewayRow, cron_id: str) -> str:
+        """The id of the cron that has this key, or is called so at its gateway."""
+        copies = self._read(lambda transaction: transaction.list_crons_of_gateway(row.id))
+        if any(each.cron_id == cron_id for each in copies):
+            return cron_id
+        crons = [GatewayCron.model_validate_json(each.item) for each in copies if each.removed_at is None]
+        return next((each.id for each in crons if each.key == cron_id), cron_id)
 
     def _client(self, row: GatewayRow) -> GatewayClient:
         require_online(row, self._now())

@@ -115,7 +115,9 @@ def list_crons(gateway: str | None, after: str | None, limit: int, db: str | Non
     chosen = out.columns((*LIST_FIELDS, "name", "action", "revision", "error"), LIST_FIELDS)
     with open_gateways(db) as session:
         found = session.gateways.crons(gateway, after=after, limit=limit)
-        out.write_rows([each.to_json() for each in found.crons], [_row(each) for each in found.crons], chosen)
+        rows = [_row(each) for each in found.crons]
+        lines = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+        out.write_rows(rows, lines, chosen)
         if found.next is not None and out.tells_of_nothing:
             click.echo(f"more: --after {found.next}", err=True)
         if not found.crons and out.tells_of_nothing:
