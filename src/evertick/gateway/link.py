@@ -6,6 +6,7 @@ them and the next one takes their replies back.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -69,6 +70,8 @@ class PlatformLink:
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
         self._used_join_token: str | None = None
         self._soon = asyncio.Event()
+        self._is_there = asyncio.Event()
+        """Set when the platform has replied: what failed before is tried at once."""
 
     async def run(self) -> None:
         """Stay registered until it is cancelled."""
@@ -184,6 +187,7 @@ class PlatformLink:
             "warnings": warnings,
         }
         found = await self._post("/heartbeat", body)
+        self._is_there.set()
         if found.get("rotate"):
             await self.rotate()
 
@@ -213,7 +217,10 @@ class PlatformLink:
                 # Replies to requests that are over are worth nothing: the caller has had its error.
                 replies, failures = [], failures + 1
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
-                await self._sleep(_wait_s(failures))
+                self._is_there.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_wait_s(failures)):
+                        await self._is_there.wait()
 
     async def _reply_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request of the contract; what is none of the contract's is 404."""
