@@ -47,6 +47,9 @@ class Platform:
             return self._problem(401, "the secret is not valid")
         if path == "/rotate":
             return self._secrets(path, body)
+        if path == "/deregister":
+            self._note(path, body)
+            return httpx2.Response(204)
         if path == "/heartbeat":
             self._note(path, body)
             rotates, self.rotates = self.rotates, False
@@ -144,6 +147,7 @@ def test_a_gateway_registers_and_sends_heartbeats(gateway: Gateway, tmp_path: Pa
     health = gateway.ask(gateway.backend.health())
     beat = linked.platform.log[1][1]
     assert (beat["instance_id"], beat["digest"], beat["status"]) == ("instance-1", health.digest, "healthy")
+    assert linked.platform.log[-1] == ("/deregister", {"instance_id": "instance-1"})
     again = State(tmp_path / "state.json")
     assert again.registration == Registration("https://platform.example", "gw_1", "secret-1")
     assert again.is_token("token-1", 0.0) and not again.is_token("token-2", 0.0)
@@ -262,7 +266,7 @@ def test_a_gateway_whose_runtime_is_down_says_so(
             await platform.until(lambda: platform.log[-1][1].get("status") == "degraded")
 
     asyncio.run(story())
-    assert linked.platform.log[-1][1]["warnings"] == ["OpenClaw does not reply"]
+    assert linked.platform.log[-2][1]["warnings"] == ["OpenClaw does not reply"]
 
 
 def test_a_state_that_others_may_read_or_that_is_damaged_is_refused(tmp_path: Path) -> None:

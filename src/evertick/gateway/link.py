@@ -6,6 +6,7 @@ them and the next one takes their replies back.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -31,6 +32,7 @@ REPLY_S: Final = 10.0
 """How long a request that came by a poll may take; the platform gives it up after 15 s."""
 TIMEOUT_S: Final = 15.0
 WAIT_MAX_S: Final = 60.0
+LEAVE_S: Final = 2.0
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 HEADERS: Final = ("idempotency-key", "if-match")
 HOME: Final = "/api/v1/gateways"
@@ -91,6 +93,7 @@ class PlatformLink:
                 _logger.warning("platform %s: %s", self._config.url, words)
                 await self._sleep(_wait_s(failures))
         finally:
+            await self._leave()
             await self._platform.aclose()
             await self._self.aclose()
 
@@ -106,6 +109,12 @@ class PlatformLink:
         """Send a heartbeat now, after which the platform reads the list and the capabilities again."""
         self._soon.set()
         return "the platform is told to read them again"
+
+    async def _leave(self) -> None:
+        """Say that this process ends, so that the gateway is offline at once; its registration stays."""
+        with contextlib.suppress(_Refused, EvertickError, httpx2.HTTPError, ValueError, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._post("/deregister", {"instance_id": self._instance_id})
 
     # -- registration
 
@@ -210,8 +219,7 @@ class PlatformLink:
             except _Refused:
                 raise
             except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
-                # Replies to requests that are over are worth nothing: the caller has had its error.
-                replies, failures = [], failures + 1
+                failures += 1  # the replies are sent again: the platform drops those that it has, or that come too late
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
                 await self._sleep(_wait_s(failures))
 
