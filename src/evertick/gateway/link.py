@@ -71,6 +71,7 @@ class PlatformLink:
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
         self._used_join_token: str | None = None
         self._soon = asyncio.Event()
+        self._must_rotate = False
 
     async def run(self) -> None:
         """Stay registered until it is cancelled."""
@@ -101,8 +102,11 @@ class PlatformLink:
         """Get a new secret and a new token from the platform; the old ones stay valid for a while."""
         if self._state.registration is None:
             raise Misuse("the gateway is not registered at its platform")
-        found = await self._post("/rotate", {"instance_id": self._instance_id})
-        self._keep(found)
+        # If the reply is lost, the platform has rotated and this side has not: it is asked again, while the old secret
+        # is valid.
+        self._must_rotate = True
+        self._keep(await self._post("/rotate", {"instance_id": self._instance_id}))
+        self._must_rotate = False
         return "the secret and the token are new"
 
     async def refresh(self) -> str:
@@ -193,7 +197,7 @@ class PlatformLink:
             "warnings": warnings,
         }
         found = await self._post("/heartbeat", body)
-        if found.get("rotate"):
+        if found.get("rotate") or self._must_rotate:
             await self.rotate()
 
     async def _post(self, path: str, body: Any, timeout_s: float = TIMEOUT_S) -> Any:
