@@ -74,7 +74,8 @@ class Played:
                 during()
             return 200, listed
         if path == "/v1/crons":
-            made = cron(request.body["key"], **{name: request.body[name] for name in ("schedule", "action")})
+            key = request.body["key"]
+            made = cron(f"id-{key}", key=key, **{name: request.body[name] for name in ("schedule", "action")})
             self.crons.append(made)
             return 201, made
         if request.method == "DELETE":
@@ -127,11 +128,25 @@ class Platform:
     def wait(self, seconds: float) -> None:
         self.clock.set(Instant(self.clock.now() + int(seconds * SECOND_MS)))
 
+    def silence(self, seconds: float) -> None:
+        """Let `edge-1` be silent for so long."""
+        row = self.row()
+        row = row._replace(last_seen_at=Instant(row.last_seen_at - int(seconds * SECOND_MS)))
+        self.app.environment.store.write(lambda tx: tx.save_gateway(row))
+
     def row(self, name: str = "edge-1", tenant: str = "default") -> GatewayRow:
         app = self.app if tenant == "default" else self.app.tenant(tenant)
         found = app.environment.store.read(lambda tx: tx.get_gateway(name, tenant=app.tenant_id))
         assert found is not None
         return found
+
+
+@pytest.fixture
+def live_platform(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Platform:
+    """A platform on the machine's clock, whose workers run jobs."""
+    app = open_app()
+    app.migrate()
+    return Platform(app, ManualClock(BEGAN), monkeypatch)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.functions.function import Action
 from evertick.app.functions.options import ApplicationError
-from evertick.app.gateways.reaching import client_of, require_online
+from evertick.app.gateways.reaching import client_of, read, require_online
 from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown, UnknownCommand
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
@@ -42,7 +42,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
     ) -> Any:
         """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
         e = environment()
-        row = e.store.read(lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
+        row = read(e, lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
         if row is None:
             raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
         try:
