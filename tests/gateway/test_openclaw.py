@@ -424,6 +424,9 @@ def test_a_run_after_a_lost_reply_is_not_asked_for_again(tmp_path: Path) -> None
 
     async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
         cron = await added(backend, action={"type": "command", "name": "wait"})
+        for _ in range(250):  # more than a page of the log
+            fake.due(cron.id)
+            fake.finish(cron.id)
         fake.lose_reply_of = ["cron.run"]
         with pytest.raises(OutcomeUnknown, match="the run began or it did not"):
             await backend.run(cron.id, "key-1")
@@ -441,7 +444,8 @@ def test_a_run_after_a_lost_reply_is_not_asked_for_again(tmp_path: Path) -> None
             assert await backend.run(cron.id, "key-1") == run_id
         finally:
             await second.stop()
-        assert fake.asked.count("cron.run") == 1 and len(fake.log[cron.id]) == 1
+        assert fake.asked.count("cron.run") == 1 and len(fake.log[cron.id]) == 251
+        assert (await backend.run_of(f"scheduled:{cron.id}:{fake.log[cron.id][0]['runAtMs']}")).status == "succeeded"
 
         # The run belongs to its key: another one is another run.
         other = await backend.run(cron.id, "key-2")
@@ -684,6 +688,26 @@ def test_odd_frames_do_not_hang_anything(tmp_path: Path, frame: str, is_fatal: b
         assert len(await backend.crons()) == 3
 
     play(tmp_path, story, prepare=prepare)
+
+
+def test_a_reply_to_a_run_that_cannot_be_read_leaves_it_open(tmp_path: Path) -> None:
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        cron = await added(backend)
+        call, odd = fake._call, {"cron.run": [1], "cron.runs": {"entries": [1]}, "cron.add": {"job": {}}}
+        fake._call = lambda method, params: odd.get(method) or call(method, params)  # type: ignore[method-assign]
+        with pytest.raises(OutcomeUnknown):
+            await backend.run(cron.id, "key-1")
+        for attempt in (
+            backend.run(cron.id, "key-1"),
+            backend.runs(cron.id, None, 10),
+            backend.run_command("echo", {}, "key-2"),
+            added(backend, "b"),
+        ):
+            with pytest.raises(GatewayUnreachable, match="cannot be read"):
+                await attempt
+        assert fake.asked.count("cron.run") == 1
+
+    play(tmp_path, story)
 
 
 @pytest.mark.parametrize(
