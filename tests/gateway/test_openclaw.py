@@ -1,7 +1,9 @@
 """The adapter to OpenClaw, against a fake that speaks the same frames."""
 
 import asyncio
+import contextlib
 import json
+import random
 import sqlite3
 import stat
 from collections.abc import Callable, Coroutine
@@ -465,6 +467,51 @@ def test_a_run_whose_request_was_lost_is_not_asked_for_again(tmp_path: Path) -> 
             with pytest.raises(OutcomeUnknown):
                 await backend.run(cron.id, "key-1")
         assert fake.asked.count("cron.run") == 2 and len(fake.log[cron.id]) == 1
+
+    play(tmp_path, story)
+
+
+def test_no_key_runs_twice_whatever_is_lost(tmp_path: Path) -> None:
+    """Requests, replies and connections are lost at random, and the gateway is another process now and then."""
+    chance = random.Random(31)
+    lost: list[Callable[[FakeOpenClaw], None]] = [
+        lambda fake: fake.lose_request.append("cron.run"),
+        lambda fake: fake.lose_reply_of.append("cron.run"),
+        lambda fake: fake.lose_reply_of.append("cron.add"),
+        lambda fake: fake.lose_request.append("cron.get"),
+        lambda fake: setattr(fake, "busy", 1),
+        lambda fake: None,
+    ]
+
+    async def attempt(backend: OpenClawBackend, cron: GatewayCron, key: str) -> str | None:
+        with contextlib.suppress(OutcomeUnknown, GatewayUnreachable):
+            if key.startswith("cron"):
+                return await backend.run(cron.id, key)
+            return await backend.run_command("echo", {}, key)
+        return None
+
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        cron, found, keys = (
+            await added(backend),
+            dict[str, str](),
+            [f"{kind}-{n}" for n in range(30) for kind in ("cron", "command")],
+        )
+        for key in keys:
+            for _ in range(chance.randrange(1, 4)):
+                chance.choice(lost)(fake)
+                if chance.random() < 0.1:
+                    await fake.cut()
+                process = backend_of(tmp_path, fake.url) if chance.random() < 0.2 else backend
+                if process is not backend:
+                    await process.start()
+                run_id = await attempt(process, cron, key)
+                if process is not backend:
+                    await process.stop()
+                assert run_id is None or found.setdefault(key, run_id) == run_id
+            fake.lose_request, fake.lose_reply_of, fake.busy = [], [], 0
+        assert len({*found.values()}) == len(found) > len(keys) // 2
+        runs = [entry["runId"] for log in fake.log.values() for entry in log]
+        assert len(runs) <= len(keys) and {*found.values()} <= {*runs}
 
     play(tmp_path, story)
 
