@@ -337,20 +337,20 @@ def events(gateway: Gateway) -> str:
 
 
 def outage(gateway: Gateway, openclaw: OpenClaw) -> str:
-    """OpenClaw is killed during a run; a one-shot and a time of an interval fall into the outage."""
+    """OpenClaw is killed during a run; a one-shot and a time of a cron fall into the outage."""
     kept, _ = gateway.client.add(new("kept", HOURLY))
     cut, _ = gateway.client.add(new("cut", HOURLY, "long"))
     run_id = gateway.client.run(cut.id, key="cut")
     at = datetime.now(UTC) + timedelta(seconds=3)
     missed, _ = gateway.client.add(new("missed", {"type": "once", "at": at.isoformat()}))
-    tick, _ = gateway.client.add(new("tick", {"type": "interval", "every_ms": 60_000}))
+    tick, _ = gateway.client.add(new("tick", {"type": "cron", "expression": "* * * * *"}))
     first_at = tick.next_run_at
     assert first_at is not None
     before = {each.id: each.revision for each in gateway.client.crons().crons}
     openclaw.end(signal.SIGKILL)
     refused(GatewayUnreachable, gateway.client.health)
     refused(GatewayUnreachable, lambda: gateway.client.run(kept.id, key="during the outage"))
-    until("a time of the interval is overdue", lambda: datetime.now(UTC) > first_at + timedelta(seconds=2))
+    until("a time of the cron is overdue", lambda: datetime.now(UTC) > first_at + timedelta(seconds=2))
     back_at = datetime.now(UTC)
     openclaw.start()
     until("the gateway is connected again", gateway.client.health)
@@ -361,15 +361,15 @@ def outage(gateway: Gateway, openclaw: OpenClaw) -> str:
     cut_run = gateway.ended(run_id)
     need(cut_run.status in ("unknown", "failed"), f"the run that was cut is {cut_run}")
     need(gateway.ended(gateway.client.run(kept.id, key="during the outage")).status == "succeeded", "it does not run")
-    until("the interval has run three times", lambda: len(gateway.client.runs(tick.id)) >= 3)
+    until("the cron has run three times", lambda: len(gateway.client.runs(tick.id)) >= 3)
     times = [run.started_at for run in reversed(gateway.client.runs(tick.id)) if run.started_at]
-    need(times[0] > back_at, "the interval ran during the outage")
+    need(times[0] > back_at, "the cron ran during the outage")
     off_grid = [(each - first_at).total_seconds() % 60 for each in times[1:]]
-    need(all(each < 5 for each in off_grid), f"the interval is {off_grid} s off its grid")
+    need(all(each < 5 for each in off_grid), f"the cron is {off_grid} s off its grid")
     for each in (kept, cut, missed, tick):
         gateway.client.remove(each.id)
     late = ", ".join(f"{each:.2f}" for each in off_grid)
-    print(f"      the interval ran once for what it missed, then {late} s after times of its grid", flush=True)
+    print(f"      the cron ran once for what it missed, then {late} s after times of its grid", flush=True)
     return f"missed ran once, the run that was cut is {cut_run.status} ({cut_run.error})"
 
 

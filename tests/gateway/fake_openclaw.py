@@ -331,12 +331,11 @@ class FakeOpenClaw:
         return {"ok": True, "enqueued": True, "runId": run_id, "processInstanceId": self.boot_id}
 
     def _runs_of(self, params: Json) -> Json:
-        _closed("cron.runs", params, "id", "runId", "limit", "offset", "sortDir")
+        _closed("cron.runs", params, "id", "runId", "limit", "offset")
         if "/" in params["id"]:
             raise Refusal("INVALID_REQUEST", "invalid cron.runs params: at /id: must match pattern")
         log = self.log.get(params["id"], [])
-        newest = log if params.get("sortDir") == "asc" else log[::-1]
-        found = [each for each in newest if params.get("runId") in (None, each.get("runId"))]
+        found = [each for each in log[::-1] if params.get("runId") in (None, each.get("runId"))]
         offset, limit = params.get("offset", 0), params.get("limit", 50)
         return {
             "entries": found[offset : offset + limit], "total": len(found), "offset": offset, "limit": limit,

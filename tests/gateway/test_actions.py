@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from evertick.api.gateways import OUTPUT_BYTES_MAX, GatewayAction, cut_output
-from evertick.base import outgoing
 from evertick.gateway.actions import ActionFailed, Actions, purge
 from evertick.gateway.config import read_config
 from tests.gateway.conftest import write_config
@@ -139,7 +138,7 @@ def test_a_name_that_changes_its_address_after_the_check_changes_nothing(
         raise OSError("no network in tests")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(outgoing.socket, "create_connection", connect)
+    monkeypatch.setattr(socket, "create_connection", connect)
     assert "could not be reached" in failed(actions, type="http", url="http://api.test/")["message"]
     assert (asked, connected) == (["api.test"], [("93.184.216.34", 80)])
 

@@ -27,7 +27,9 @@ class Platform:
         self.log: list[tuple[str, Body]] = []
         self.commands: list[list[Body]] = []
         self.replies: list[Body] = []
-        self.secret = "secret-0"
+        self.secret = self.old_secret = "secret-0"
+        self.loses = False
+        """Whether the reply to the next rotation is lost."""
         self.generation = 0
         self.join_token = "join-1"
         self.rotates = False
@@ -43,10 +45,17 @@ class Platform:
                 return self._problem(401, "the join token is not valid")
             self.join_token = ""
             return self._secrets(path, body)
-        if request.headers["authorization"] != f"Bearer {self.secret}":
+        if request.headers["authorization"] not in (f"Bearer {self.secret}", f"Bearer {self.old_secret}"):
             return self._problem(401, "the secret is not valid")
         if path == "/rotate":
-            return self._secrets(path, body)
+            found = self._secrets(path, body)
+            self.loses, loses = False, self.loses
+            if loses:
+                raise httpx2.ReadError("the reply is lost", request=request)
+            return found
+        if path == "/deregister":
+            self._note(path, body)
+            return httpx2.Response(204)
         if path == "/heartbeat":
             self._note(path, body)
             rotates, self.rotates = self.rotates, False
@@ -59,6 +68,7 @@ class Platform:
 
     def _secrets(self, path: str, body: Body) -> httpx2.Response:
         self.generation += 1
+        self.old_secret = self.secret
         self.secret = f"secret-{self.generation}"
         self._note(path, body)
         token = f"token-{self.generation}"
@@ -102,8 +112,13 @@ class Linked:
             await asyncio.sleep(0.001)
 
         self.link = PlatformLink(
-            PlatformConfig(
-                url="https://platform.example", join_token_file=folder / "join", mode=mode, public_url=public_url
+            PlatformConfig.model_validate(
+                {
+                    "url": "https://platform.example",
+                    "join_token_file": folder / "join",
+                    "mode": mode,
+                    "public_url": public_url,
+                }
             ),
             "edge-1",
             state=self.state,
@@ -144,6 +159,7 @@ def test_a_gateway_registers_and_sends_heartbeats(gateway: Gateway, tmp_path: Pa
     health = gateway.ask(gateway.backend.health())
     beat = linked.platform.log[1][1]
     assert (beat["instance_id"], beat["digest"], beat["status"]) == ("instance-1", health.digest, "healthy")
+    assert linked.platform.log[-1] == ("/deregister", {"instance_id": "instance-1"})
     again = State(tmp_path / "state.json")
     assert again.registration == Registration("https://platform.example", "gw_1", "secret-1")
     assert again.is_token("token-1", 0.0) and not again.is_token("token-2", 0.0)
@@ -175,7 +191,7 @@ def test_a_secret_that_is_refused_needs_a_new_join_token(gateway: Gateway, tmp_p
     async def story() -> None:
         async with linked.running() as platform:
             await platform.until(lambda: "/heartbeat" in platform.paths)
-            platform.secret, platform.join_token = "another", "join-2"
+            platform.secret, platform.old_secret, platform.join_token = "another", "another", "join-2"
             linked.waits.clear()
             async with asyncio.timeout(60):
                 while len(linked.waits) < 5:
@@ -210,6 +226,23 @@ def test_a_rotation_keeps_the_tokens_before_it_for_a_while(gateway: Gateway, tmp
     assert linked.state.is_token("token-2", ends + OVERLAP_S)
 
 
+def test_a_rotation_whose_reply_is_lost_is_asked_for_again(gateway: Gateway, tmp_path: Path) -> None:
+    linked = Linked(gateway, tmp_path)
+
+    async def story() -> None:
+        async with linked.running() as platform:
+            await platform.until(lambda: "/heartbeat" in platform.paths)
+            platform.loses = True
+            with pytest.raises(httpx2.ReadError):
+                await linked.link.rotate()
+            await platform.until(lambda: platform.paths.count("/rotate") == 2)
+            count = platform.paths.count("/heartbeat")
+            await platform.until(lambda: platform.paths.count("/heartbeat") > count)
+
+    asyncio.run(story())
+    assert linked.state.registration is not None and linked.state.registration.secret == "secret-3"
+
+
 def test_requests_of_the_platform_are_those_of_the_contract(gateway: Gateway, tmp_path: Path) -> None:
     """They need no token: they came over the gateway's own connection. What is not in the contract is 404."""
     linked = Linked(gateway, tmp_path)
@@ -218,7 +251,7 @@ def test_requests_of_the_platform_are_those_of_the_contract(gateway: Gateway, tm
         "schedule": {"type": "interval", "every_ms": 60_000},
         "action": {"type": "builtin", "name": "note"},
     }
-    requests = [
+    requests: list[tuple[str, str, Any, dict[str, str]]] = [
         ("POST", "/v1/crons", cron, {}),
         ("GET", "/v1/crons", None, {}),
         ("PATCH", "/v1/crons/cron:a", {"name": "b"}, {"If-Match": '"0"', "Authorization": "Bearer x"}),
@@ -262,7 +295,7 @@ def test_a_gateway_whose_runtime_is_down_says_so(
             await platform.until(lambda: platform.log[-1][1].get("status") == "degraded")
 
     asyncio.run(story())
-    assert linked.platform.log[-1][1]["warnings"] == ["OpenClaw does not reply"]
+    assert linked.platform.log[-2][1]["warnings"] == ["OpenClaw does not reply"]
 
 
 def test_a_state_that_others_may_read_or_that_is_damaged_is_refused(tmp_path: Path) -> None:

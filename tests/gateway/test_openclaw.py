@@ -1,7 +1,9 @@
 """The adapter to OpenClaw, against a fake that speaks the same frames."""
 
 import asyncio
+import contextlib
 import json
+import random
 import sqlite3
 import stat
 from collections.abc import Callable, Coroutine
@@ -424,6 +426,9 @@ def test_a_run_after_a_lost_reply_is_not_asked_for_again(tmp_path: Path) -> None
 
     async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
         cron = await added(backend, action={"type": "command", "name": "wait"})
+        for _ in range(250):  # more than a page of the log
+            fake.due(cron.id)
+            fake.finish(cron.id)
         fake.lose_reply_of = ["cron.run"]
         with pytest.raises(OutcomeUnknown, match="the run began or it did not"):
             await backend.run(cron.id, "key-1")
@@ -441,7 +446,8 @@ def test_a_run_after_a_lost_reply_is_not_asked_for_again(tmp_path: Path) -> None
             assert await backend.run(cron.id, "key-1") == run_id
         finally:
             await second.stop()
-        assert fake.asked.count("cron.run") == 1 and len(fake.log[cron.id]) == 1
+        assert fake.asked.count("cron.run") == 1 and len(fake.log[cron.id]) == 251
+        assert (await backend.run_of(f"scheduled:{cron.id}:{fake.log[cron.id][0]['runAtMs']}")).status == "succeeded"
 
         # The run belongs to its key: another one is another run.
         other = await backend.run(cron.id, "key-2")
@@ -461,6 +467,51 @@ def test_a_run_whose_request_was_lost_is_not_asked_for_again(tmp_path: Path) -> 
             with pytest.raises(OutcomeUnknown):
                 await backend.run(cron.id, "key-1")
         assert fake.asked.count("cron.run") == 2 and len(fake.log[cron.id]) == 1
+
+    play(tmp_path, story)
+
+
+def test_no_key_runs_twice_whatever_is_lost(tmp_path: Path) -> None:
+    """Requests, replies and connections are lost at random, and the gateway is another process now and then."""
+    chance = random.Random(31)
+    lost: list[Callable[[FakeOpenClaw], None]] = [
+        lambda fake: fake.lose_request.append("cron.run"),
+        lambda fake: fake.lose_reply_of.append("cron.run"),
+        lambda fake: fake.lose_reply_of.append("cron.add"),
+        lambda fake: fake.lose_request.append("cron.get"),
+        lambda fake: setattr(fake, "busy", 1),
+        lambda fake: None,
+    ]
+
+    async def attempt(backend: OpenClawBackend, cron: GatewayCron, key: str) -> str | None:
+        with contextlib.suppress(OutcomeUnknown, GatewayUnreachable):
+            if key.startswith("cron"):
+                return await backend.run(cron.id, key)
+            return await backend.run_command("echo", {}, key)
+        return None
+
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        cron, found, keys = (
+            await added(backend),
+            dict[str, str](),
+            [f"{kind}-{n}" for n in range(30) for kind in ("cron", "command")],
+        )
+        for key in keys:
+            for _ in range(chance.randrange(1, 4)):
+                chance.choice(lost)(fake)
+                if chance.random() < 0.1:
+                    await fake.cut()
+                process = backend_of(tmp_path, fake.url) if chance.random() < 0.2 else backend
+                if process is not backend:
+                    await process.start()
+                run_id = await attempt(process, cron, key)
+                if process is not backend:
+                    await process.stop()
+                assert run_id is None or found.setdefault(key, run_id) == run_id
+            fake.lose_request, fake.lose_reply_of, fake.busy = [], [], 0
+        assert len({*found.values()}) == len(found) > len(keys) // 2
+        runs = [entry["runId"] for log in fake.log.values() for entry in log]
+        assert len(runs) <= len(keys) and {*found.values()} <= {*runs}
 
     play(tmp_path, story)
 
@@ -686,6 +737,26 @@ def test_odd_frames_do_not_hang_anything(tmp_path: Path, frame: str, is_fatal: b
     play(tmp_path, story, prepare=prepare)
 
 
+def test_a_reply_to_a_run_that_cannot_be_read_leaves_it_open(tmp_path: Path) -> None:
+    async def story(fake: FakeOpenClaw, backend: OpenClawBackend) -> None:
+        cron = await added(backend)
+        call, odd = fake._call, {"cron.run": [1], "cron.runs": {"entries": [1]}, "cron.add": {"job": {}}}
+        fake._call = lambda method, params: odd.get(method) or call(method, params)  # type: ignore[method-assign]
+        with pytest.raises(OutcomeUnknown):
+            await backend.run(cron.id, "key-1")
+        for attempt in (
+            backend.run(cron.id, "key-1"),
+            backend.runs(cron.id, None, 10),
+            backend.run_command("echo", {}, "key-2"),
+            added(backend, "b"),
+        ):
+            with pytest.raises(GatewayUnreachable, match="cannot be read"):
+                await attempt
+        assert fake.asked.count("cron.run") == 1
+
+    play(tmp_path, story)
+
+
 @pytest.mark.parametrize(
     ("method", "payload"),
     [
@@ -858,11 +929,11 @@ def test_secrets_are_files_that_their_owner_alone_can_read(tmp_path: Path) -> No
     token.chmod(0o600)
     assert Credentials.read("ws://127.0.0.1:1", token, None).token == "secret"
     token.write_text("\n")
-    with pytest.raises(Misuse, match="is empty"):
+    with pytest.raises(Misuse, match="is empty; write"):
         Credentials.read("ws://127.0.0.1:1", token, None)
     with pytest.raises(Misuse, match="needs token_file or device_key_file"):
         Credentials.read("ws://127.0.0.1:1", None, None)
-    with pytest.raises(Misuse, match="cannot be read"):
+    with pytest.raises(Misuse, match="does not exist"):
         Credentials.read("ws://127.0.0.1:1", tmp_path / "missing", None)
     key.touch(0o600)
     key.write_text("no key")

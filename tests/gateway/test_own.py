@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from evertick.api.gateways import GatewayCronChange, digest_of
+from evertick.app.functions.function import FunctionCall
 from evertick.base.errors import (
     AccessDenied,
     CronNotFound,
@@ -54,6 +55,26 @@ def test_a_key_declares_its_cron_again(gateway: Gateway) -> None:
     assert not is_new and changed.id == cron.id and not changed.enabled and changed.revision != cron.revision
     assert changed.name == "Every weekday" and changed.schedule.timezone == "Europe/Berlin"
     assert len(gateway.ask(gateway.backend.crons())) == 2
+
+
+def test_what_is_long_is_kept_as_it_was_written(gateway: Gateway) -> None:
+    action = {"type": "http", "method": "POST", "url": "http://api.test/", "body": "\N{SNOWMAN}" * 16_000}
+    rule = "DTSTART;TZID=Europe/Berlin:20260302T090000\nRRULE:FREQ=DAILY"
+    schedule = {"type": "rrule", "rrule": f"{rule};COUNT=9" + "\nEXDATE;TZID=Europe/Berlin:20260303T090000" * 90}
+    new = new_cron("\N{SNOWMAN}" * 200, schedule, action, name="\N{SNOWMAN}" * 200)
+    cron, _ = gateway.ask(gateway.backend.add(new))
+    assert (cron.key, cron.name, cron.schedule, cron.action) == (new.key, new.name, new.schedule, new.action)
+    assert cron in gateway.ask(gateway.backend.crons())
+
+
+def test_a_schedule_that_was_made_in_the_database_is_shown_and_read_only(gateway: Gateway) -> None:
+    for schedule_id in ("mine", "cron:mine"):
+        run = gateway.world.app.functions.resolve("gateway.run")
+        gateway.world.app.schedules.create(schedule_id, when="0 9 * * *", do=FunctionCall(run, '{"action": {}}'))
+        [cron] = [each for each in gateway.ask(gateway.backend.crons()) if each.id == schedule_id]
+        assert (cron.managed, cron.system, cron.schedule.type, cron.key) == (False, False, "event", None)
+        with pytest.raises(NotManaged):
+            gateway.ask(gateway.backend.remove(cron.id, None))
 
 
 def test_changes_are_fenced_by_the_revision(gateway: Gateway) -> None:

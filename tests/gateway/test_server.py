@@ -83,6 +83,8 @@ def _event(lines: Any) -> tuple[str, dict[str, Any]]:
         ({"key": "a" * 201, "schedule": HOUR, "action": PROBE}, "body.key"),
         ({"key": "a", "schedule": {**HOUR, "cron": "x"}, "action": PROBE}, "body.schedule.cron"),
         ({"key": "a", "schedule": {"type": "once", "at": "2027-01-01T00:00:00"}, "action": PROBE}, "body.schedule"),
+        ({"key": "a", "schedule": {"type": "once", "at": 1_900_000_000}, "action": PROBE}, "body.schedule.at"),
+        ({"key": "a", "schedule": {"type": "rrule", "rrule": "x" * 4_001}, "action": PROBE}, "body.schedule.rrule"),
         ({"key": "a", "schedule": HOUR, "action": {**PROBE, "argv": ["id"]}}, "body.action.argv"),
         ({"key": "a", "schedule": HOUR, "action": {"type": "http"}}, "body.action"),
         ({"key": "a", "schedule": HOUR, "action": PROBE, "run_now": True}, "body.run_now"),

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypedDict
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, Schema, no_number
 
 OUTPUT_BYTES_MAX: Final = 64 * 1024
 """Of the output of a run, in UTF-8. What is more is cut."""
@@ -20,6 +20,7 @@ KEY_CHARS_MAX: Final = 200
 NAME_CHARS_MAX: Final = 200
 TEXT_CHARS_MAX: Final = 16 * 1024
 """Of a body, a message or an argument."""
+RRULE_CHARS_MAX: Final = 4_000
 RUNS_MAX: Final = 200
 """Runs of one reply."""
 
@@ -74,8 +75,8 @@ class GatewaySchedule(_Kinds):
     type: ScheduleType
     expression: Name | None = None
     every_ms: Annotated[int, Field(ge=1)] | None = None
-    at: Moment | None = None
-    rrule: Text | None = None
+    at: Annotated[Moment, BeforeValidator(no_number)] | None = None
+    rrule: Annotated[str, Field(max_length=RRULE_CHARS_MAX)] | None = None
     detail: Text | None = None
     timezone: Name | None = None
 

@@ -122,6 +122,15 @@ def named(python: str, json_name: str) -> Any:
     return Field(validation_alias=AliasChoices(python, json_name), serialization_alias=json_name)
 
 
+def no_number(given: Any) -> Any:
+    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: by `2027` people mean a year."""
+    try:
+        float(given)
+    except (TypeError, ValueError, OverflowError):
+        return given
+    raise ValueError("write it as RFC 3339 does, such as 2026-03-29T00:55:00Z or 2026-03-29, and not as a number")
+
+
 def _iso(moment: datetime) -> str:
     return to_iso(from_datetime(moment))
 

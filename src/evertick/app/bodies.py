@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from evertick.api.schema import no_number
 from evertick.app.functions.options import Retry
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -58,15 +59,6 @@ Duration = Annotated[
 """Seconds, or text such as `1h30m`."""
 
 
-def _no_number(given: Any) -> Any:
-    """Not a number, which Pydantic takes for seconds since 1970, or milliseconds: by `2027` people mean a year."""
-    try:
-        float(given)
-    except (TypeError, ValueError, OverflowError):
-        return given
-    raise ValueError("write it as RFC 3339 does, such as 2026-03-29T00:55:00Z or 2026-03-29, and not as a number")
-
-
 def _in_range(at: datetime) -> datetime:
     """A time with a zone, within the years that UTC has, too."""
     if at.tzinfo is None:
@@ -80,9 +72,9 @@ def _in_range(at: datetime) -> datetime:
     return at
 
 
-Time = Annotated[datetime, BeforeValidator(_no_number), AfterValidator(_in_range)]
+Time = Annotated[datetime, BeforeValidator(no_number), AfterValidator(_in_range)]
 """A moment, RFC 3339 with a zone."""
-Day = Annotated[date, BeforeValidator(_no_number)]
+Day = Annotated[date, BeforeValidator(no_number)]
 """A day, as 2026-03-29."""
 
 

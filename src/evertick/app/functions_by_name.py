@@ -17,7 +17,7 @@ from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId, app_of
-from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind, JobFilter
+from evertick.base.records.jobs import OWN_FUNCTIONS, SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed, readable
 from evertick.rules.jobs.serving import served, served_under
@@ -174,8 +174,8 @@ def app_of_scripts(transaction: Transaction, tenant: TenantId) -> str | None:
 
 
 def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> FunctionKind | None:
-    if name == SCRIPT_FUNCTION:
-        return FunctionKind.ACTION  # of every app that runs scripts
+    if name in OWN_FUNCTIONS:
+        return FunctionKind.ACTION  # of every app that has them
     # A job was claimed by a worker that has the function, so its kind is the more certain one.
     jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
     if jobs:

@@ -6,6 +6,7 @@ them and the next one takes their replies back.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -31,6 +32,7 @@ REPLY_S: Final = 10.0
 """How long a request that came by a poll may take; the platform gives it up after 15 s."""
 TIMEOUT_S: Final = 15.0
 WAIT_MAX_S: Final = 60.0
+LEAVE_S: Final = 2.0
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 HEADERS: Final = ("idempotency-key", "if-match")
 HOME: Final = "/api/v1/gateways"
@@ -69,6 +71,9 @@ class PlatformLink:
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
         self._used_join_token: str | None = None
         self._soon = asyncio.Event()
+        self._is_there = asyncio.Event()
+        """Set when the platform has replied: what failed before is tried at once."""
+        self._must_rotate = False
 
     async def run(self) -> None:
         """Stay registered until it is cancelled."""
@@ -91,6 +96,7 @@ class PlatformLink:
                 _logger.warning("platform %s: %s", self._config.url, words)
                 await self._sleep(_wait_s(failures))
         finally:
+            await self._leave()
             await self._platform.aclose()
             await self._self.aclose()
 
@@ -98,14 +104,23 @@ class PlatformLink:
         """Get a new secret and a new token from the platform; the old ones stay valid for a while."""
         if self._state.registration is None:
             raise Misuse("the gateway is not registered at its platform")
-        found = await self._post("/rotate", {"instance_id": self._instance_id})
-        self._keep(found)
+        # If the reply is lost, the platform has rotated and this side has not: it is asked again, while the old secret
+        # is valid.
+        self._must_rotate = True
+        self._keep(await self._post("/rotate", {"instance_id": self._instance_id}))
+        self._must_rotate = False
         return "the secret and the token are new"
 
     async def refresh(self) -> str:
         """Send a heartbeat now, after which the platform reads the list and the capabilities again."""
         self._soon.set()
         return "the platform is told to read them again"
+
+    async def _leave(self) -> None:
+        """Say that this process ends, so that the gateway is offline at once; its registration stays."""
+        with contextlib.suppress(_Refused, EvertickError, httpx2.HTTPError, ValueError, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._post("/deregister", {"instance_id": self._instance_id})
 
     # -- registration
 
@@ -161,14 +176,17 @@ class PlatformLink:
                 failures += 1
                 if failures in (1, 10) or failures % 100 == 0:
                     _logger.warning("platform %s: %s", self._config.url, str(error) or type(error).__name__)
-            self._soon.clear()
-            waiting = asyncio.ensure_future(self._soon.wait())
-            pause = asyncio.ensure_future(self._sleep(min(every_s, _wait_s(failures)) if failures else every_s))
-            try:
-                await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                pause.cancel()
+            await self._pause(min(every_s, _wait_s(failures)) if failures else every_s, self._soon)
+
+    async def _pause(self, seconds: float, news: asyncio.Event) -> None:
+        """Wait, or until there is news."""
+        news.clear()
+        waiting, pause = asyncio.ensure_future(news.wait()), asyncio.ensure_future(self._sleep(seconds))
+        try:
+            await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            pause.cancel()
 
     async def _heartbeat(self) -> None:
         try:
@@ -184,7 +202,8 @@ class PlatformLink:
             "warnings": warnings,
         }
         found = await self._post("/heartbeat", body)
-        if found.get("rotate"):
+        self._is_there.set()
+        if found.get("rotate") or self._must_rotate:
             await self.rotate()
 
     async def _post(self, path: str, body: Any, timeout_s: float = TIMEOUT_S) -> Any:
@@ -210,10 +229,9 @@ class PlatformLink:
             except _Refused:
                 raise
             except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
-                # Replies to requests that are over are worth nothing: the caller has had its error.
-                replies, failures = [], failures + 1
+                failures += 1  # the replies are sent again: the platform drops those that it has, or that come too late
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
-                await self._sleep(_wait_s(failures))
+                await self._pause(_wait_s(failures), self._is_there)
 
     async def _reply_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request of the contract; what is none of the contract's is 404."""

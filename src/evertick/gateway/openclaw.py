@@ -53,6 +53,7 @@ from evertick.gateway.openclaw_connection import (
     Payload,
     Refused,
     ReplyLost,
+    printable,
 )
 from evertick.gateway.openclaw_mapping import (
     Actions,
@@ -205,16 +206,16 @@ class OpenClawBackend:
         async def job() -> str:
             new = job_of_one_run(declaration, name, payload, self._clock.now())
             reply = await self._call("cron.add", new, again=True)
-            return str(reply.get("job", reply)["id"])
+            return str(_read(lambda: reply.get("job", reply)["id"]))
 
         return await self._once(key, f"command {name} {json.dumps(dict(arguments), sort_keys=True)}", job)
 
     async def runs(self, cron_id: str, run_id: str | None, limit: int) -> Sequence[GatewayRun]:
         """Runs of a job that have ended, or one that is named."""
-        job = await self._job(cron_id)
+        await self._job(cron_id)
         if run_id is None:
-            entries = (await self._call("cron.runs", {"id": cron_id, "limit": min(limit, PAGE)}, again=True))["entries"]
-            return [_read(run_of, str(job["id"]), entry, has_cron=True) for entry in entries]
+            entries, _ = await self._entries(cron_id, limit=min(limit, PAGE))
+            return [_read(run_of, cron_id, entry, has_cron=True) for entry in entries]
         if job_id_of(run_id) != cron_id:
             return []
         try:
@@ -280,18 +281,22 @@ class OpenClawBackend:
                 raise OutcomeUnknown(f"OpenClaw: {refused.words}; the run began or it did not. {_LATER}") from None
             await self._with_keys(lambda keys: keys.forget(key))
             raise _error_of(refused, "cron.run", job_id) from None
+        if not isinstance(reply, dict):
+            raise OutcomeUnknown(f"OpenClaw's reply to cron.run cannot be read. {_LATER}")
         run_id = reply.get("runId")
         if not run_id:
             await self._with_keys(lambda keys: keys.forget(key))
-            raise Conflict(f"OpenClaw did not run {job_id}: {reply.get('reason')}; try again after its run has ended")
+            raise Conflict(
+                f"OpenClaw did not run {job_id}: {printable(reply.get('reason'))}; try again after its run has ended"
+            )
         await self._with_keys(lambda keys: keys.started(key, str(run_id), socket.boot_id))
         return str(run_id)
 
     async def _found(self, row: "RunKey") -> str:
         """The run of a request whose reply was lost, from the log. It is there when the run has ended."""
         job_id = row.job_id
-        reply = await self._call("cron.runs", {"id": job_id, "limit": PAGE, "sortDir": "asc"}, again=True)
-        for entry in reply["entries"]:
+        entries, _ = await self._entries(job_id)
+        for entry in reversed(entries):
             run_id = run_id_of(job_id, entry)
             enqueued_at = run_id.split(":")[2] if run_id.startswith("manual:") and run_id.count(":") > 2 else ""
             if not enqueued_at.isdecimal() or int(enqueued_at) < row.asked_at - CLOCK_SLACK_MS:
@@ -350,7 +355,7 @@ class OpenClawBackend:
                 state = page.get("snapshotRevision"), page.get("total")
                 first = first or state
                 before = len(found)
-                jobs = _read(lambda page: {str(job["id"]): job for job in page["jobs"]}, page)
+                jobs = _read(lambda page=page: {str(job["id"]): job for job in page["jobs"]})
                 found |= jobs
                 if state != first or len(found) != before + len(jobs):
                     break  # it has changed; an offset would now skip some, or show some twice
@@ -362,15 +367,20 @@ class OpenClawBackend:
 
     async def _entry(self, job_id: str, run_id: str) -> Any | None:
         """The entry of a run in the log, None if there is none."""
-        by_id = {"runId": run_id} if run_id.startswith("manual:") else {}
+        by_id: dict[str, Any] = {"runId": run_id} if run_id.startswith("manual:") else {}
         for offset in range(0, LOG_MAX, PAGE):
-            page = await self._call("cron.runs", {"id": job_id, "limit": PAGE, "offset": offset, **by_id}, again=True)
-            for entry in page["entries"]:
+            entries, has_more = await self._entries(job_id, offset=offset, **by_id)
+            for entry in entries:
                 if run_id_of(job_id, entry) == run_id:
                     return entry
-            if not page.get("hasMore"):
+            if not has_more:
                 break
         return None
+
+    async def _entries(self, job_id: str, *, limit: int = PAGE, **more: Any) -> tuple[list[Any], bool]:
+        """A page of the log of a job, the newest first, and whether there are more."""
+        page = await self._call("cron.runs", {"id": job_id, "limit": limit, **more}, again=True)
+        return _read(lambda: [dict(entry) for entry in page["entries"]]), bool(page.get("hasMore"))
 
     def _cron(self, job: Any) -> GatewayCron:
         return _read(cron_of, job, self._actions)

@@ -18,7 +18,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from evertick._version import __version__
 from evertick.base.clock import Clock
 from evertick.base.errors import GatewayUnreachable, Misuse
 from evertick.base.extras import missing_extra
+from evertick.gateway.state import read_secret, write_secret
 
 try:
     from websockets.asyncio.client import ClientConnection, connect
@@ -135,13 +135,18 @@ class DeviceKey:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         except ModuleNotFoundError as error:
             raise missing_extra(error, "cryptography", "device keys need cryptography", "openclaw") from None
-        with contextlib.suppress(FileExistsError):
-            made = Ed25519PrivateKey.generate().private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        text = read_secret(file)
+        if text is None:
+            made = Ed25519PrivateKey.generate()
+            pem, pkcs8, no_password = (
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
             )
-            write_private(file, made, os.O_EXCL)
+            text = made.private_bytes(pem, pkcs8, no_password).decode()
+            write_secret(file, text)
         try:
-            key = serialization.load_pem_private_key(read_private(file), None)
+            key = serialization.load_pem_private_key(text.encode(), None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PrivateKey):
@@ -151,14 +156,12 @@ class DeviceKey:
     @property
     def token(self) -> str | None:
         """The token that OpenClaw gave to this device; None before it was paired."""
-        return read_private(self._token_file).decode().strip() if self._token_file.exists() else None
+        return (read_secret(self._token_file) or "").strip() or None
 
     def keep(self, token: str) -> None:
         """Keep the token of this device for the next connection."""
         if token != self.token:
-            new = self._token_file.with_name(f"{self._token_file.name}.new")
-            write_private(new, token.encode(), os.O_TRUNC)
-            new.replace(self._token_file)
+            write_secret(self._token_file, token)
 
     def signed(self, token: str, challenge: Payload) -> dict[str, Any]:
         """The member `device` of `connect`. `token` is the one that is sent: OpenClaw checks the signature with it."""
@@ -177,22 +180,6 @@ class DeviceKey:
 
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def read_private(file: Path) -> bytes:
-    """A file with a secret. Raises Misuse if there is none, or if others than its owner may read it."""
-    try:
-        if file.stat().st_mode & 0o077:
-            raise Misuse(f"others can read {file}, which holds a secret; run `chmod 600 {file}`")
-        return file.read_bytes()
-    except OSError as error:
-        raise Misuse(f"{file} cannot be read: {error.strerror}") from None
-
-
-def write_private(file: Path, data: bytes, flag: int) -> None:
-    """Write a file that only its owner can read."""
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb") as out:
-        out.write(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +208,9 @@ class Credentials:
             raise Misuse(f"{url} would carry the token of OpenClaw unencrypted; use wss://, or a tunnel to 127.0.0.1")
         if token_file is None and device_key_file is None:
             raise Misuse("[openclaw] needs token_file or device_key_file")
-        token = None if token_file is None else read_private(token_file).decode().strip()
+        token = None if token_file is None else (read_secret(token_file) or "").strip()
         if token == "":
-            raise Misuse(f"{token_file} is empty; write OpenClaw's token into it")
+            raise Misuse(f"{token_file} does not exist or is empty; write OpenClaw's token into it")
         return cls(url, token, None if device_key_file is None else DeviceKey.open(device_key_file))
 
     def connect_params(self, challenge: Payload) -> dict[str, Any]:

@@ -7,6 +7,7 @@ know (the key, the name, times and action as they were written) is its memo.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -224,13 +225,13 @@ class OwnGateway:
     async def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
         """Add a cron, or declare the one of that key again."""
         cron_id = f"{MANAGED}{new.key}"
-        memo = _memo(new.name or new.key, new.schedule, new.action)
+        memo = _memo(new.name or new.key, new.schedule)
         with _refusals(cron_id):
             self._actions.check(new.action)
             create = self._operations.create(
                 cron_id,
                 when=spec_of(new.schedule),
-                do=self._call(memo),
+                do=self._call(new.action),
                 memo=memo,
                 overlap="skip",
                 catch_up="latest",
@@ -244,7 +245,7 @@ class OwnGateway:
                         raise InvalidCron(f"this gateway has {CRONS_MAX:,} crons, which is the most; remove some")
                     create(transaction)
                 else:
-                    self._declare(transaction, row, memo, new.enabled)
+                    self._declare(transaction, row, memo, new.action, new.enabled)
                 return self._view(transaction, cron_id), row is None
 
             cron_view, is_new = await self._app.aio.schedules.write(work)
@@ -260,8 +261,8 @@ class OwnGateway:
             def work(transaction: Transaction) -> GatewayCron:
                 row = self._managed(transaction, cron_id, revision)
                 old = self._view(transaction, cron_id)
-                memo = _memo(change.name or old.name, change.schedule or old.schedule, change.action or old.action)
-                self._declare(transaction, row, memo, change.enabled)
+                memo = _memo(change.name or old.name, change.schedule or old.schedule)
+                self._declare(transaction, row, memo, change.action or old.action, change.enabled)
                 return self._view(transaction, cron_id)
 
             changed = await self._app.aio.schedules.write(work)
@@ -308,20 +309,22 @@ class OwnGateway:
             )
         return row
 
-    def _declare(self, transaction: Transaction, row: Schedule, memo: dict[str, Any], enabled: bool | None) -> None:
+    def _declare(
+        self, transaction: Transaction, row: Schedule, memo: dict[str, Any], action: GatewayAction, enabled: bool | None
+    ) -> None:
         """Make a cron what is declared; one that is so already stays as it is, with its revision."""
         operations, old = self._operations, row.metadata.user
-        if memo != old:
+        if memo != old or action != _action_of(row):
             spec = spec_of(GatewaySchedule.model_validate(memo["schedule"]))
             if memo["schedule"] != old.get("schedule"):
                 check_spec(spec, operations.now(), operations.settings)
             options: dict[str, Any] = {"overlap": "skip", "catch_up": "latest", "memo": memo}
-            replace_schedule(operations, row.id, when=spec, do=self._call(memo), **options)(transaction)
+            replace_schedule(operations, row.id, when=spec, do=self._call(action), **options)(transaction)
         if enabled is not None and enabled is not (row.state.pause is None):
             (operations.resume if enabled else operations.pause)(row.id)(transaction)
 
-    def _call(self, memo: Mapping[str, Any]) -> FunctionCall:
-        return FunctionCall(self._run, self._run.encode_args((memo["action"],), {}))
+    def _call(self, action: GatewayAction) -> FunctionCall:
+        return FunctionCall(self._run, self._run.encode_args((action.to_json(),), {}))
 
     def _view(self, transaction: Transaction, cron_id: str) -> GatewayCron:
         return self._views(transaction, [self._operations.row(transaction, cron_id)])[0]
@@ -332,24 +335,27 @@ class OwnGateway:
         return [self._cron(row, view) for row, view in zip(rows, views, strict=True)]
 
     def _cron(self, row: Schedule, view: DetailedSchedule) -> GatewayCron:
-        memo = view.memo
         name = row.id.removeprefix(SYSTEM)
         own = self._actions.config.crons.get(name) if view.kind == "cron" else None
+        is_managed = _is_managed(row)
+        schedule, action = GatewaySchedule(type="event", detail=view.sentence), GatewayAction(type="event")
         if own is not None:
-            memo = _memo(name, own.schedule, own.action)
-        is_known = own is not None or _is_managed(row)
+            schedule, action = own.schedule, own.action
+        elif is_managed:
+            schedule, action = GatewaySchedule.model_validate(view.memo["schedule"]), _action_of(row)
+            name = view.memo["name"]
         endings = [ENDED[word] for word in reversed(view.strip) if word in ENDED]
         failures = next((count for count, word in enumerate(endings) if word != "failed"), len(endings))
         is_enabled = view.pause is None
         return GatewayCron(
             id=row.id,
-            key=row.id.removeprefix(MANAGED) if _is_managed(row) else None,
-            name=memo.get("name", row.id) if is_known else row.id,
-            schedule=memo["schedule"] if is_known else GatewaySchedule(type="event", detail=view.sentence),
+            key=row.id.removeprefix(MANAGED) if is_managed else None,
+            name=name,
+            schedule=schedule,
             enabled=is_enabled,
-            managed=_is_managed(row),
+            managed=is_managed,
             system=own is not None,
-            action=memo["action"] if is_known else GatewayAction(type="event"),
+            action=action,
             revision=str(row.version),
             next_run_at=view.next if is_enabled else None,
             last_run_at=view.last,
@@ -419,14 +425,19 @@ def _no_run(run_id: str) -> RunNotFound:
     return RunNotFound(f"the gateway has no run {run_id!r}: it never existed, or its retention is over")
 
 
-def _memo(name: str, schedule: GatewaySchedule, action: GatewayAction) -> dict[str, Any]:
-    return {"name": name, "schedule": schedule.to_json(), "action": action.to_json()}
+def _memo(name: str, schedule: GatewaySchedule) -> dict[str, Any]:
+    return {"name": name, "schedule": schedule.to_json()}
+
+
+def _action_of(row: Schedule) -> GatewayAction:
+    """What a managed cron does."""
+    return GatewayAction.model_validate(json.loads(row.target.args)["action"])
 
 
 def _is_managed(row: Schedule) -> bool:
     """Whether a cron was added through the contract; not if a newer release has written it, so that it is read-only."""
-    memo = row.with_defaults().metadata.user
-    return row.kind == "schedule" and row.id.startswith(MANAGED) and memo.keys() >= {"schedule", "action"}
+    is_ours = row.kind == "schedule" and row.id.startswith(MANAGED) and not row.unreadable
+    return is_ours and row.metadata.user.keys() == {"name", "schedule"}
 
 
 def _run_id(occurrence: OccurrenceView) -> str:

@@ -119,9 +119,10 @@ async def run_cron(backend: Asked, cron_id: Named, key: Key = None) -> Response:
 
 
 @routes.at("POST", "/commands/{name}/run", _TOKEN, returns=StartedGatewayRun, status=202)
-async def run_command(backend: Asked, name: Named, asked: GatewayCommandRun, key: Key = None) -> Response:
+async def run_command(backend: Asked, name: Named, asked: GatewayCommandRun | None = None, key: Key = None) -> Response:
     """Run a command or builtin that the health names, without a cron. The same Idempotency-Key is the same run."""
-    run_id = await backend.run_command(name, asked.arguments or {}, key or _new_key())
+    arguments = (asked and asked.arguments) or {}
+    run_id = await backend.run_command(name, arguments, key or _new_key())
     return reply(StartedGatewayRun(run_id=run_id), status=202)
 
 
@@ -186,6 +187,7 @@ class GatewayServer:
         api.openapi = lambda: _described(api)  # type: ignore[method-assign]
         # Whatever a gateway is called: who sends a request has its token, which no page of another site has.
         api.state.limits = limits or Limits(hosts=())
+        api.state.described = "GET /v1/openapi.json lists what there is"
         api.state.backend = backend
         api.state.is_token = is_token
         self._guard = Guard(api, api.state.limits)

@@ -46,8 +46,8 @@ TOLD: Final = (errors.OutcomeUnknown, errors.SandboxUnavailable, errors.GatewayU
 DESCRIBED: Final = "GET /openapi.json lists what there is, but not for a token of one tenant"
 """Who asks is not known where no route is: the words are true for all."""
 OTHERS: Final = {
-    404: ("not_found", f"there is nothing at this address; {DESCRIBED}"),
-    405: ("method_not_allowed", f"this address takes another method; {DESCRIBED}"),
+    404: ("not_found", "there is nothing at this address; "),
+    405: ("method_not_allowed", "this address takes another method; "),
 }
 """Code and words for what the framework finds by itself."""
 RETRY_AFTER_S: Final = 1
@@ -178,6 +178,8 @@ async def of_http(request: Request, error: Exception) -> Response:
     """The reply where the framework itself has found that an address, or its method, is none."""
     assert isinstance(error, HTTPException)  # noqa: S101
     code, words = OTHERS.get(error.status_code, ("bad_request", str(error.detail)))
+    if error.status_code in OTHERS:
+        words += getattr(request.app.state, "described", DESCRIBED)
     headers = {"Allow": _methods_at(request)} if error.status_code == 405 else error.headers
     return _reply(request, Problem(error.status_code, code, words), headers)
 

@@ -4,6 +4,7 @@ A run asks the gateway with a key made of the job and its attempt. So a worker t
 result changes nothing: the job runs again under the same key, and finds the run that it has begun.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -13,10 +14,14 @@ from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.functions.function import Action
 from evertick.app.functions.options import ApplicationError
-from evertick.app.gateways.reaching import client_of, require_online
-from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown
+from evertick.app.gateways.reaching import client_of, read, require_online
+from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown, UnknownCommand
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.gateway_client import GatewayClient
+from evertick.recurrence.spec.spec import Spec
+from evertick.store.contract.store import Transaction
 
 OFFLINE: Final = ("fail", "skip")
 """What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is skipped."""
@@ -37,7 +42,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
     ) -> Any:
         """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
         e = environment()
-        row = e.store.read(lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
+        row = read(e, lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
         if row is None:
             raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
         try:
@@ -56,7 +61,31 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
             raise ApplicationError(data)
         return {"run_id": run_id, "status": run.status, "output": run.output}
 
-    return Action(run_command, name=GATEWAY_FUNCTION, internal=False, timeout_ms=None, app_name=app_name)
+    function: Action[..., Any] = Action(
+        run_command, name=GATEWAY_FUNCTION, internal=False, timeout_ms=None, app_name=app_name
+    )
+    function.check_schedule = check_target
+    return function
+
+
+def check_target(
+    transaction: Transaction, tenant: TenantId, schedule_id: ScheduleId, arguments: str, spec: Spec, now: Instant
+) -> None:
+    """See `Function.check_schedule`. Raises as `check_command`."""
+    check_command(transaction, tenant, json.loads(arguments))
+
+
+def check_command(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
+    """Check the arguments of a run. Raises GatewayNotFound, and UnknownCommand for one that the gateway did not list
+    when it was looked at last.
+    """
+    row = transaction.get_gateway(str(given.get("gateway")), tenant=tenant)
+    if row is None:
+        raise GatewayNotFound(f"the tenant {tenant} has no gateway {given.get('gateway')!r}")
+    commands = json.loads(row.commands)
+    if row.copied_at is not None and given.get("command") not in commands:
+        listed = ", ".join(commands) or "none"
+        raise UnknownCommand(f"the gateway {row.name} has no command {given.get('command')!r}; it lists {listed}")
 
 
 def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] | None, key: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from evertick.app.environment import Environment
 from evertick.app.gateways.joining import kept
-from evertick.app.gateways.reaching import client_of, health_of
+from evertick.app.gateways.reaching import client_of, health_of, written
 from evertick.base.errors import EvertickError, GatewayUnreachable
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
@@ -33,7 +33,7 @@ ERROR_CHARS_MAX: Final = 500
 
 def look(environment: Environment, row: GatewayRow) -> None:
     """Look at a gateway that was claimed, and write what is found, or why that failed."""
-    store, clock = environment.store, environment.clock
+    clock = environment.clock
     try:
         if row.url is None and health_of(row, clock.now())[0] == "offline":
             raise GatewayUnreachable("it fetches no requests")
@@ -51,10 +51,10 @@ def look(environment: Environment, row: GatewayRow) -> None:
         )
     except EvertickError as error:
         words = "".join(c if c.isprintable() else " " for c in str(error))[:ERROR_CHARS_MAX]
-        store.write(lambda transaction: transaction.note_failed_look(row, words))
+        written(environment, lambda transaction: transaction.note_failed_look(row, words))
         return
     listed = None if crons is None else crons.crons
-    store.write(lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
+    written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
 
 
 class Looks:

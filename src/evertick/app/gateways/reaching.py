@@ -9,14 +9,19 @@ import json
 import os
 import threading
 import time
-from typing import Final
+from typing import Final, TypeVar
 
 from evertick.app.environment import Environment
+from evertick.app.transacting import Work
 from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.gateways import GatewayRow
+from evertick.base.time_limit import current_guard
+from evertick.engine.runtime.executors import retry_conflicts
 from evertick.gateway_client import GatewayClient, HttpSend, Reply, Request, Send
 from evertick.store.contract.notifications import Notification, Notifications
+
+T = TypeVar("T")
 
 KEY_VARIABLE: Final = "EVERTICK_GATEWAY_KEY"
 KEY_CHARS_MIN: Final = 32
@@ -97,6 +102,20 @@ def _http(row: GatewayRow, url: str) -> Send:
     return send
 
 
+def written(environment: Environment, work: Work[T]) -> T:
+    """Change the database, again if that meets a conflict; also from inside an action."""
+
+    def again() -> T:
+        return retry_conflicts(lambda: environment.store.write(work), environment.entropy)
+
+    return current_guard().run_inside(again)
+
+
+def read(environment: Environment, work: Work[T]) -> T:
+    """Read from the database, also from inside an action."""
+    return current_guard().run_inside(lambda: environment.store.read(work))
+
+
 class FetchedSend:
     """Sends requests to a gateway that dials out: a row, which the gateway fetches and replies to in time."""
 
@@ -119,16 +138,16 @@ class FetchedSend:
         stop = e.store.listen(heard)
         try:
             deadline = Instant(now + int(REQUEST_S * SECOND_MS))
-            e.store.write(lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline))
+            written(e, lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline))
             while (left := ends_at - time.monotonic()) > 0:
                 told.wait(min(left, LOOK_EVERY_S))
                 told.clear()
-                found = e.store.read(lambda tx: tx.gateway_request(request_id))
+                found = read(e, lambda tx: tx.gateway_request(request_id))
                 if found is None or found.status is not None:
                     break
         finally:
             stop()
-            ended = e.store.write(lambda tx: tx.end_gateway_request(request_id))
+            ended = written(e, lambda tx: tx.end_gateway_request(request_id))
         if ended is not None and ended.status is not None:
             return Reply(ended.status, (ended.reply or "").encode())
         raise self._silence(request, was_taken=ended is None or ended.taken_at is not None)

@@ -13,7 +13,7 @@ import click
 from evertick.app.functions.options import Retry
 from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import printable
-from evertick.base.records.jobs import SCRIPT_FUNCTION
+from evertick.base.records.jobs import GATEWAY_FUNCTION, SCRIPT_FUNCTION
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -40,6 +40,13 @@ class DefinitionFlags:
     )
     script: str | None = flag(
         "--script", metavar="NAME", help="The script to run, in place of a function; --input is its input."
+    )
+    gateway: str | None = flag(
+        "--gateway", metavar="NAME", help="Run --command of this gateway; --input has its arguments, as texts."
+    )
+    command: str | None = flag("--command", metavar="NAME", help="A command or builtin that --gateway lists.")
+    offline: str | None = flag(
+        "--offline", type=click.Choice(("fail", "skip")), help="What becomes of a run while --gateway is offline."
     )
     input_text: str | None = flag("--input", "-i", metavar="JSON", help='Its arguments by name, as {"id": 3}.')
     workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
@@ -96,12 +103,20 @@ class DefinitionFlags:
     def resolved(self, functions: "Functions") -> "Function[..., Any] | None":
         """The function; None if none is given. Raises FunctionNotFound, also for one that is probably misspelt.
 
-        That of scripts where `--script` names one.
+        That of scripts where `--script` names one, that of gateways where `--gateway` does.
         """
+        named = {"--function": self.function, "--script": self.script, "--gateway": self.gateway}
+        given = [flag for flag, value in named.items() if value is not None]
+        if len(given) > 1:
+            raise click.UsageError(f"{' and '.join(given)} both say what is run; give one")
+        if self.gateway is not None and self.command is None:
+            raise click.UsageError("--gateway needs --command, which it is to run")
+        if self.gateway is None and (self.command is not None or self.offline is not None):
+            raise click.UsageError("--command and --offline go with --gateway")
         if self.script is not None:
-            if self.function is not None:
-                raise click.UsageError("--function and --script both say what is run; give one")
             return functions.resolve(SCRIPT_FUNCTION)
+        if self.gateway is not None:
+            return functions.resolve(GATEWAY_FUNCTION)
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
@@ -127,7 +142,14 @@ class DefinitionFlags:
             )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name; for a script its name and its input. Raises InvalidArguments."""
+        """The arguments by name; for a script its name and its input, for a gateway its command. Raises
+        InvalidArguments.
+        """
+        if self.gateway is not None:
+            text = self.input_text
+            arguments = {} if text is None else json_object(text, "--input", "arguments by name, as texts")
+            given = {"arguments": arguments} if arguments else {}
+            return {"gateway": self.gateway, "command": self.command, "offline": self.offline or "fail", **given}
         if self.script is not None:
             given = {} if self.input_text is None else {"input": json_value(self.input_text, "--input")}
             return {"script": self.script, **given}

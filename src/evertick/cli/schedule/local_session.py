@@ -28,6 +28,7 @@ from evertick.base.cures import no_schedule
 from evertick.base.ids import IdMaker, JobId, ScheduleId, pool_name, system_entropy
 from evertick.base.instants import from_datetime
 from evertick.base.paging import PAGE_MAX
+from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.cli.core.databases import actor, chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
@@ -151,11 +152,17 @@ class ScheduleSession(OnDatabase):
         return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
 
     def _checked(self, transaction: Transaction, written: ScheduleDescription) -> ScheduleDescription:
-        """A schedule that was written; where no app is at hand its script is checked here. Raises ScriptNotFound."""
+        """A schedule that was written; where no app is at hand its script or its gateway is checked here. Raises
+        ScriptNotFound, GatewayNotFound, UnknownCommand.
+        """
         if written.script is not None and isinstance(self.functions, NamedFunctions):
             from evertick.app.scripts.api import check_target
 
             check_target(transaction, chosen_tenant(), written.target.args)
+        if written.target.function == GATEWAY_FUNCTION and isinstance(self.functions, NamedFunctions):
+            from evertick.app.gateways.commands import check_command
+
+            check_command(transaction, chosen_tenant(), written.target.args)
         return written
 
     def _found(self, schedule_id: str) -> Schedule | None:

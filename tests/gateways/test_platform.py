@@ -1,0 +1,400 @@
+"""The platform's side of gateways: registration, health, copies of crons, and what becomes of an unreachable one."""
+
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+
+from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Registration
+from evertick.app.gateways import reaching
+from evertick.app.gateways.looking import Looks, look
+from evertick.base.errors import (
+    CronNotFound,
+    GatewayNotFound,
+    GatewayUnreachable,
+    InvalidCron,
+    Misuse,
+    OutcomeUnknown,
+    UnknownSecret,
+)
+from evertick.base.instants import Instant
+from tests.gateways.conftest import BEGAN, Platform, cron
+
+HOURLY = {"type": "cron", "expression": "0 * * * *"}
+PROBE = {"type": "builtin", "name": "health_probe"}
+
+
+# -- registration and secrets
+
+
+def test_a_join_token_registers_one_gateway_once_and_in_time(platform: Platform) -> None:
+    gateways = platform.gateways()
+    token, other = gateways.join_token("edge-1", expires_in=60).token, gateways.join_token("edge-2").token
+
+    for text, name in (("evgj_nonsense", "edge-1"), ("", "edge-1"), (other, "edge-1")):
+        with pytest.raises(UnknownSecret):
+            gateways.joining.register(Registration(join_token=text, name=name, instance_id="i"))
+    made = gateways.joining.register(Registration(join_token=token, name="edge-1", instance_id="i"))
+    with pytest.raises(UnknownSecret):
+        gateways.joining.register(Registration(join_token=token, name="edge-1", instance_id="i"))
+    late = gateways.join_token("edge-3", expires_in=60).token
+    platform.wait(60)
+    with pytest.raises(UnknownSecret, match="expired"):
+        gateways.joining.register(Registration(join_token=late, name="edge-3", instance_id="i"))
+
+    assert made.access_token is None  # it dials out
+    assert [each.name for each in gateways.list()] == ["edge-1"]
+
+
+def test_no_secret_and_no_token_is_in_the_database(platform: Platform) -> None:
+    made = platform.join()
+
+    stored = repr(platform.row())
+    assert made.secret not in stored
+    assert made.access_token is not None
+    assert made.access_token not in stored
+    assert made.access_token == reaching.access_token(made.gateway_id, 1)
+
+
+def test_a_gateway_with_an_address_needs_the_key_of_the_platform(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("", "too short"):
+        monkeypatch.setenv(reaching.KEY_VARIABLE, key)
+        with pytest.raises(Misuse, match=reaching.KEY_VARIABLE):
+            platform.join()
+    assert not platform.gateways().list()
+    platform.join(url=None)
+    for url in ("ftp://edge", "edge:80", "http://user:secret@edge", "http://"):
+        with pytest.raises(Misuse, match="address"):
+            platform.join("edge-2", url=url)
+
+
+def test_a_rotated_secret_is_valid_for_ten_minutes_and_a_lost_reply_is_asked_for_again(platform: Platform) -> None:
+    old = platform.join().secret
+    joining = platform.gateways().joining
+    platform.gateways().rotate("edge-1")
+    assert platform.beat()
+
+    lost = joining.rotate(old)
+    assert platform.beat()  # still with the old secret: the reply has not come
+    fresh = joining.rotate(old)
+    platform.secrets["edge-1"] = fresh.secret
+    assert not platform.beat()
+    assert len({each.access_token for each in (lost, fresh)}) == 2
+    with pytest.raises(UnknownSecret):
+        joining.rotate(lost.secret)
+
+    platform.secrets["edge-1"] = old
+    platform.wait(599)
+    assert platform.beat()
+    platform.wait(1)
+    with pytest.raises(UnknownSecret):
+        platform.beat()
+
+
+def test_the_end_of_an_older_process_removes_nothing(platform: Platform) -> None:
+    secret = platform.join(instance_id="old").secret
+    platform.beat(instance_id="new")
+    joining = platform.gateways().joining
+
+    assert not joining.deregister(secret, "old")
+    assert platform.gateways().get("edge-1")
+    assert joining.deregister(secret, "new")
+    with pytest.raises(GatewayNotFound):
+        platform.gateways().get("edge-1")
+    with pytest.raises(UnknownSecret):
+        platform.beat()
+
+
+def test_a_gateway_is_of_one_tenant(platform: Platform) -> None:
+    platform.join(tenant="acme")
+    platform.played["edge-1"].crons = [cron()]
+    acme, others = platform.gateways("acme"), platform.gateways("other")
+    acme.check("edge-1")
+
+    assert [each.cron.id for each in acme.crons().crons] == ["c1"]
+    assert not others.list()
+    assert not others.crons().crons
+    for ask in (
+        lambda: others.get("edge-1"), lambda: others.crons("edge-1"), lambda: others.cron("edge-1", "c1"),
+        lambda: others.remove("edge-1"), lambda: others.rotate("edge-1"), lambda: others.run_cron("edge-1", "c1"),
+        lambda: others.remove_cron("edge-1", "c1"), lambda: others.runs("edge-1", "c1"),
+    ):  # fmt: skip
+        with pytest.raises(GatewayNotFound):
+            ask()
+    platform.join(tenant="other")  # another one of the same name
+    assert {platform.row("edge-1", "acme").id, platform.row("edge-1", "other").id} == {
+        acme.get("edge-1").id, others.get("edge-1").id,
+    }  # fmt: skip
+
+
+# -- health
+
+
+def test_health_follows_from_when_a_gateway_was_seen(platform: Platform) -> None:
+    platform.join()
+    gateways = platform.gateways()
+
+    seen = []
+    for seconds in (0, 29, 1, 34, 1):
+        platform.wait(seconds)
+        seen.append(gateways.get("edge-1").health)
+    assert seen == ["healthy", "healthy", "degraded", "degraded", "offline"]
+
+    platform.beat(status="degraded", warnings=("disk\x1b[31m full",))
+    view = gateways.get("edge-1")
+    assert (view.health, view.reason) == ("degraded", "disk [31m full")
+    platform.beat()
+    assert gateways.get("edge-1").health == "healthy"
+
+
+# -- copies
+
+
+def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
+    platform.join()
+    played, gateways = platform.played["edge-1"], platform.gateways()
+    played.crons = [cron("a", 120), cron("b", 60), cron("off", enabled=False, next_run_at=None)]
+
+    gateways.check("edge-1")
+    assert [each.path for each in played.asked] == ["/v1/health", "/v1/crons"]
+    assert [each.cron.id for each in gateways.crons().crons] == ["b", "a", "off"]
+
+    played.asked.clear()
+    platform.wait(10)
+    view = gateways.check("edge-1")
+    assert [each.path for each in played.asked] == ["/v1/health"]
+    assert view.crons_at is not None
+    assert view.crons_at.timestamp() * 1000 == BEGAN + 10_000
+
+    played.crons = [cron("a", 120)]
+    platform.beat()  # with another digest
+    assert asyncio.run(Looks(platform.app.environment).round()) > 1
+    found = {each.cron.id: each.removed_at is not None for each in gateways.crons().crons}
+    assert found == {"a": False, "b": True, "off": True}
+    platform.wait(timedelta(days=1).total_seconds() + 1)
+    platform.played["edge-1"].crons = [cron("a", 180)]
+    gateways.check("edge-1")
+    assert [each.cron.id for each in gateways.crons().crons] == ["a"]
+
+
+def test_an_old_list_does_not_replace_a_newer_one(platform: Platform) -> None:
+    platform.join()
+    played, gateways = platform.played["edge-1"], platform.gateways()
+    played.crons = [cron("old")]
+
+    def meanwhile() -> None:
+        played.crons = [cron("new")]
+        gateways.check("edge-1")
+
+    played.during = meanwhile
+    gateways.check("edge-1")
+
+    assert [each.cron.id for each in gateways.crons().crons] == ["new"]
+
+
+def test_crons_are_paged_by_time_and_a_cursor_of_elsewhere_is_refused(platform: Platform) -> None:
+    for name in ("edge-1", "edge-2"):
+        platform.join(name)
+        platform.played[name].crons = [cron(f"{name}-{number}", 60 * (number % 3)) for number in range(5)]
+        platform.gateways().check(name)
+    gateways = platform.gateways()
+
+    found, after = [], None
+    while True:
+        page = gateways.crons(after=after, limit=3)
+        found += [each.cron.id for each in page.crons]
+        if (after := page.next) is None:
+            break
+    assert len(found) == len(set(found)) == 10
+    assert found == [each.cron.id for each in gateways.crons().crons]
+    assert [each.cron.id for each in gateways.crons("edge-2", limit=2).crons] == ["edge-2-0", "edge-2-3"]
+    for cursor in ("x", "e30=", "WzEsMiwzXQ=="):
+        with pytest.raises(Misuse, match="cursor"):
+            gateways.crons(after=cursor)
+
+
+def test_an_unchanged_fleet_costs_one_small_request_for_each_gateway(platform: Platform) -> None:
+    for number in range(20):
+        platform.join(f"edge-{number}")
+        platform.played[f"edge-{number}"].crons = [cron(f"c{each}") for each in range(10)]
+    looks = Looks(platform.app.environment)
+    asyncio.run(looks.round())
+    for played in platform.played.values():
+        played.asked.clear()
+
+    platform.wait(60)
+    asyncio.run(looks.round())
+
+    assert [[each.path for each in played.asked] for played in platform.played.values()] == [["/v1/health"]] * 20
+    asyncio.run(looks.round())  # none is due
+    assert all(len(played.asked) == 1 for played in platform.played.values())
+
+
+# -- changes
+
+
+def test_a_change_is_made_at_the_gateway_and_shown_at_once(platform: Platform) -> None:
+    platform.join()
+    gateways = platform.gateways()
+
+    made = gateways.add_cron("edge-1", "purge", schedule=HOURLY, action=PROBE)
+    assert gateways.cron("edge-1", "purge").cron.id == made.id
+    assert gateways.run_cron("edge-1", "purge", key="k") == gateways.run_cron("edge-1", "purge", key="k")
+    gateways.remove_cron("edge-1", "purge")
+    assert gateways.cron("edge-1", made.id).removed_at is not None
+    with pytest.raises(CronNotFound):
+        gateways.cron("edge-1", "purge")
+
+    for schedule, action, words in (
+        ({"type": "cron"}, PROBE, "needs expression"),
+        ({"type": "nonsense"}, PROBE, "schedule"),
+        (HOURLY, {"type": "command"}, "needs name"),
+        (HOURLY, {"type": "command", "argv": ["sh"]}, "argv"),
+        ({"type": "interval", "every_ms": 0}, PROBE, "every_ms"),
+    ):
+        with pytest.raises(InvalidCron, match=words):
+            gateways.add_cron("edge-1", "k", schedule=schedule, action=action)
+
+
+def test_what_is_asked_of_an_offline_gateway_is_refused_and_not_queued(platform: Platform) -> None:
+    platform.join()
+    platform.join("edge-2", url=None)
+    gateways = platform.gateways()
+    gateways.add_cron("edge-1", "a", schedule=HOURLY, action=PROBE)
+    platform.wait(65)
+    played = platform.played["edge-1"]
+    played.asked.clear()
+    played.is_down = True
+
+    for name in ("edge-1", "edge-2"):
+        for ask in (
+            lambda name=name: gateways.add_cron(name, "b", schedule=HOURLY, action=PROBE),
+            lambda name=name: gateways.update_cron(name, "a", enabled=False),
+            lambda name=name: gateways.remove_cron(name, "a"),
+            lambda name=name: gateways.run_cron(name, "a"),
+            lambda name=name: gateways.runs(name, "a"),
+        ):
+            with pytest.raises(GatewayUnreachable, match=r"offline .* nothing is queued"):
+                ask()
+    played.is_down = False
+    platform.beat()
+    assert not played.asked
+    assert len(played.crons) == 1
+    platform.beat("edge-2")
+    assert not gateways.joining.fetch(platform.secrets["edge-2"], "i1", [])[1]
+
+
+def test_why_a_look_failed_is_shown(platform: Platform) -> None:
+    platform.join()
+    gateways = platform.gateways()
+    gateways.check("edge-1")
+    platform.played["edge-1"].is_down = True
+
+    view = gateways.check("edge-1")
+    assert (view.health, view.reason) == ("degraded", "edge-1 does not reply")
+    platform.played["edge-1"].is_down = False
+    assert gateways.check("edge-1").health == "healthy"
+
+
+# -- gateways that dial out
+
+
+class Fetching(threading.Thread):
+    """A gateway that dials out, and replies with what `reply` returns; None is no reply."""
+
+    def __init__(self, platform: Platform, status: int | None = 200) -> None:
+        super().__init__(daemon=True)
+        self.platform, self.status = platform, status
+        self.fetched: list[FetchedRequest] = []
+        self.ends = threading.Event()
+
+    def run(self) -> None:
+        joining, secret = self.platform.gateways().joining, self.platform.secrets["edge-1"]
+        while not self.ends.wait(0.01):
+            _, found = joining.fetch(secret, "i1", [])
+            self.fetched += found
+            if found and self.status is not None:
+                played = self.platform.played["edge-1"]
+                for each in found:
+                    _, body = played._reply(reaching.Request(each.method, each.path, each.body, each.headers))
+                    text = reaching.json.dumps(body)
+                    joining.fetch(secret, "i1", [FetchedReply(id=each.id, status=self.status, body=text)])
+
+    def __enter__(self) -> "Fetching":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ends.set()
+        self.join()
+
+
+def test_a_gateway_that_dials_out_is_used_in_the_same_way(platform: Platform) -> None:
+    platform.join(url=None)
+    platform.played["edge-1"].crons = [cron("a")]
+    gateways = platform.gateways()
+
+    with Fetching(platform):
+        assert gateways.check("edge-1").health == "healthy"
+        assert gateways.crons().crons[0].cron.id == "a"
+        assert gateways.run_cron("edge-1", "a", key="k") == "run-0"
+
+
+@pytest.mark.parametrize("is_fetched", [False, True])
+def test_a_request_that_nobody_replies_to_ends_with_its_deadline(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, is_fetched: bool
+) -> None:
+    monkeypatch.setattr(reaching, "REQUEST_S", 0.3)
+    platform.join(url=None)
+    gateways = platform.gateways()
+    client = reaching.client_of(platform.app.environment, platform.row())
+
+    if is_fetched:
+        with Fetching(platform, status=None) as fetching, pytest.raises(OutcomeUnknown):
+            client.remove("a")
+        [request] = fetching.fetched
+        joining, secret = gateways.joining, platform.secrets["edge-1"]
+        joining.fetch(secret, "i1", [FetchedReply(id=request.id, status=204)])  # too late; nobody waits for it
+    else:
+        with pytest.raises(GatewayUnreachable, match="did not fetch"):
+            client.remove("a")
+    assert not gateways.joining.fetch(platform.secrets["edge-1"], "i1", [])[1]
+
+
+def test_requests_are_fetched_by_the_current_process_of_their_gateway_alone(platform: Platform) -> None:
+    secret = platform.join(url=None).secret
+    platform.join("edge-2", url=None)
+    row, now = platform.row(), platform.clock.now()
+    store, joining = platform.app.environment.store, platform.gateways().joining
+    store.write(
+        lambda tx: tx.add_gateway_request(
+            "r1", row.id, '{"method":"GET","path":"/v1/health"}', deadline=Instant(now + 9)
+        )
+    )
+
+    with pytest.raises(Misuse, match="another process"):
+        joining.fetch(secret, "i0", [])
+    assert not joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])[1]
+    assert [each.id for each in joining.fetch(secret, "i1", [])[1]] == ["r1"]
+    assert not joining.fetch(secret, "i1", [])[1]
+    joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])
+    ended = store.write(lambda tx: tx.end_gateway_request("r1"))
+    assert ended is not None
+    assert ended.status is None
+    with pytest.raises(Misuse, match="has an address"):
+        platform.join("edge-3")
+        joining.fetch(platform.secrets["edge-3"], "i1", [])
+
+
+def test_a_gateway_that_is_gone_meanwhile_stops_nothing(platform: Platform) -> None:
+    platform.join()
+    row = platform.row()
+    platform.gateways().remove("edge-1")
+
+    look(platform.app.environment, row)
+
+    assert not platform.gateways().list()
+    assert not platform.gateways().crons().crons
