@@ -34,6 +34,11 @@ OF_SCRIPTS: Final = {
     "scripts/{name}/versions/{version}/rollback",
 }  # fmt: skip
 """Forms that need an app with scripts: test_script_pages.py fills them in."""
+OF_GATEWAYS: Final = {
+    "new-gateway", "gateways/{name}/check", "gateways/{name}/new-cron", "gateways/{name}/{action}",
+    "gateways/{name}/crons/{cron}/edit", "gateways/{name}/crons/{cron}/run", "gateways/{name}/crons/{cron}/{action}",
+}  # fmt: skip
+"""Forms that need a gateway: test_gateway_pages.py fills them in."""
 TAKES_ANYTHING: Final = {"schedules/s/resume", "bulk/schedules/resume", "pools/default/pause"}
 """A note, which is any text."""
 
@@ -166,7 +171,7 @@ def test_every_form_of_the_table_is_filled_in() -> None:
         for route in TABLE
         if route.methods == {"POST"} and route.path.rpartition("/")[2] not in WITHOUT_FIELDS
     }
-    assert forms == FORMS.keys() | OF_SCRIPTS
+    assert forms == FORMS.keys() | OF_SCRIPTS | OF_GATEWAYS
 
 
 @pytest.mark.long

@@ -24,6 +24,10 @@ from fastapi.routing import APIRoute
 from playwright.sync_api import Browser
 from starlette.routing import Match
 
+from evertick.api.gateway_fleet import Registration
+from evertick.api.gateways import GatewayCron
+from evertick.base.instants import to_iso
+from evertick.base.records.gateways import Found
 from evertick.dashboard.application import Dashboard
 from evertick.demo import shop, week
 from evertick.server.application import Server
@@ -85,6 +89,7 @@ def demonstration(folder: Path) -> Iterator[Server]:
     try:
         with app.running():
             _run_scripts(app)
+            _add_gateway(app)
             # An event that its run does not wait for, so that there is one to withdraw.
             app.workflows.signal(app.workflows.list(limit=2).runs[1].id, "returned")
             yield _served(app)
@@ -118,6 +123,32 @@ def _run_scripts(app: Any) -> None:
     for job in (scripts.start("open-carts", {"days": 1}), scripts.start("weekly-totals")):
         while app.jobs.get(job).completed_at is None:
             time.sleep(0.05)
+
+
+def _add_gateway(app: Any) -> None:
+    """A gateway that was last seen ten minutes ago, with a cron that is ours and one of its own."""
+    store, now = app.environment.store, app.environment.clock.now()
+    token = app.gateways.join_token("warehouse").token
+    app.gateways.joining.register(Registration(join_token=token, name="warehouse", instance_id="i", runtime="evertick"))
+    schedule = {"type": "cron", "expression": "0 3 * * *", "timezone": "Europe/Berlin"}
+    common = {
+        "schedule": schedule, "enabled": True, "action": {"type": "builtin", "name": "purge_cache"}, "revision": "1",
+        "next_run_at": to_iso(now), "last_run_at": None, "last_status": None, "last_error": None, "running": False,
+        "consecutive_errors": 0,
+    }  # fmt: skip
+    crons = [
+        GatewayCron.model_validate({"id": key, "key": key, "name": key, "managed": ours, "system": not ours, **common})
+        for key, ours in (("purge cache", True), ("heartbeat", False))
+    ]
+    found = Found("degraded", '["the disk is nearly full"]', "1", "d", "[]", '["purge_cache", "reindex"]')
+
+    def write(tx: Any) -> None:
+        row = tx.claim_gateway(tx.get_gateway("warehouse", tenant="default").id, until=now)
+        tx.note_look(row, found, crons, now=now)
+        row = tx.get_gateway("warehouse", tenant="default")
+        tx.save_gateway(row._replace(last_seen_at=now - 600_000))
+
+    store.write(write)
 
 
 def _served(app: Any) -> Server:

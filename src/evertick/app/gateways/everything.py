@@ -37,10 +37,11 @@ Place: TypeAlias = tuple[Instant | None, str]
 
 
 class Everything(NamedTuple):
-    """A page: its rows, and the cursor of the next one."""
+    """A page: its rows, the cursor of the next one, and the names of all gateways."""
 
     rows: Sequence[Row]
     cursor: str | None
+    gateways: Sequence[str]
 
 
 def everything(
@@ -82,13 +83,24 @@ def everything(
     def crons(transaction: Transaction, gateways: Iterable[GatewayRow]) -> Sequence[GatewayCronRow]:
         if kind in ("schedule", "cron") or (status is not None and status not in OF_CRONS):
             return ()
-        chosen = ""
         if gateway is not None:
-            chosen = next((row.id for row in gateways if row.name == gateway), "")
-            if not chosen:
-                raise GatewayNotFound(f"there is no gateway {gateway!r}")
-        where = CronFilter(chosen, status or "", Instant(now - OFFLINE_MS), due_before)
-        return transaction.list_gateway_crons(tenant, after=place, limit=limit + 1, where=where)
+            return crons_of(transaction, gateways)
+        if status == "offline" and not any(row.last_seen_at <= now - OFFLINE_MS for row in gateways):
+            return ()
+        # Those that are disabled or removed have no next time, and overdue ones are the first.
+        after = max(place, (Instant(NEVER - 1), "", "")) if status in ("disabled", "removed") else place
+        where = CronFilter(status or "", offline_since=Instant(now - OFFLINE_MS), due_before=due_before)
+        if status == "overdue":
+            where = where._replace(until=due_before)
+        return transaction.list_gateway_crons(tenant, after=after, limit=limit + 1, where=where)
+
+    def crons_of(transaction: Transaction, gateways: Iterable[GatewayRow]) -> Sequence[GatewayCronRow]:
+        named = next((row for row in gateways if row.name == gateway), None)
+        if named is None:
+            raise GatewayNotFound(f"there is no gateway {gateway!r}")
+        rows = (row for row in transaction.list_crons_of_gateway(named.id) if _place_of(row) > place)
+        found = (row for row in rows if status is None or status_of(cron_view(row, named, now), now) == status)
+        return sorted(found, key=_place_of)[: limit + 1]
 
     def work(transaction: Transaction) -> Everything:
         by_id = {row.id: row for row in every_gateway(transaction, tenant)}
@@ -103,6 +115,7 @@ def everything(
                 if isinstance(each, Schedule) or each.gateway_id in by_id
             ],
             cursor=_cursor(shown, begin, place) if len(found) > limit else None,
+            gateways=[row.name for row in by_id.values()],
         )
 
     return work
@@ -129,13 +142,17 @@ def _next_of(row: Schedule | GatewayCronRow) -> Instant:
     return NEVER if at is None else at
 
 
+def _place_of(row: GatewayCronRow) -> tuple[Instant, str, str]:
+    return row.next_run_at, row.gateway_id, row.cron_id
+
+
 def _cursor(shown: Sequence[Schedule | GatewayCronRow], begin: Place | None, place: tuple[Instant, str, str]) -> str:
     """Where both lists go on behind the rows that are shown."""
     for each in shown:
         if isinstance(each, Schedule):
             begin = (each.next_at, each.id)
         else:
-            place = (each.next_run_at, each.gateway_id, each.cron_id)
+            place = _place_of(each)
     return sealed([*(begin or (None, None)), *place])
 
 

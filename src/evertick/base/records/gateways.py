@@ -46,14 +46,14 @@ class GatewayCronRow(NamedTuple):
 
 
 class CronFilter(NamedTuple):
-    """Which copies are listed: those of a gateway by id, and of a status; empty for all.
+    """Which copies are listed: those of a status, or all if it is empty, with next times before `until`.
 
     A gateway that was last seen at `offline_since` or before is offline; a cron that was due before `due_before` is
     overdue.
     """
 
-    gateway: str = ""
     status: str = ""
+    until: Instant = Instant(2**53)
     offline_since: Instant = Instant(0)
     due_before: Instant = Instant(0)
 

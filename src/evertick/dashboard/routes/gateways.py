@@ -103,9 +103,8 @@ async def list_everything(page: Shown, asked: Annotated[Asked, Query()]) -> Resp
     """Schedules, and crons of gateways, by next time."""
     work = everything(page.tenant, page.now, **asked.given, cursor=asked.cursor, limit=ROWS)
     found = await page.request.app.state.evertick.environment.executors.read(work)
-    gateways = await _gateways(page).list(limit=1_000)
     return page.render(
-        "gateways/everything.html", found=found, asked=asked, gateways=[each.name for each in gateways],
+        "gateways/everything.html", found=found, asked=asked,
         kinds=KIND_WORDS, statuses=STATUSES, status_of=lambda row: status_of(row, page.now),
     )  # fmt: skip
 
