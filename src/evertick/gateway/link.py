@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx2
 
 from evertick._version import __version__
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import Conflict, EvertickError, Misuse
 from evertick.base.problems import error_of
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import PlatformConfig
@@ -203,6 +203,8 @@ class PlatformLink:
         }
         found = await self._post("/heartbeat", body)
         self._is_there.set()
+        if found.get("superseded"):
+            raise Conflict("another process of this gateway has taken over at the platform; end one of the two")
         if found.get("rotate") or self._must_rotate:
             await self.rotate()
 

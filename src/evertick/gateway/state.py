@@ -119,7 +119,7 @@ def local_token(file: Path | None) -> str | None:
     if file is None:
         return None
     if (found := read_secret(file)) is None:
-        found = f"evg_{secrets.token_urlsafe(32)}"
+        found = f"evl_{secrets.token_urlsafe(32)}"
         write_secret(file, found + "\n")
     if len(found.strip()) < 20:
         raise Misuse(f"{file} has a token of less than 20 characters, which can be guessed; remove it for a new one")
