@@ -42,6 +42,10 @@ class _Refused(Exception):
     """The platform does not know the gateway's secret, or its join token."""
 
 
+EXPECTED: Final = (_Refused, EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError)
+"""Errors of a platform that is not there, or does not reply as it should."""
+
+
 class PlatformLink:
     """The connection of one gateway to its platform."""
 
@@ -69,7 +73,8 @@ class PlatformLink:
         )
         inner = httpx2.ASGITransport(app=server.dialed, raise_app_exceptions=False)
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
-        self._used_join_token: str | None = None
+        self._is_well = False
+        """Whether the platform has taken a heartbeat since the last failure."""
         self._soon = asyncio.Event()
         self._is_there = asyncio.Event()
         """Set when the platform has replied: what failed before is tried at once."""
@@ -77,22 +82,24 @@ class PlatformLink:
 
     async def run(self) -> None:
         """Stay registered until it is cancelled."""
+        failures, registers = 0, self._state.registration is None
         try:
-            failures = 0
             while True:
+                self._is_well = False
                 try:
-                    if self._state.registration is None:
+                    if registers:
                         await self._register()
-                    failures = 0
                     await self._stay()
-                except* _Refused as group:
-                    failures += 1
-                    words = str(_first(group))
-                    if self._join_token() not in (None, self._used_join_token):
-                        self._state.forget()
-                except* (EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError) as group:
-                    failures += 1
-                    words = str(_first(group)) or type(_first(group)).__name__
+                except* Exception as group:
+                    failures = 1 if self._is_well else failures + 1
+                    error = _first(group)
+                    words = str(error) or type(error).__name__
+                    if not isinstance(error, EXPECTED):
+                        _logger.error("the connection to the platform met an unexpected error", exc_info=error)
+                    # A secret that is refused is kept until another one is there: it may be valid again, for example
+                    # when the platform's database was restored. The two are tried in turn.
+                    is_refused = isinstance(error, _Refused)
+                    registers = self._state.registration is None or (is_refused and not registers)
                 _logger.warning("platform %s: %s", self._config.url, words)
                 await self._sleep(_wait_s(failures))
         finally:
@@ -128,7 +135,7 @@ class PlatformLink:
         """Register with the join token. Raises _Refused, Misuse."""
         join_token = self._join_token()
         if join_token is None:
-            raise _Refused("the gateway is not registered; write a new join token into platform.join_token_file")
+            raise _Refused("the gateway is not registered: its platform.join_token_file has no join token")
         health = await self._backend.health()
         body = {
             "join_token": join_token,
@@ -140,7 +147,6 @@ class PlatformLink:
             "capabilities": health.capabilities,
         }
         found = _json_of(await self._platform.post(f"{HOME}/register", json=body))
-        self._used_join_token = join_token
         self._keep(found)
         _logger.info("registered at %s as %s", self._config.url, found["gateway_id"])
 
@@ -172,7 +178,7 @@ class PlatformLink:
                 failures = 0
             except _Refused:
                 raise
-            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+            except EXPECTED as error:
                 failures += 1
                 if failures in (1, 10) or failures % 100 == 0:
                     _logger.warning("platform %s: %s", self._config.url, str(error) or type(error).__name__)
@@ -203,6 +209,7 @@ class PlatformLink:
         }
         found = await self._post("/heartbeat", body)
         self._is_there.set()
+        self._is_well = True
         if found.get("superseded"):
             raise Conflict("another process of this gateway has taken over at the platform; end one of the two")
         if found.get("rotate") or self._must_rotate:
@@ -230,7 +237,7 @@ class PlatformLink:
                 failures = 0
             except _Refused:
                 raise
-            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+            except EXPECTED as error:
                 failures += 1  # the replies are sent again: the platform drops those that it has, or that come too late
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
                 await self._pause(_wait_s(failures), self._is_there)
