@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Registration
+from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
 from evertick.app.gateways import reaching
 from evertick.app.gateways.looking import Looks, look
 from evertick.base.errors import (
+    Conflict,
     CronNotFound,
     GatewayNotFound,
     GatewayUnreachable,
@@ -106,6 +107,17 @@ def test_the_end_of_an_older_process_removes_nothing(platform: Platform) -> None
         platform.gateways().get("edge-1")
     with pytest.raises(UnknownSecret):
         platform.beat()
+
+
+def test_a_process_that_a_later_one_has_replaced_does_not_come_back(platform: Platform) -> None:
+    secret = platform.join(instance_id="old", url=None).secret
+    joining = platform.gateways().joining
+    assert joining.fetch(secret, "new", []) == (platform.row().id, [])
+
+    found = joining.heartbeat(secret, Heartbeat(instance_id="old", status="degraded"))
+
+    assert found.superseded
+    assert (platform.row().instance_id, platform.row().status) == ("new", "healthy")
 
 
 def test_a_gateway_is_of_one_tenant(platform: Platform) -> None:
@@ -375,11 +387,12 @@ def test_requests_are_fetched_by_the_current_process_of_their_gateway_alone(plat
         )
     )
 
-    with pytest.raises(Misuse, match="another process"):
-        joining.fetch(secret, "i0", [])
+    platform.beat(instance_id="i2")
+    with pytest.raises(Conflict, match="later process"):
+        joining.fetch(secret, "i1", [])
     assert not joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])[1]
-    assert [each.id for each in joining.fetch(secret, "i1", [])[1]] == ["r1"]
-    assert not joining.fetch(secret, "i1", [])[1]
+    assert [each.id for each in joining.fetch(secret, "i2", [])[1]] == ["r1"]
+    assert not joining.fetch(secret, "i2", [])[1]
     joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])
     ended = store.write(lambda tx: tx.end_gateway_request("r1"))
     assert ended is not None

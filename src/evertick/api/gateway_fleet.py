@@ -100,9 +100,12 @@ class Heartbeat(Schema):
 
 
 class HeartbeatReply(Schema):
-    """Whether the gateway is to ask for a new secret and a new token."""
+    """Whether the gateway is to ask for a new secret and a new token; `superseded` says that a later process of it is
+    the gateway by now, so that this one should end.
+    """
 
     rotate: bool
+    superseded: bool = False
 
 
 class FetchedRequest(Schema):
