@@ -14,6 +14,8 @@ from evertick.sandbox.protocol import Limits
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
+OF_A_RUN: Final = Limits()
+"""What the sandbox allows if it is told nothing else."""
 HOST_CHARS_MAX: Final = 253
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*", re.ASCII | re.IGNORECASE)
@@ -57,16 +59,16 @@ class ScriptPlan:
       `ctx.fetch`.
     """
 
-    cpu_ms: int = 1_000
-    wall_ms: int = 10_000
-    memory_bytes: int = 64 * MIB
-    result_bytes: int = 256 * KIB
-    log_bytes: int = 256 * KIB
-    argument_bytes: int = MIB
-    host_calls: int = 1_000
+    cpu_ms: int = OF_A_RUN.cpu_ms
+    wall_ms: int = OF_A_RUN.wall_ms
+    memory_bytes: int = OF_A_RUN.memory_bytes
+    result_bytes: int = OF_A_RUN.result_bytes
+    log_bytes: int = OF_A_RUN.log_bytes
+    argument_bytes: int = OF_A_RUN.argument_bytes
+    host_calls: int = OF_A_RUN.host_calls
     reads: int = 10_000
     writes: int = 1_000
-    source_bytes: int = 256 * KIB
+    source_bytes: int = OF_A_RUN.source_bytes
     scripts: int = 100
     schedules: int = 100
     keys: int = 10_000
