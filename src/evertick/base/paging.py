@@ -1,8 +1,10 @@
-"""How long the pages of lists are at most."""
+"""Pages of lists: how long they are at most, and the cursors between them."""
 
-from typing import Final
+import base64
+import json
+from typing import Any, Final
 
-from evertick.base.errors import LimitExceeded
+from evertick.base.errors import InvalidArguments, LimitExceeded
 
 PAGE_MAX: Final = 1_000
 """Rows of a page."""
@@ -14,3 +16,24 @@ def check_limit(limit: object, most: int, refusal: str = "limit is a whole numbe
     """Raise LimitExceeded, which begins with `refusal`, unless `limit` is a whole number from 1 to `most`."""
     if type(limit) is not int or not 1 <= limit <= most:
         raise LimitExceeded(f"{refusal.format(most)}, not {limit!r}")
+
+
+def sealed(position: list[Any]) -> str:
+    """The cursor of a position in a list."""
+    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
+
+
+def opened(cursor: str, parts: int) -> list[Any]:
+    """The position of a cursor. Raises InvalidArguments for a text that is no cursor of so many parts."""
+    try:
+        position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        position = None
+    if not isinstance(position, list) or len(position) != parts:
+        raise wrong_cursor()
+    return position
+
+
+def wrong_cursor() -> InvalidArguments:
+    """The error of a cursor that belongs to another list."""
+    return InvalidArguments("the cursor is not of this list; pass the cursor that the page before returned")

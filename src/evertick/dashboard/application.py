@@ -8,7 +8,20 @@ from starlette.responses import Response
 
 from evertick.dashboard.faces import LOST
 from evertick.dashboard.page import shown_face
-from evertick.dashboard.routes import clock, data, files, home, live, logs, missing, overview, scripts, search, views
+from evertick.dashboard.routes import (
+    clock,
+    data,
+    files,
+    gateways,
+    home,
+    live,
+    logs,
+    missing,
+    overview,
+    scripts,
+    search,
+    views,
+)
 from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
@@ -41,6 +54,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     one.routes,
     changing.routes,
     scripts.routes,
+    gateways.routes,
     logs.routes,
     data.routes,
     listing.routes,

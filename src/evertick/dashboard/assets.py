@@ -17,6 +17,7 @@ FILES: Final = {
     "operations.css": "operations.css",
     "scripts.css": "scripts.css",
     "scripts.js": "scripts.js",
+    "gateways.css": "gateways.css",
     "favicon.svg": "favicon.svg",
     "htmx.js": "vendor/htmx-4.0.1.min.js",
     "uplot.js": "vendor/uplot-1.6.32.min.js",

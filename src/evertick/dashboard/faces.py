@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from evertick.base.cures import meant
 from evertick.base.errors import EvertickError, NotFound, Unavailable
-from evertick.server.problems import STATUS, Problem, words_of
+from evertick.server.problems import STATUS, TOLD, Problem, words_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ WORDS: Final = {
     "not_found": ("nomatch", "not found", "There is nothing at this address"),
     "not_allowed": ("locked", "not allowed", "Your token may not do this"),
     "foreign_origin": ("locked", "not allowed", "This came from another site"),
+    "gateway_unreachable": ("failed", "not done", "The gateway does not reply"),
+    "outcome_unknown": ("late", "not known", "It may have been done, or not"),
     "version_conflict": ("late", "changed meanwhile", "It was changed by someone else meanwhile"),
 }
 
@@ -63,6 +65,8 @@ def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Fa
             detail="What you asked for is there and goes on; only this view could not be read in time. Asking for less "
             "usually helps: a filter, a shorter span.", code="too_slow", again=True,
         )  # fmt: skip
+    if isinstance(error, TOLD):
+        return _face(503, error.code, str(error))
     if isinstance(error, Unavailable) and is_form:
         return Face(
             status=503, glyph="failed", word="not done", title="The database cannot be written now",

@@ -30,7 +30,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Any, Final
@@ -95,6 +95,7 @@ class Page:
         self.times = Times(self.now, self.zone)
         self.in_dialog = DIALOG_HEADER in request.headers
         """Whether only the form is wanted, to be shown over another page."""
+        self.has_gateways = False
         self.typed: Form | None = None
         """What is typed into the form so far, where only its preview is asked for."""
 
@@ -229,6 +230,12 @@ class Page:
         """
         is_path = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
         return address if is_path and address.startswith(self.prefix) else f"{self.prefix}/"
+
+    @contextlib.asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """For a part without which the page can be shown: it ends early enough. Raises TimeoutError."""
+        async with asyncio.timeout(0.7 * SLOW_S):
+            yield
 
     async def form(self) -> Form:
         """What was typed into a form. Raises Problem."""
@@ -380,13 +387,16 @@ def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
 
 async def _shown(request: Request, caller: Called) -> Page:
     page = Page(request, caller)
+    e = request.app.state.evertick.environment
+    if not page.in_dialog and request.method == "GET":
+        with contextlib.suppress(EvertickError):  # the page itself says what is wrong with the database
+            page.has_gateways = bool(await e.executors.read(lambda tx: tx.list_gateways(page.tenant, limit=1)))
     if is_preview(request):
         page.typed = await page.form()
     elif request.method == "POST" and (await page.form())["request"]:
         # With other fields it is another request: people go back, change something and send the form again.
         key = sha256(await request.body()).hexdigest()
         page.caller = replace(caller, key=key)
-        e = request.app.state.evertick.environment
         await e.executors.read(checked_new(key, page.tenant, page.now))
     return page
 

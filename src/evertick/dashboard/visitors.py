@@ -14,7 +14,7 @@ from evertick.app.access_control.tokens import verified
 from evertick.base.errors import Unavailable
 from evertick.base.records.access import AccessToken
 from evertick.server.limits import SLASH
-from evertick.server.problems import Problem
+from evertick.server.problems import Problem, has_own_words
 
 COOKIE: Final = "evertick_token"
 KEPT_S: Final = 30 * 24 * 3600
@@ -73,4 +73,4 @@ def keep(response: Response, request: Request, name: str, value: str, **how: Any
 
 def is_outage(error: Exception) -> bool:
     """Whether an error says that the database cannot be read or written now."""
-    return isinstance(error, Unavailable)
+    return isinstance(error, Unavailable) and not has_own_words(error)

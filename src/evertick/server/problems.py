@@ -53,6 +53,11 @@ OTHERS: Final = {
 RETRY_AFTER_S: Final = 1
 
 
+def has_own_words(error: Exception) -> bool:
+    """Whether the words of an Unavailable are for the caller: it is no outage of the database."""
+    return isinstance(error, TOLD) or bool(getattr(error, "of_one_row", False))
+
+
 class Problem(HTTPException):
     """Ends a request with a status, a code and words; `more` are further members of the body."""
 
@@ -122,10 +127,7 @@ async def _of_error(request: Request, error: Exception) -> Response:
         place = {"line": error.line, "column": error.column} if isinstance(error, errors.InvalidScript) else {}
         return _reply(request, Problem(status, error.code, str(error), **place))
     _logger.error("%s: %s", request.state.request_id, error)
-    is_told = isinstance(
-        error, errors.OutcomeUnknown | errors.SandboxUnavailable | errors.GatewayUnreachable
-    ) or getattr(error, "of_one_row", False)
-    words = str(error) if is_told else "the database is not available"
+    words = str(error) if has_own_words(error) else "the database is not available"
     return _reply(request, Problem(status, error.code, words), {"Retry-After": str(RETRY_AFTER_S)})
 
 

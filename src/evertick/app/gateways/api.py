@@ -168,7 +168,7 @@ class TenantGateways:
                     key=lambda row: (row.next_run_at, row.cron_id),
                 )[: limit + 1]
             shown = rows[:limit]
-            crons = [_cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
+            crons = [cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
             return FleetCrons(crons=tuple(crons), next=_sealed(shown[-1]) if len(rows) > limit else None)
 
         return self._read(work)
@@ -179,7 +179,7 @@ class TenantGateways:
 
         def work(transaction: Transaction) -> FleetCron:
             row = self._found(transaction, gateway)
-            copies = [_cron_view(each, row, now) for each in transaction.list_crons_of_gateway(row.id)]
+            copies = [cron_view(each, row, now) for each in transaction.list_crons_of_gateway(row.id)]
             found = [each for each in copies if each.cron.id == cron_id]
             found = found or [each for each in copies if each.cron.key == cron_id and each.removed_at is None]
             if not found:
@@ -380,7 +380,8 @@ def _view(row: GatewayRow, now: Instant) -> GatewayView:
     )
 
 
-def _cron_view(row: GatewayCronRow, gateway: GatewayRow, now: Instant) -> FleetCron:
+def cron_view(row: GatewayCronRow, gateway: GatewayRow, now: Instant) -> FleetCron:
+    """The copy of a cron as it is shown."""
     cron = GatewayCron.model_validate_json(row.item)
     return FleetCron(
         gateway=gateway.name,

@@ -4,8 +4,6 @@
 mutation's transaction, in one of their own, or awaited.
 """
 
-import base64
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,10 +19,10 @@ from evertick.api.schedules import (
 from evertick.app.schedules.specs import When, check_searchable, union
 from evertick.app.schedules.views import description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work
-from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
+from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
-from evertick.base.paging import PAGE_MAX, check_limit
+from evertick.base.paging import PAGE_MAX, check_limit, opened, sealed
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.persistence import not_found
@@ -109,7 +107,7 @@ class ScheduleQueries:
         chosen = self.where(**where)
         after = None
         if cursor is not None:
-            time, schedule_id = _opened(cursor, 2)
+            time, schedule_id = opened(cursor, 2)
             after = (time, schedule_id)
         limit = _page(limit, most)
 
@@ -117,7 +115,7 @@ class ScheduleQueries:
             rows = transaction.list_schedules(chosen, limit=limit + 1, after=after, order=order)
             last = rows[limit - 1] if len(rows) > limit else None
             time = None if last is None else last.last_at if order.by == "last" else last.next_at
-            return rows[:limit], None if last is None else _sealed([time, last.id])
+            return rows[:limit], None if last is None else sealed([time, last.id])
 
         return work
 
@@ -193,7 +191,7 @@ class ScheduleQueries:
         self, *, limit: int, cursor: str | None, newest_first: bool
     ) -> Callable[[Transaction, OccurrenceFilter], OccurrencePage]:
         """Reads a page of the ledger. Raises LimitExceeded, InvalidArguments for a cursor of another list."""
-        after = None if cursor is None else _position(self.tenant, _opened(cursor, 4))
+        after = None if cursor is None else _position(self.tenant, opened(cursor, 4))
         limit = _page(limit)
 
         def page_of(transaction: Transaction, where: OccurrenceFilter) -> OccurrencePage:
@@ -203,7 +201,7 @@ class ScheduleQueries:
             position = None if last is None else [last.nominal_at, last.schedule_id, last.origin, last.request]
             return OccurrencePage(
                 occurrences=tuple(occurrence_view(row) for row in page),
-                cursor=None if position is None else _sealed(position),
+                cursor=None if position is None else sealed(position),
             )
 
         return page_of
@@ -289,20 +287,6 @@ def _word(words: type[Fate] | type[Reason], value: str) -> str:
 def _page(limit: int, most: int = PAGE_MAX) -> int:
     check_limit(limit, most, "a page has 1 to {} rows")
     return limit
-
-
-def _sealed(position: list[Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
-
-
-def _opened(cursor: str, parts: int) -> list[Any]:
-    try:
-        position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-    except ValueError:
-        position = None
-    if not isinstance(position, list) or len(position) != parts:
-        raise InvalidArguments("the cursor is not of this list; pass the cursor that the page before returned")
-    return position
 
 
 def _position(tenant: TenantId, parts: list[Any]) -> OccurrenceRow:

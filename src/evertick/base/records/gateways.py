@@ -1,6 +1,6 @@
 """Records of gateways: what their rows look like above the store."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
@@ -44,6 +44,22 @@ class GatewayCronRow(NamedTuple):
     item: str
     removed_at: Instant | None
     next_run_at: Instant
+
+
+class CronFilter(NamedTuple):
+    """Which copies are listed: those of a gateway by id, and of a status; empty for all.
+
+    A gateway that was last seen at `offline_since` or before is offline; a cron that was due before `due_before` is
+    overdue.
+    """
+
+    gateway: str = ""
+    status: str = ""
+    offline_since: Instant = Instant(0)
+    due_before: Instant = Instant(0)
+
+
+EVERY_CRON: Final = CronFilter()
 
 
 class GatewayRequestRow(NamedTuple):

@@ -6,16 +6,18 @@ from typing import Final
 
 from evertick.base.cures import meant
 from evertick.base.errors import Unavailable
+from evertick.server.problems import has_own_words
 
 _NAMES: Final = """
-after all args args_as args_switch argument_bytes at at_a_time attribute attributes base buffer_limit catch_up
-catch_up_window choose concurrency_limit confirmed cpu_ms cpu_s_per_hour dialect do end error event expires force
-from from_now function gap host_calls hosts how id input interval_ms jitter jobs key keys language list log_bytes memo
-memory_bytes more name next not_retried note occurrence of overlap parameters params pause_on_failure paused per_key
-per_tenant plans progress q query reads remaining_actions repeated request rerun result_bytes revision roots row
-run_id_template run_timeout running runs_per_hour s schedule schedules scope script scripts shared shown since
-source source_bytes speed start starts_per_minute state step take_version tenant times token trigger typed tz until
-username value version wall_ms when which workflow workflow_id writes x zone zone_offered
+after all args args_as args_switch argument_bytes arguments at at_a_time attribute attributes base body buffer_limit
+builtin catch_up catch_up_window choose command concurrency_limit confirmed cpu_ms cpu_s_per_hour cron dialect do does
+end error event every expires force from from_now function gap host_calls hosts how id input interval_ms jitter jobs key
+keys language list log_bytes memo memory_bytes message method more name next not_retried note occurrence of overlap
+parameters params pause_on_failure paused per_key per_tenant plans progress q query reads remaining_actions repeated
+request rerun result_bytes revision roots row rrule run_id_template run_timeout running runs_per_hour s schedule
+schedules scope script scripts shared shown since source source_bytes speed start starts_per_minute state step
+take_version tenant text times token trigger typed tz until url username value version wall_ms when which workflow
+workflow_id writes x zone zone_offered
 """
 FIELDS: Final = frozenset(_NAMES.split())
 """The fields of all forms, by name."""
@@ -29,7 +31,7 @@ def reason_of(error: Exception) -> str:
     Raises the error again if it is an outage of the database: nothing that was typed is wrong then, and its words are
     for those who run the server, such as the path of a file.
     """
-    if isinstance(error, Unavailable) and not getattr(error, "of_one_row", False):
+    if isinstance(error, Unavailable) and not has_own_words(error):
         raise error
     return str(error)
 

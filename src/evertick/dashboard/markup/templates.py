@@ -5,7 +5,8 @@ these as escapes (`\\u202e`), so that a name cannot pretend to be another one.
 """
 
 import json
-from datetime import datetime
+import re
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.attributes import word_of, words_of
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.assets import asset
+from evertick.dashboard.forms.moments import said_duration
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.documents import first_fields, linked
@@ -34,6 +36,8 @@ SHOWN_CHARS_MAX: Final = 20_000
 """Of one text; a longer one is cut, and says so."""
 CLIPPED_CHARS: Final = 300
 """Of a text that has a place of its own elsewhere."""
+CONTROL: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Sequences of a terminal, and control characters other than the end of a line and the tabulator."""
 MANY: Final = 10_000
 """Above this nothing is counted exactly."""
 
@@ -56,10 +60,11 @@ def environment() -> jinja2.Environment:
         last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, has_begun=has_begun,
         unread=unread, beginning=beginning, word_of=word_of, words_of=words_of, spark=spark,
         script_function=SCRIPT_FUNCTION, linked=linked, trace_of=trace_of, first_fields=first_fields, visible=visible,
+        every=every, zip=zip,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,
-        action_words=action_words,
+        action_words=action_words, plain_text=plain_text,
     )  # fmt: skip
     return made
 
@@ -69,7 +74,8 @@ DONE: Final = {
     "deprecate": "deprecated", "pause": "paused", "replace": "replaced", "reschedule": "rescheduled",
     "restart": "restarted", "resume": "resumed", "retry": "retried", "revoke": "revoked", "rotate": "rotated",
     "run_now": "ran", "set": "changed", "signal": "signaled", "stop": "stopped", "terminate": "terminated",
-    "trigger": "triggered", "update": "updated",
+    "trigger": "triggered", "update": "updated", "add": "added", "remove": "removed", "run": "ran",
+    "join_token": "made a join token for",
 }  # fmt: skip
 """What was done, of the verb of an action that is audited."""
 
@@ -81,6 +87,16 @@ def visible(value: Any) -> Any:
     if len(value) > SHOWN_CHARS_MAX:
         value = f"{value[:SHOWN_CHARS_MAX]}… ({len(value):,} characters)"
     return value if value.isprintable() else "\n".join(map(printable, value.split("\n")))
+
+
+def plain_text(text: str) -> str:
+    """The output of a program without colours, moves of a cursor and other control characters."""
+    return CONTROL.sub("", text.replace("\r\n", "\n")).expandtabs(8)
+
+
+def every(every_ms: int) -> str:
+    """An interval, as people type it: `1h30m`."""
+    return said_duration(timedelta(milliseconds=every_ms)) or ""
 
 
 def typed(value: str) -> Markup:
@@ -104,14 +120,15 @@ def action_words(action: str, number: str = "") -> str:
 
     With a `number` of things: `created 600 schedules`.
     """
-    thing, _, done = action.partition(".")
+    thing, _, done = action.rpartition(".")
     verb = done.removesuffix("_all")
     past = DONE.get(verb, verb).replace("_", " ")
+    what = thing.replace("_", " ").replace(".", " ")
     if number:
-        return f"{past} {number} {thing.replace('_', ' ')}s"
+        return f"{past} {number} {what}s"
     if thing == "schedule":
         return past
-    return f"{past} many {thing}s" if verb != done else f"{past} the {thing.replace('_', ' ')}"
+    return f"{past} many {what}s" if verb != done else f"{past} the {what}"
 
 
 def clipped(text: str, chars: int = CLIPPED_CHARS) -> str:

@@ -6,7 +6,15 @@ from typing import Protocol
 from evertick.api.gateways import GatewayCron
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.gateways import Beat, Found, GatewayCronRow, GatewayRequestRow, GatewayRow
+from evertick.base.records.gateways import (
+    EVERY_CRON,
+    Beat,
+    CronFilter,
+    Found,
+    GatewayCronRow,
+    GatewayRequestRow,
+    GatewayRow,
+)
 
 
 class Gateways(Protocol):
@@ -59,9 +67,9 @@ class Gateways(Protocol):
         ...
 
     def list_gateway_crons(
-        self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int
+        self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int, where: CronFilter = EVERY_CRON
     ) -> list[GatewayCronRow]:
-        """The copies of all crons of a tenant's gateways by next time, gateway and id, beyond `after`."""
+        """The copies of crons of a tenant's gateways by next time, gateway and id, beyond `after`."""
         ...
 
     def list_crons_of_gateway(self, gateway_id: str) -> list[GatewayCronRow]:

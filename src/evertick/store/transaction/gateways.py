@@ -7,7 +7,15 @@ from typing import Final
 from evertick.api.gateways import GatewayCron
 from evertick.base.ids import TenantId
 from evertick.base.instants import DAY_MS, NEVER, Instant, from_datetime
-from evertick.base.records.gateways import Beat, Found, GatewayCronRow, GatewayRequestRow, GatewayRow
+from evertick.base.records.gateways import (
+    EVERY_CRON,
+    Beat,
+    CronFilter,
+    Found,
+    GatewayCronRow,
+    GatewayRequestRow,
+    GatewayRow,
+)
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.driver import Driver
 
@@ -69,10 +77,10 @@ class SqlGateways(Driver):
         self._run("note_failed_look", {"id": gateway.id, "looks": gateway.looks, "error": error})
 
     def list_gateway_crons(
-        self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int
+        self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int, where: CronFilter = EVERY_CRON
     ) -> list[GatewayCronRow]:
         place = dict(zip(("next_run_at", "gateway_id", "cron_id"), after, strict=True))
-        rows = self._fetch("list_gateway_crons", {"tenant": tenant, **place, "limit": limit})
+        rows = self._fetch("list_gateway_crons", {"tenant": tenant, **place, **where._asdict(), "limit": limit})
         return [GatewayCronRow(*row) for row in rows]
 
     def list_crons_of_gateway(self, gateway_id: str) -> list[GatewayCronRow]:

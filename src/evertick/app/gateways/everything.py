@@ -1,0 +1,148 @@
+"""Everything that is scheduled in a tenant: its schedules, and the crons of its gateways, as one list by next time.
+
+Both are read in that order from their own tables, and merged. The cursor has a place in each.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from evertick.api.gateway_fleet import FleetCron
+from evertick.api.schedule_lists import DetailedSchedule
+from evertick.app.gateways.api import FIRST, OVERDUE_MS, cron_view, every_gateway
+from evertick.app.gateways.reaching import OFFLINE_MS
+from evertick.app.schedules.lists import detailed
+from evertick.app.transacting import Work
+from evertick.base.errors import GatewayNotFound, Misuse
+from evertick.base.ids import TenantId
+from evertick.base.instants import NEVER, Instant
+from evertick.base.paging import check_limit, opened, sealed, wrong_cursor
+from evertick.base.records.gateways import CronFilter, GatewayCronRow, GatewayRow
+from evertick.base.records.schedules import ScheduleFilter, ScheduleOrder
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import UNREADABLE, Schedule
+
+KINDS: Final = ("schedule", "cron", "gateway")
+"""Schedules of the run time, crons of the code, crons of gateways."""
+ROWS_MAX: Final = 100
+OF_SCHEDULES: Final = {
+    "enabled": "active", "overdue": "active", "paused": "paused", "ended": "completed", "unreadable": UNREADABLE,
+}  # fmt: skip
+"""The statuses of schedules, in the words of their table."""
+OF_CRONS: Final = ("enabled", "overdue", "disabled", "offline", "removed")
+STATUSES: Final = tuple(dict.fromkeys((*OF_SCHEDULES, *OF_CRONS)))
+BY_NEXT: Final = ScheduleOrder("next")
+
+Row: TypeAlias = DetailedSchedule | FleetCron
+Place: TypeAlias = tuple[Instant | None, str]
+
+
+class Everything(NamedTuple):
+    """A page: its rows, and the cursor of the next one."""
+
+    rows: Sequence[Row]
+    cursor: str | None
+
+
+def everything(
+    tenant: TenantId,
+    now: Instant,
+    *,
+    kind: str | None = None,
+    gateway: str | None = None,
+    status: str | None = None,
+    cursor: str | None = None,
+    limit: int = ROWS_MAX,
+) -> Work[Everything]:
+    """A page of schedules and of crons of gateways by their next times; those without one come last.
+
+    `gateway` chooses the crons of one by its name. `status` is that of `status_of`. Raises Misuse for an unknown kind
+    or status, LimitExceeded, InvalidArguments for the cursor of another list, GatewayNotFound.
+    """
+    for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
+        if value is not None and value not in known:
+            raise Misuse(f"{name} is one of {', '.join(known)}, not {value!r}")
+    check_limit(limit, ROWS_MAX)
+    begin, place = (None, FIRST) if cursor is None else _places(cursor)
+    due_before = Instant(now - OVERDUE_MS)
+
+    def schedules(transaction: Transaction) -> Sequence[Schedule]:
+        if kind == "gateway" or gateway is not None or (status is not None and status not in OF_SCHEDULES):
+            return ()
+        where = ScheduleFilter(
+            tenant=tenant,
+            kind=kind,
+            status=None if status is None else OF_SCHEDULES[status],
+            next_before=due_before if status == "overdue" else None,
+        )
+        after = begin
+        if status == "enabled" and after is None:
+            after = (Instant(due_before - 1), "")  # overdue ones come first, and are no part of it
+        return transaction.list_schedules(where, limit=limit + 1, after=after, order=BY_NEXT)
+
+    def crons(transaction: Transaction, gateways: Iterable[GatewayRow]) -> Sequence[GatewayCronRow]:
+        if kind in ("schedule", "cron") or (status is not None and status not in OF_CRONS):
+            return ()
+        chosen = ""
+        if gateway is not None:
+            chosen = next((row.id for row in gateways if row.name == gateway), "")
+            if not chosen:
+                raise GatewayNotFound(f"there is no gateway {gateway!r}")
+        where = CronFilter(chosen, status or "", Instant(now - OFFLINE_MS), due_before)
+        return transaction.list_gateway_crons(tenant, after=place, limit=limit + 1, where=where)
+
+    def work(transaction: Transaction) -> Everything:
+        by_id = {row.id: row for row in every_gateway(transaction, tenant)}
+        found: list[Schedule | GatewayCronRow] = [*schedules(transaction), *crons(transaction, by_id.values())]
+        found.sort(key=_next_of)
+        shown = found[:limit]
+        views = iter(detailed(transaction, [each for each in shown if isinstance(each, Schedule)], now))
+        return Everything(
+            rows=[
+                next(views) if isinstance(each, Schedule) else cron_view(each, by_id[each.gateway_id], now)
+                for each in shown
+                if isinstance(each, Schedule) or each.gateway_id in by_id
+            ],
+            cursor=_cursor(shown, begin, place) if len(found) > limit else None,
+        )
+
+    return work
+
+
+def status_of(row: Row, now: Instant) -> str:
+    """The status of a row in one word of STATUSES."""
+    if isinstance(row, FleetCron):
+        if row.removed_at is not None:
+            return "removed"
+        if row.health == "offline":
+            return "offline"
+        if not row.cron.enabled:
+            return "disabled"
+        return "overdue" if row.overdue else "enabled"
+    if row.status == "active":
+        is_overdue = row.next is not None and row.next.timestamp() * 1_000 + OVERDUE_MS < now
+        return "overdue" if is_overdue else "enabled"
+    return "ended" if row.status == "completed" else row.status
+
+
+def _next_of(row: Schedule | GatewayCronRow) -> Instant:
+    at = row.next_at if isinstance(row, Schedule) else row.next_run_at
+    return NEVER if at is None else at
+
+
+def _cursor(shown: Sequence[Schedule | GatewayCronRow], begin: Place | None, place: tuple[Instant, str, str]) -> str:
+    """Where both lists go on behind the rows that are shown."""
+    for each in shown:
+        if isinstance(each, Schedule):
+            begin = (each.next_at, each.id)
+        else:
+            place = (each.next_run_at, each.gateway_id, each.cron_id)
+    return sealed([*(begin or (None, None)), *place])
+
+
+def _places(cursor: str) -> tuple[Place | None, tuple[Instant, str, str]]:
+    at, schedule_id, next_run_at, gateway_id, cron_id = opened(cursor, 5)
+    texts = all(isinstance(each, str) for each in (schedule_id or "", gateway_id, cron_id))
+    if not texts or type(next_run_at) is not int or type(at) not in (int, type(None)):
+        raise wrong_cursor()
+    begin = None if schedule_id is None else (None if at is None else Instant(at), schedule_id)
+    return begin, (Instant(next_run_at), gateway_id, cron_id)
