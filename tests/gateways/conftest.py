@@ -102,7 +102,7 @@ class Platform:
         self.played: dict[str, Played] = {}
         self.secrets: dict[str, str] = {}
         monkeypatch.setenv(reaching.KEY_VARIABLE, "k" * 40)
-        monkeypatch.setattr(reaching, "_http", lambda row, url: self.played[row.name])
+        monkeypatch.setattr(reaching, "_http", lambda environment, row, url: self.played[row.name])
 
     def gateways(self, tenant: str = "default") -> TenantGateways:
         return self.app.gateways if tenant == "default" else self.app.tenant(tenant).gateways

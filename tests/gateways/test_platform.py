@@ -95,16 +95,20 @@ def test_a_rotated_secret_is_valid_for_ten_minutes_and_a_lost_reply_is_asked_for
         platform.beat()
 
 
-def test_the_end_of_an_older_process_removes_nothing(platform: Platform) -> None:
+def test_a_process_that_ends_is_offline_at_once_and_the_end_of_an_older_one_changes_nothing(platform: Platform) -> None:
     secret = platform.join(instance_id="old").secret
     platform.beat(instance_id="new")
     joining = platform.gateways().joining
 
     assert not joining.deregister(secret, "old")
-    assert platform.gateways().get("edge-1")
+    assert platform.gateways().get("edge-1").health == "healthy"
     assert joining.deregister(secret, "new")
-    with pytest.raises(GatewayNotFound):
-        platform.gateways().get("edge-1")
+    platform.gateways().check("edge-1")
+    assert platform.gateways().get("edge-1").health == "offline"
+    assert platform.gateways().joining.heartbeat(secret, Heartbeat(instance_id="new")).superseded
+    platform.beat(instance_id="next")
+    assert platform.gateways().get("edge-1").health == "healthy"
+    platform.gateways().remove("edge-1")
     with pytest.raises(UnknownSecret):
         platform.beat()
 

@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 import httpx2
@@ -33,6 +34,10 @@ REPLY_S: Final = 10.0
 TIMEOUT_S: Final = 15.0
 WAIT_MAX_S: Final = 60.0
 LEAVE_S: Final = 2.0
+WARNINGS_MAX: Final = 20
+WARNING_CHARS_MAX: Final = 500
+REPLIES_CHARS_MAX: Final = 4 * 1024 * 1024
+"""Of the replies that one poll takes along: a request to the platform has 8 MiB, and JSON escapes quotes."""
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 HEADERS: Final = ("idempotency-key", "if-match")
 HOME: Final = "/api/v1/gateways"
@@ -114,7 +119,8 @@ class PlatformLink:
         # If the reply is lost, the platform has rotated and this side has not: it is asked again, while the old secret
         # is valid.
         self._must_rotate = True
-        self._keep(await self._post("/rotate", {"instance_id": self._instance_id}))
+        found = await self._post("/rotate", {"instance_id": self._instance_id})
+        self._state.rotated(self._registration_in(found), found["access_token"], time.time())
         self._must_rotate = False
         return "the secret and the token are new"
 
@@ -147,13 +153,11 @@ class PlatformLink:
             "capabilities": health.capabilities,
         }
         found = _json_of(await self._platform.post(f"{HOME}/register", json=body))
-        self._keep(found)
+        self._state.registered(self._registration_in(found), found["access_token"])
         _logger.info("registered at %s as %s", self._config.url, found["gateway_id"])
 
-    def _keep(self, found: Mapping[str, Any]) -> None:
-        """Keep what a registration or a rotation has brought. Raises KeyError."""
-        registration = Registration(self._config.url, str(found["gateway_id"]), str(found["secret"]))
-        self._state.registered(registration, found["access_token"], time.time())
+    def _registration_in(self, found: Mapping[str, Any]) -> Registration:
+        return Registration(self._config.url, str(found["gateway_id"]), str(found["secret"]))
 
     def _join_token(self) -> str | None:
         file = self._config.join_token_file
@@ -199,13 +203,13 @@ class PlatformLink:
             health = await self._backend.health()
             status, digest, warnings = health.status, health.digest, health.warnings
         except EvertickError as error:  # what is behind the gateway does not reply; the gateway does
-            status, digest, warnings = "degraded", "", (str(error)[:500],)
+            status, digest, warnings = "degraded", "", (str(error),)
         body = {
             "instance_id": self._instance_id,
             "digest": digest,
             "version": __version__,
             "status": status,
-            "warnings": warnings,
+            "warnings": [each[:WARNING_CHARS_MAX] for each in warnings[:WARNINGS_MAX]],
         }
         found = await self._post("/heartbeat", body)
         self._is_there.set()
@@ -230,15 +234,20 @@ class PlatformLink:
         replies: list[dict[str, Any]] = []
         failures = 0
         while True:
-            body = {"instance_id": self._instance_id, "replies": replies}
+            sent = _first_of(replies)
             try:
+                body = {"instance_id": self._instance_id, "replies": sent}
                 found = await self._post("/commands", body, POLL_S + TIMEOUT_S)
-                replies = list(await asyncio.gather(*(self._reply_to(each) for each in found["requests"])))
+                replies = replies[len(sent) :]
+                replies += await asyncio.gather(*(self._reply_to(each) for each in found["requests"]))
                 failures = 0
             except _Refused:
                 raise
             except EXPECTED as error:
-                failures += 1  # the replies are sent again: the platform drops those that it has, or that come too late
+                failures += 1
+                # Replies are sent again: the platform drops those that it has, and that come too late. But what it
+                # refuses once it refuses for ever.
+                replies = replies[len(sent) :] if isinstance(error, Misuse) else replies
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
                 await self._pause(_wait_s(failures), self._is_there)
 
@@ -260,7 +269,16 @@ class PlatformLink:
         except TimeoutError:
             words = '{"code": "outcome_unknown", "detail": "the gateway did not reply in time"}'
             return {"id": request["id"], "status": 503, "body": words}
+        if len(found.text) > REPLIES_CHARS_MAX:
+            words = '{"code": "reply_too_large", "detail": "the reply is too large for a gateway that dials out"}'
+            return {"id": request["id"], "status": 503, "body": words}
         return {"id": request["id"], "status": found.status_code, "body": found.text}
+
+
+def _first_of(replies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many replies as one poll takes along."""
+    sizes = accumulate(len(each["body"]) for each in replies)
+    return replies[: max(1, sum(size <= REPLIES_CHARS_MAX for size in sizes))]
 
 
 def _json_of(reply: httpx2.Response) -> Any:

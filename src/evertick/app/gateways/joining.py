@@ -155,12 +155,15 @@ class Joining:
         return self._as(secret, work)
 
     def deregister(self, secret: str, instance_id: str) -> bool:
-        """Remove a gateway that ends for good; False, and nothing, if a later process is the gateway by now."""
+        """Note that a process ends: the gateway is offline at once, and stays registered for its next process.
+
+        Returns False, and changes nothing, if a later process is the gateway by now. Raises UnknownSecret.
+        """
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> bool:
             if row.instance_id != instance_id:
                 return False
-            transaction.delete_gateway(row.id)
+            transaction.save_gateway(row._replace(instance_id="", former_id=instance_id))
             return True
 
         return self._as(secret, work)
@@ -200,6 +203,6 @@ def _present(transaction: Transaction, row: GatewayRow, instance_id: str) -> Gat
         return row
     if instance_id == row.former_id:
         return None
-    row = row._replace(instance_id=instance_id[:200], former_id=row.instance_id)
+    row = row._replace(instance_id=instance_id[:200], former_id=row.instance_id or row.former_id)
     transaction.save_gateway(row)
     return row

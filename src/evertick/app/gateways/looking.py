@@ -14,7 +14,7 @@ from typing import Final
 from evertick.app.environment import Environment
 from evertick.app.gateways.joining import kept
 from evertick.app.gateways.reaching import client_of, health_of, written
-from evertick.base.errors import EvertickError, GatewayUnreachable
+from evertick.base.errors import EvertickError
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
 from evertick.store.contract.notifications import Notification, Notifications
@@ -34,9 +34,9 @@ ERROR_CHARS_MAX: Final = 500
 def look(environment: Environment, row: GatewayRow) -> None:
     """Look at a gateway that was claimed, and write what is found, or why that failed."""
     clock = environment.clock
+    if not row.instance_id or (row.url is None and health_of(row, clock.now())[0] == "offline"):
+        return  # nothing would reply; its next heartbeat has it looked at
     try:
-        if row.url is None and health_of(row, clock.now())[0] == "offline":
-            raise GatewayUnreachable("it fetches no requests")
         client = client_of(environment, row)
         health = client.health()
         is_copied = row.copied_at is not None and health.digest == row.copied_digest

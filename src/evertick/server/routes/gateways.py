@@ -259,7 +259,7 @@ async def rotate_secret(request: Request, joins: Joins, secret: Secret, said: In
 
 @of_gateways.at("POST", "/deregister", None, status=204)
 async def deregister_gateway(request: Request, joins: Joins, secret: Secret, said: Instance) -> Response:
-    """Remove the gateway, unless a later process of it is there by now."""
+    """Say that the process ends, so that the gateway is offline at once; it stays registered."""
     e = request.app.state.evertick.environment
     if not await e.executors.call(lambda: joins.deregister(secret, said.instance_id)):
         raise Problem(409, "not_current", "another process of this gateway is there by now; nothing was removed")
