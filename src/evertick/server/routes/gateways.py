@@ -270,6 +270,8 @@ async def deregister_gateway(request: Request, joins: Joins, secret: Secret, sai
 async def fetch_requests(request: Request, joins: Joins, secret: Secret, said: Poll) -> Response:
     """Bring replies, and wait up to 25 s for requests of the contract."""
     take_longer(POLL_S)
-    waiting = request.app.state.polls.fetch(joins, secret, said.instance_id, said.replies, POLL_S)
+    waiting = request.app.state.polls.fetch(
+        joins, secret, said.instance_id, said.replies, POLL_S, request.is_disconnected
+    )
     found = await request.app.state.hints.until_end(waiting)
     return reply(FetchedRequests(requests=tuple(found or ())))
