@@ -43,6 +43,8 @@ class Played:
         self.asked: list[Request] = []
         self.commands = ["hello"]
         self.is_down = False
+        self.before: Callable[[], object] = lambda: None
+        """Called before each reply."""
         self.during: Callable[[], object] | None = None
         """Called once, while the list is read."""
         self.runs: dict[str, dict[str, Any]] = {}
@@ -55,6 +57,7 @@ class Played:
     def __call__(self, request: Request) -> Reply:
         if self.is_down:
             raise GatewayUnreachable(f"{self.name} does not reply")
+        self.before()
         self.asked.append(request)
         status, body = self._reply(request)
         return Reply(status, json.dumps(body).encode())

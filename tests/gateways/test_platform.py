@@ -8,7 +8,7 @@ import pytest
 
 from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
 from evertick.app.gateways import reaching
-from evertick.app.gateways.looking import Looks, look
+from evertick.app.gateways.looking import AT_A_TIME, Looks, look
 from evertick.base.errors import (
     Conflict,
     CronNotFound,
@@ -24,6 +24,20 @@ from tests.gateways.conftest import BEGAN, Platform, cron
 
 HOURLY = {"type": "cron", "expression": "0 * * * *"}
 PROBE = {"type": "builtin", "name": "health_probe"}
+
+
+def look_round(platform: Platform) -> None:
+    """Look at all gateways whose time it is."""
+
+    async def until_none_is_due() -> None:
+        looks = Looks(platform.app.environment)
+        while True:
+            await looks.round()
+            if not looks._looks:
+                return
+            await looks.end()
+
+    asyncio.run(until_none_is_due())
 
 
 # -- registration and secrets
@@ -187,7 +201,7 @@ def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
 
     played.crons = [cron("a", 120)]
     platform.beat()  # with another digest
-    assert asyncio.run(Looks(platform.app.environment).round()) > 1
+    look_round(platform)
     found = {each.cron.id: each.removed_at is not None for each in gateways.crons().crons}
     assert found == {"a": False, "b": True, "off": True}
     platform.wait(timedelta(days=1).total_seconds() + 1)
@@ -236,16 +250,15 @@ def test_an_unchanged_fleet_costs_one_small_request_for_each_gateway(platform: P
     for number in range(20):
         platform.join(f"edge-{number}")
         platform.played[f"edge-{number}"].crons = [cron(f"c{each}") for each in range(10)]
-    looks = Looks(platform.app.environment)
-    asyncio.run(looks.round())
+    look_round(platform)
     for played in platform.played.values():
         played.asked.clear()
 
     platform.wait(60)
-    asyncio.run(looks.round())
+    look_round(platform)
 
     assert [[each.path for each in played.asked] for played in platform.played.values()] == [["/v1/health"]] * 20
-    asyncio.run(looks.round())  # none is due
+    look_round(platform)  # none is due
     assert all(len(played.asked) == 1 for played in platform.played.values())
 
 
@@ -415,3 +428,22 @@ def test_a_gateway_that_is_gone_meanwhile_stops_nothing(platform: Platform) -> N
 
     assert not platform.gateways().list()
     assert not platform.gateways().crons().crons
+
+
+def test_a_gateway_that_does_not_reply_delays_no_other(platform: Platform) -> None:
+    for number in range(AT_A_TIME + 4):
+        platform.join(f"edge-{number:02}")
+    may_end, slow = threading.Event(), platform.played["edge-00"]
+    slow.before = may_end.wait
+
+    async def rounds() -> None:
+        looks = Looks(platform.app.environment)
+        while sum(bool(each.asked) for each in platform.played.values()) < AT_A_TIME + 3:
+            await looks.round()
+            await asyncio.sleep(0.01)
+        assert not slow.asked
+        may_end.set()
+        await looks.end()
+
+    asyncio.run(rounds())
+    assert slow.asked

@@ -23,7 +23,7 @@ from evertick.store.contract.store import Transaction
 _logger: Final = logging.getLogger("evertick.gateways")
 
 LOOK_MS: Final = MINUTE_MS
-AT_A_TIME: Final = 8
+AT_A_TIME: Final = 16
 IDLE_S: Final = 15.0
 """How long the loop waits at most, if nothing tells it of a gateway."""
 FAILED_S: Final = 5.0
@@ -63,6 +63,7 @@ class Looks:
     def __init__(self, environment: Environment) -> None:
         self._e = environment
         self._news = asyncio.Event()
+        self._looks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Look for ever. What fails is logged, and tried again."""
@@ -89,18 +90,36 @@ class Looks:
             stop()
 
     async def round(self) -> float:
-        """Look at the gateways whose time it is; returns how many seconds there is nothing to do."""
+        """Begin looks at gateways whose time it is, AT_A_TIME in all; returns for how many seconds there is nothing to
+        begin. A gateway that is slow to reply delays no other.
+        """
         executors, clock = self._e.executors, self._e.clock
-        while True:
+        self._looks = {each for each in self._looks if not each.done()}
+        while (free := AT_A_TIME - len(self._looks)) > 0:
             now = clock.now()
             next_at = await executors.read(lambda transaction: transaction.next_look_at())
             if next_at is None or next_at > now:
                 return IDLE_S if next_at is None else min(IDLE_S, max(0.05, (next_at - now) / SECOND_MS))
             until = Instant(now + LOOK_MS)
 
-            def claim(transaction: Transaction, now: Instant = now, until: Instant = until) -> list[GatewayRow]:
+            def claim(
+                transaction: Transaction, now: Instant = now, until: Instant = until, free: int = free
+            ) -> list[GatewayRow]:
                 transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))
-                return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)
+                return transaction.claim_gateways(now=now, until=until, limit=free)
 
-            rows = await executors.write(claim)
-            await asyncio.gather(*(executors.call(partial(look, self._e, row)) for row in rows))
+            for row in await executors.write(claim):
+                task = asyncio.create_task(executors.call(partial(look, self._e, row)), name=f"look at {row.name}")
+                task.add_done_callback(self._ended)
+                self._looks.add(task)
+        return IDLE_S  # one that ends wakes the loop
+
+    async def end(self) -> None:
+        """Wait for the looks that have begun."""
+        if self._looks:
+            await asyncio.wait(self._looks)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._news.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("%s failed", task.get_name(), exc_info=error)
