@@ -32,6 +32,15 @@ from evertick.api.commands import (
 from evertick.api.deploys import DoctorReport
 from evertick.api.documents import DocumentView, TableView
 from evertick.api.fleet import FleetReport
+from evertick.api.gateway_fleet import (
+    FleetCron,
+    GatewayCronLine,
+    GatewayView,
+    JoinToken,
+    RemovedGateway,
+    RemovedGatewayCron,
+)
+from evertick.api.gateways import GatewayCron, GatewayRun, StartedGatewayRun
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
 from evertick.api.pools import PoolView
 from evertick.api.reports import AuditReport, Explanation, PreviewedTime, TimePreview
@@ -163,6 +172,18 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
+    "gateway list": (_many(GatewayView),),
+    "gateway get": (_one(GatewayView),),
+    "gateway join-token": (_one(JoinToken),),
+    "gateway rotate": (_one(GatewayView),),
+    "gateway remove": (_one(RemovedGateway),),
+    "gateway cron list": (_many(GatewayCronLine),),
+    "gateway cron get": (_one(FleetCron),),
+    "gateway cron add": (_one(GatewayCron),),
+    "gateway cron update": (_one(GatewayCron),),
+    "gateway cron run": (_one(StartedGatewayRun),),
+    "gateway cron runs": (_many(GatewayRun),),
+    "gateway cron remove": (_one(RemovedGatewayCron),),
     "script list": (_many(ScriptSummary),),
     "script create": (_one(ScriptView),),
     "script edit": (_one(ScriptView),),

@@ -177,6 +177,10 @@ class HttpSend:
                     raise _lost(request, f"the reply to {request.path} was not complete after {self._timeout_s:g} s")
             return Reply(response.status_code, bytes(body))
 
+    def take_token(self, token: str) -> None:
+        """Send this token from now on."""
+        self._http.headers["Authorization"] = f"Bearer {token}"
+
     @property
     def http(self) -> "httpx2.Client":
         """The client below, for what the contract has beside requests and replies: the stream of events."""

@@ -108,3 +108,14 @@ def test_limits_of_a_tenant_are_changed_and_taken_back(command: Command) -> None
     assert limits("cpu-ms=900", "hosts=a.example,b.example")["own"] == ["cpu_ms", "hosts"]
     assert limits("hosts=none")["own"] == ["cpu_ms"]
     assert "cpu_ms=900" in command("script", "limits", "--tenant", "acme").out
+
+
+def test_limits_name_the_schedules_that_no_longer_fit(command: Command) -> None:
+    command("script", "create", "twice", "twice.js")
+    command("script", "publish", "twice")
+    command("schedule", "create", "often", "--when", "every 2 minutes", "--script", "twice", "--input", "1")
+
+    raised = command("script", "limits", "interval_ms=180000")
+
+    assert "the times of often are less than 180 s apart (interval_ms)" in raised.err
+    assert command("script", "limits", "-o", "json").json["misfits"] == ["often"]

@@ -170,6 +170,11 @@ def test_limits_are_shown_and_set_by_those_of_all_tenants(cart: Site) -> None:
     assert "cpu_ms 500 ms" not in page and "0.5 s own" in text_of(cart.page("script-limits"))
     cart.send("script-limits/change", hosts="")
     assert cart.app.scripts.limits().own == ()
+    assert "without scheme, port and path" in text_of(cart.refused("script-limits/change", hosts="https://a.example"))
+    call = cart.app.scripts.call("cart", {"days": 1})
+    cart.app.schedules.create("daily", when="every day at 9:00", do=call)
+    cart.send("script-limits/change", interval_ms="86400001")
+    assert "the times of daily are less than 86400 s apart" in text_of(cart.page("script-limits"))
 
     acme = cart.by("admin", "acme")
     acme.page("script-limits")

@@ -139,6 +139,8 @@ class FakeOpenClaw:
                 async with asyncio.TaskGroup() as group:
                     async for text in socket:
                         group.create_task(self._reply(socket, json.loads(text)))
+            except* ConnectionClosed:
+                pass  # it was cut; replies that were held end with it
             finally:
                 self.connections.discard(socket)
 

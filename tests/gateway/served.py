@@ -15,15 +15,15 @@ PATIENCE_S = 60.0
 CONFIG = """
 name = "edge-1"
 database = "gateway.db"
-listen = "127.0.0.1:0"
+listen = "{listen}"
 token_file = "token"
 """
 
 
 @contextmanager
-def serving(folder: Path, more: str = "") -> Iterator[GatewayProcess]:
+def serving(folder: Path, more: str = "", *, listen: str = "127.0.0.1:0") -> Iterator[GatewayProcess]:
     """A gateway that runs, with a configuration in a folder."""
-    gateway = gateway_of(write_config(folder, CONFIG + more))
+    gateway = gateway_of(write_config(folder, CONFIG.format(listen=listen) + more))
     thread = threading.Thread(target=lambda: asyncio.run(gateway.run()), daemon=True)
     thread.start()
     try:

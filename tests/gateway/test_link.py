@@ -300,7 +300,7 @@ def test_a_gateway_whose_runtime_is_down_says_so(
 
 def test_a_state_that_others_may_read_or_that_is_damaged_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    State(file).registered(Registration("p", "g", "s"), "token", 0.0)
+    State(file).registered(Registration("p", "g", "s"), "token")
     file.chmod(0o640)
     with pytest.raises(Misuse, match="chmod 600"):
         State(file)

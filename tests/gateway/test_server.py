@@ -22,7 +22,7 @@ PROBE = {"type": "builtin", "name": "health_probe"}
 def test_tokens_that_are_rotated_or_foreign_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path) as gateway:
         for number, now in ((1, 1.0), (2, 10.0)):  # long ago: the overlap of the first one is over
-            gateway.state.registered(Registration("p", "g", "s"), f"token-{number}", now)
+            gateway.state.rotated(Registration("p", "g", "s"), f"token-{number}", now)
 
         def crons(token: str | None) -> int:
             with HttpSend(gateway.url, token) as send:
@@ -32,7 +32,7 @@ def test_tokens_that_are_rotated_or_foreign_are_refused(tmp_path: Path) -> None:
         for refused in (None, "token-1", "token-3", gateway.state.tokens[0].sha256):
             with pytest.raises(AccessDenied):
                 crons(refused)
-        gateway.state.forget()
+        gateway.state.registered(Registration("p", "g", "s"), None)
         with pytest.raises(AccessDenied):
             crons("token-2")
 
@@ -40,7 +40,7 @@ def test_tokens_that_are_rotated_or_foreign_are_refused(tmp_path: Path) -> None:
 def test_the_overlap_ends(tmp_path: Path) -> None:
     state = State(tmp_path / "state.json")
     for number, now in ((1, 0.0), (2, 100.0), (3, 200.0)):
-        state.registered(Registration("p", "g", "s"), f"token-{number}", now)
+        state.rotated(Registration("p", "g", "s"), f"token-{number}", now)
     assert [state.is_token(f"token-{n}", 100.0 + OVERLAP_S - 1) for n in (1, 2, 3)] == [True, True, True]
     assert [state.is_token(f"token-{n}", 100.0 + OVERLAP_S) for n in (1, 2, 3)] == [False, True, True]
     assert [state.is_token(f"token-{n}", 200.0 + OVERLAP_S) for n in (1, 2, 3)] == [False, False, True]

@@ -43,6 +43,8 @@ class Played:
         self.asked: list[Request] = []
         self.commands = ["hello"]
         self.is_down = False
+        self.before: Callable[[], object] = lambda: None
+        """Called before each reply."""
         self.during: Callable[[], object] | None = None
         """Called once, while the list is read."""
         self.runs: dict[str, dict[str, Any]] = {}
@@ -55,6 +57,7 @@ class Played:
     def __call__(self, request: Request) -> Reply:
         if self.is_down:
             raise GatewayUnreachable(f"{self.name} does not reply")
+        self.before()
         self.asked.append(request)
         status, body = self._reply(request)
         return Reply(status, json.dumps(body).encode())
@@ -102,7 +105,7 @@ class Platform:
         self.played: dict[str, Played] = {}
         self.secrets: dict[str, str] = {}
         monkeypatch.setenv(reaching.KEY_VARIABLE, "k" * 40)
-        monkeypatch.setattr(reaching, "_http", lambda row, url: self.played[row.name])
+        monkeypatch.setattr(reaching, "_http", lambda environment, row, url: self.played[row.name])
 
     def gateways(self, tenant: str = "default") -> TenantGateways:
         return self.app.gateways if tenant == "default" else self.app.tenant(tenant).gateways

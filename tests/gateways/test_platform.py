@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Registration
+from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
 from evertick.app.gateways import reaching
-from evertick.app.gateways.looking import Looks, look
+from evertick.app.gateways.looking import AT_A_TIME, Looks, look
 from evertick.base.errors import (
+    Conflict,
     CronNotFound,
     GatewayNotFound,
     GatewayUnreachable,
@@ -23,6 +24,20 @@ from tests.gateways.conftest import BEGAN, Platform, cron
 
 HOURLY = {"type": "cron", "expression": "0 * * * *"}
 PROBE = {"type": "builtin", "name": "health_probe"}
+
+
+def look_round(platform: Platform) -> None:
+    """Look at all gateways whose time it is."""
+
+    async def until_none_is_due() -> None:
+        looks = Looks(platform.app.environment)
+        while True:
+            await looks.round()
+            if not looks._looks:
+                return
+            await looks.end()
+
+    asyncio.run(until_none_is_due())
 
 
 # -- registration and secrets
@@ -94,18 +109,33 @@ def test_a_rotated_secret_is_valid_for_ten_minutes_and_a_lost_reply_is_asked_for
         platform.beat()
 
 
-def test_the_end_of_an_older_process_removes_nothing(platform: Platform) -> None:
+def test_a_process_that_ends_is_offline_at_once_and_the_end_of_an_older_one_changes_nothing(platform: Platform) -> None:
     secret = platform.join(instance_id="old").secret
     platform.beat(instance_id="new")
     joining = platform.gateways().joining
 
     assert not joining.deregister(secret, "old")
-    assert platform.gateways().get("edge-1")
+    assert platform.gateways().get("edge-1").health == "healthy"
     assert joining.deregister(secret, "new")
-    with pytest.raises(GatewayNotFound):
-        platform.gateways().get("edge-1")
+    platform.gateways().check("edge-1")
+    assert platform.gateways().get("edge-1").health == "offline"
+    assert platform.gateways().joining.heartbeat(secret, Heartbeat(instance_id="new")).superseded
+    platform.beat(instance_id="next")
+    assert platform.gateways().get("edge-1").health == "healthy"
+    platform.gateways().remove("edge-1")
     with pytest.raises(UnknownSecret):
         platform.beat()
+
+
+def test_a_process_that_a_later_one_has_replaced_does_not_come_back(platform: Platform) -> None:
+    secret = platform.join(instance_id="old", url=None).secret
+    joining = platform.gateways().joining
+    assert joining.fetch(secret, "new", []) == (platform.row().id, [])
+
+    found = joining.heartbeat(secret, Heartbeat(instance_id="old", status="degraded"))
+
+    assert found.superseded
+    assert (platform.row().instance_id, platform.row().status) == ("new", "healthy")
 
 
 def test_a_gateway_is_of_one_tenant(platform: Platform) -> None:
@@ -171,7 +201,7 @@ def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
 
     played.crons = [cron("a", 120)]
     platform.beat()  # with another digest
-    assert asyncio.run(Looks(platform.app.environment).round()) > 1
+    look_round(platform)
     found = {each.cron.id: each.removed_at is not None for each in gateways.crons().crons}
     assert found == {"a": False, "b": True, "off": True}
     platform.wait(timedelta(days=1).total_seconds() + 1)
@@ -220,16 +250,15 @@ def test_an_unchanged_fleet_costs_one_small_request_for_each_gateway(platform: P
     for number in range(20):
         platform.join(f"edge-{number}")
         platform.played[f"edge-{number}"].crons = [cron(f"c{each}") for each in range(10)]
-    looks = Looks(platform.app.environment)
-    asyncio.run(looks.round())
+    look_round(platform)
     for played in platform.played.values():
         played.asked.clear()
 
     platform.wait(60)
-    asyncio.run(looks.round())
+    look_round(platform)
 
     assert [[each.path for each in played.asked] for played in platform.played.values()] == [["/v1/health"]] * 20
-    asyncio.run(looks.round())  # none is due
+    look_round(platform)  # none is due
     assert all(len(played.asked) == 1 for played in platform.played.values())
 
 
@@ -375,11 +404,12 @@ def test_requests_are_fetched_by_the_current_process_of_their_gateway_alone(plat
         )
     )
 
-    with pytest.raises(Misuse, match="another process"):
-        joining.fetch(secret, "i0", [])
+    platform.beat(instance_id="i2")
+    with pytest.raises(Conflict, match="later process"):
+        joining.fetch(secret, "i1", [])
     assert not joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])[1]
-    assert [each.id for each in joining.fetch(secret, "i1", [])[1]] == ["r1"]
-    assert not joining.fetch(secret, "i1", [])[1]
+    assert [each.id for each in joining.fetch(secret, "i2", [])[1]] == ["r1"]
+    assert not joining.fetch(secret, "i2", [])[1]
     joining.fetch(platform.secrets["edge-2"], "i1", [FetchedReply(id="r1", status=200, body="forged")])
     ended = store.write(lambda tx: tx.end_gateway_request("r1"))
     assert ended is not None
@@ -398,3 +428,22 @@ def test_a_gateway_that_is_gone_meanwhile_stops_nothing(platform: Platform) -> N
 
     assert not platform.gateways().list()
     assert not platform.gateways().crons().crons
+
+
+def test_a_gateway_that_does_not_reply_delays_no_other(platform: Platform) -> None:
+    for number in range(AT_A_TIME + 4):
+        platform.join(f"edge-{number:02}")
+    may_end, slow = threading.Event(), platform.played["edge-00"]
+    slow.before = may_end.wait
+
+    async def rounds() -> None:
+        looks = Looks(platform.app.environment)
+        while sum(bool(each.asked) for each in platform.played.values()) < AT_A_TIME + 3:
+            await looks.round()
+            await asyncio.sleep(0.01)
+        assert not slow.asked
+        may_end.set()
+        await looks.end()
+
+    asyncio.run(rounds())
+    assert slow.asked

@@ -263,6 +263,10 @@ def test_errors_of_python_have_the_customers_own_lines(sandbox: Sandbox) -> None
     (Language.JAVASCRIPT, "throw 1; export default 1", None),
     (Language.JAVASCRIPT, "export default 1;\nlet x y", ("SyntaxError", 2)),
     (Language.PYTHON, "import nosuch\nraise ValueError\ndef main(ctx): return 1", None),
+    (Language.PYTHON, "async def main(ctx): return 1", None),
+    (Language.PYTHON, "main = lambda ctx: 1", None),
+    (Language.PYTHON, "if True:\n  def main ( ctx ): return 1", None),
+    (Language.PYTHON, "main2 = 1\ndef domain(ctx): return main2", ("", None)),
     (Language.PYTHON, "def main(ctx):\n  return (1", ("SyntaxError", 2)),
     (Language.PYTHON, "def main(ctx):\n  yield 1", ("NotImplementedError", 2)),
 ])  # fmt: skip

@@ -1,6 +1,7 @@
 """Scripts as customers write them: drafts, versions, tests, and clear words for what is wrong."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -82,13 +83,39 @@ def test_a_script_that_schedules_use_is_not_deleted(world: World, shop: Shop) ->
     with pytest.raises(ScriptInUse, match="used by the schedules daily"):
         app.scripts.delete("script")
     app.schedules.delete("daily")
+    shop.publish("return 2", "other")
+    app.scripts.start("other", delay=5)
     job_id = app.scripts.start("script", delay=5)
+    with pytest.raises(ScriptInUse, match=f"has runs that have not ended: {job_id}; cancel these jobs first"):
+        app.scripts.delete("script")
+    app.scheduler.cancel(job_id)
     app.scripts.delete("script")
-    world.advance(6)
 
-    assert world.job(job_id).error == "ScriptNotFound: there is no script 'script' (any more)"
     with pytest.raises(ScriptNotFound):
         app.scripts.get("script")
+
+
+def test_a_new_script_does_not_show_the_runs_of_a_deleted_one_with_its_name(world: World, shop: Shop) -> None:
+    def activity() -> tuple[int, int]:
+        [found] = scripts.activity(["script"], since=world.now - timedelta(days=1))
+        assert (found.last is None) is (found.runs == 0)
+        return found.runs, len(scripts.runs("script"))
+
+    scripts = shop.app.scripts
+    shop.publish("return 1")
+    scripts.start("script")
+    world.advance(0)
+    assert activity() == (1, 1)
+    scripts.delete("script")
+    assert activity() == (1, 1)
+
+    shop.publish("return 2")
+    assert activity() == (0, 0)
+    world.advance(1)
+    scripts.start("script")
+    world.advance(1)
+    assert activity() == (1, 1)
+    assert len(scripts.runs()) == 2
 
 
 @pytest.mark.parametrize(
@@ -98,6 +125,8 @@ def test_a_script_that_schedules_use_is_not_deleted(world: World, shop: Shop) ->
         ("def main(ctx:\n", "python", "SyntaxError"),
         ("x", "ruby", "javascript or python, not 'ruby'"),
         ("a\0", "javascript", "contains NUL"),
+        ("def run(ctx):\n  return 1\n", "python", r"^the script has no function main: def main\(ctx\): \.\.\.$"),
+        ("# def main(ctx)\nif __name__ == '__main__':\n  print(main == 1)", "python", "no function main"),
     ],
 )
 def test_a_source_that_cannot_run_is_refused(world: World, shop: Shop, source: str, language: str, words: str) -> None:

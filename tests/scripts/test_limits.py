@@ -1,5 +1,6 @@
 """Limits of scripts: each is a named outcome, per run, per tenant and per hour; five in a row pause the schedule."""
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -149,6 +150,58 @@ def test_publishing_names_the_schedules_whose_input_no_longer_fits(world: World,
     )
     assert app.scripts.publish("script").misfits == ("daily",)  # nothing has changed, and it is said again
     assert app.scripts.rollback("script", 1).misfits == ()
+
+
+def test_a_plan_names_the_schedules_whose_times_no_longer_fit(world: World, shop: Shop) -> None:
+    app = shop.app
+    shop.publish("return 1")
+    for name, hours in (("hourly", 1), ("daily", 24)):
+        app.schedules.create(name, when=every(hours=hours), do=app.scripts.call("script"))
+    assert app.scripts.set_plan(interval_ms=3_600_000).misfits == ()
+
+    view = app.scripts.set_plan(interval_ms=3_600_001)
+
+    assert view.misfits == ("hourly",) == app.scripts.limits().misfits
+    assert view.warning == (
+        "the times of hourly are less than 3600 s apart (interval_ms): they run on as before; change them, or lower "
+        "the limit"
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["*", "http://x", "a.example:443", "10.0.0.0/8", "[::1]", "::1", "", "a.example/x", "a.*", "*a.example", "*.",
+     "a..b", "a.example.", "-a.example", "bücher.example", "1.2.3", "999.1.1.1", "*.1.2.3.4", "a b",
+     "u@a.example", "a" * 254, 5],
+)  # fmt: skip
+def test_a_host_that_no_address_can_match_is_refused(shop: Shop, host: Any) -> None:
+    for refused in (lambda: shop.app.scripts.set_plan(hosts=[host]), lambda: ScriptPlan(hosts=(host,))):
+        with pytest.raises(Misuse, match=r"hosts= takes a list of names of hosts, such as api.example.com or \*"):
+            refused()
+
+
+@pytest.mark.parametrize("host", ["a.example", "*.a.example", "API.Example", "x--y.example", "8.8.8.8", "a_b.example"])
+def test_names_and_addresses_of_hosts_are_taken(shop: Shop, host: str) -> None:
+    assert ScriptPlan(hosts=(host,)).hosts == (host.lower(),)
+
+
+def test_a_schedule_that_stays_paused_is_logged_once(
+    world: World, shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = shop.app
+    shop.publish("return 1")
+    app.schedules.create("s", when=every(minutes=1), do=app.scripts.call("script"))
+    app.schedules.pause("s", "no flour")
+    caplog.set_level(logging.WARNING, "evertick.schedules")
+
+    world.advance(timedelta(days=3))
+    app.schedules.resume("s")
+    world.advance(60)
+    app.schedules.pause("s")
+    world.advance(timedelta(days=3))
+
+    skipped = [each.getMessage() for each in caplog.records if "Skipping" in each.getMessage()]
+    assert [line.partition("first of ")[2][:20] for line in skipped] == ["2026-01-01T00:01:00Z", "2026-01-04T00:02:00Z"]
 
 
 def test_schedules_are_checked_when_they_are_written(world: World, shop: Shop) -> None:

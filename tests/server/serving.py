@@ -9,6 +9,7 @@ import uvicorn
 
 from evertick import App
 from evertick.server.application import Server
+from evertick.server.process import STOP_S
 
 PATIENCE_S = 60.0
 """How long a server may take to end before its test fails."""
@@ -18,7 +19,8 @@ PATIENCE_S = 60.0
 def serving(app: App) -> Iterator[str]:
     """Serves an app whose database is open, in a thread; gives its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(Server(app), log_config=None, lifespan="off"))
+        served = uvicorn.Config(Server(app), log_config=None, lifespan="off", timeout_graceful_shutdown=STOP_S)
+        server = uvicorn.Server(served)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

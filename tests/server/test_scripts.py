@@ -63,6 +63,8 @@ def test_a_script_goes_through_its_life(app: App) -> None:
     assert http.ok("GET", f"{HOME}/script-runs", params={"script": "echo"}) == []
     [listed] = http.ok("GET", f"{HOME}/scripts")
     assert (listed["name"], listed["published"], "source" in listed) == ("echo", 1, False)
+    assert http.problem(409, "DELETE", url)["code"] == "script_in_use"
+    http.ok("POST", f"{HOME}/jobs/{twice[0]['id']}/cancel")
     assert http("DELETE", url).status_code == 204
 
     changes = http.ok("GET", f"{HOME}/audit-log")["changes"]
@@ -97,6 +99,18 @@ def test_text_that_no_database_keeps_is_refused(app: App) -> None:
         ("PATCH", "scripts/echo", {"json": {"note": "\0"}}),
     ):
         assert "without NUL" in http.problem(422, method, f"{HOME}/{path}", **options)["detail"], path
+
+
+def test_limits_name_the_schedules_that_no_longer_fit(app: App) -> None:
+    http = http_of(app)
+    made(http)
+    http.ok("POST", f"{HOME}/scripts/echo/publish")
+    runs = {"function": "evertick.script", "args": {"script": "echo", "input": 1}}
+    http.ok("POST", f"{HOME}/schedules", json={"id": "d", "when": "every day at 9:00", **runs})
+
+    raised = http.ok("PATCH", "/api/v1/tenants/default/script-limits", json={"interval_ms": 86_400_001})
+
+    assert raised["misfits"] == http.ok("GET", f"{HOME}/script-limits")["misfits"] == ["d"]
 
 
 def test_limits_are_set_by_the_operator_and_seen_by_the_tenant(app: App) -> None:
@@ -154,7 +168,7 @@ def test_a_client_does_all_of_it(app: App) -> None:
         assert scripts.publish("s").version == 1
         with pytest.raises(Misuse, match="must be of type integer"):
             scripts.start("s", "text")
-        assert scripts.start("s", 1).startswith("job_")
+        job_id = scripts.start("s", 1)
         assert scripts.test("s", 3).result == 3
         assert scripts.edit("s", parameters=None).parameters is None
         with pytest.raises(InvalidScript) as caught:
@@ -168,6 +182,9 @@ def test_a_client_does_all_of_it(app: App) -> None:
         with pytest.raises(ScriptInUse, match="'s' is used by the schedules d"):
             scripts.delete("s")
         client.schedules.delete("d")
+        with pytest.raises(ScriptInUse, match=f"'s' has runs that have not ended: {job_id}; cancel these jobs first"):
+            scripts.delete("s")
+        client.jobs.cancel(job_id)
         scripts.delete("s")
         with pytest.raises(ScriptNotFound):
             scripts.get("s")

@@ -55,6 +55,66 @@ class FleetCrons(Schema):
     next: str | None
 
 
+class GatewayCronLine(Schema):
+    """A copy of a cron in a line, for the command line: `schedule` is the expression, the period, the time or the rule,
+    `status` enabled, disabled, overdue or removed, `action` its type.
+    """
+
+    gateway: str
+    health: Health
+    id: str
+    key: str | None
+    name: str
+    schedule: str
+    zone: str
+    status: Literal["enabled", "disabled", "overdue", "removed"]
+    next: Moment | None
+    last: Moment | None
+    last_status: str | None
+    as_of: Moment | None
+    action: str
+    revision: str
+    error: str | None
+
+    @classmethod
+    def of(cls, each: FleetCron) -> "GatewayCronLine":
+        """The line of a copy."""
+        cron, schedule = each.cron, each.cron.schedule
+        form = schedule.to_json()
+        period = None if schedule.every_ms is None else f"every {schedule.every_ms / 1_000:g} s"
+        status = "removed" if each.removed_at else "disabled" if not cron.enabled else "enabled"
+        return cls(
+            gateway=each.gateway,
+            health=each.health,
+            id=cron.id,
+            key=cron.key,
+            name=cron.name,
+            schedule=period or form["expression"] or form["rrule"] or form["at"] or form["detail"] or "",
+            zone=schedule.timezone or "UTC",
+            status="overdue" if status == "enabled" and each.overdue else status,  # type: ignore[arg-type]
+            next=cron.next_run_at,
+            last=cron.last_run_at,
+            last_status=cron.last_status,
+            as_of=each.as_of,
+            action=cron.action.type,
+            revision=cron.revision,
+            error=cron.last_error,
+        )
+
+
+class RemovedGateway(Schema):
+    """A gateway that is forgotten; its process goes on with its crons."""
+
+    name: str
+
+
+class RemovedGatewayCron(Schema):
+    """A cron that was removed at its gateway."""
+
+    gateway: str
+    cron: str
+
+
 class JoinToken(Schema):
     """With which a gateway registers once, under `name`. The token is shown once."""
 
@@ -100,9 +160,12 @@ class Heartbeat(Schema):
 
 
 class HeartbeatReply(Schema):
-    """Whether the gateway is to ask for a new secret and a new token."""
+    """Whether the gateway is to ask for a new secret and a new token; `superseded` says that a later process of it is
+    the gateway by now, so that this one should end.
+    """
 
     rotate: bool
+    superseded: bool = False
 
 
 class FetchedRequest(Schema):

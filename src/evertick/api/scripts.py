@@ -6,9 +6,16 @@ from typing import Any, Final, TypedDict
 from evertick.api.jobs import JobLogLine
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId
+from evertick.base.instants import SECOND_MS
 
 NAMED_MISFITS: Final = 10
-"""Schedules that a sentence names whose input does not fit."""
+"""Schedules that a sentence names which do not fit."""
+
+
+def named(schedules: Sequence[ScheduleId]) -> str:
+    """The first of some schedules, and how many more there are."""
+    more = len(schedules) - NAMED_MISFITS
+    return ", ".join(schedules[:NAMED_MISFITS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 class ScriptSummary(Schema):
@@ -65,9 +72,7 @@ class PublishedScript(ScriptVersionView):
         done = f"version {self.version} of {self.script} runs from now on"
         if not self.misfits:
             return done
-        count, names = len(self.misfits), ", ".join(self.misfits[:NAMED_MISFITS])
-        more = "" if count <= NAMED_MISFITS else f" and {count - NAMED_MISFITS:,} more"
-        return f"{done}; its parameters refuse the input of {names}{more}: update these schedules, or roll back"
+        return f"{done}; its parameters refuse the input of {named(self.misfits)}: update these schedules, or roll back"
 
 
 class ScriptErrorView(Schema):
@@ -190,7 +195,10 @@ class ScriptLimits(TypedDict, total=False):
 
 
 class ScriptPlanView(Schema):
-    """What the scripts of a tenant may use (see `ScriptPlan`), and what they use. `own` names its own limits."""
+    """What the scripts of a tenant may use (see `ScriptPlan`), and what they use. `own` names its own limits.
+
+    `misfits` are schedules that were written before `interval_ms` was raised, and whose times are closer.
+    """
 
     limits: dict[str, Any]
     own: tuple[str, ...]
@@ -198,3 +206,15 @@ class ScriptPlanView(Schema):
     schedules: int
     runs_last_hour: int
     cpu_ms_last_hour: int
+    misfits: tuple[ScheduleId, ...]
+
+    @property
+    def warning(self) -> str:
+        """Which schedules no longer fit, for people; empty if all do."""
+        if not self.misfits:
+            return ""
+        seconds = f"{self.limits['interval_ms'] / SECOND_MS:g} s"
+        return (
+            f"the times of {named(self.misfits)} are less than {seconds} apart (interval_ms): they run on as before; "
+            "change them, or lower the limit"
+        )

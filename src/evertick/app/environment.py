@@ -17,6 +17,7 @@ from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 
 if TYPE_CHECKING:
     from evertick.app.failure_hooks import FailureHooks
+    from evertick.gateway_client import HttpSend
 
 
 def _as_it_is(action: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
@@ -36,12 +37,21 @@ class Environment(Surroundings):
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     limits: dict[Function[..., Any], Limit] = field(default_factory=dict)
     """Made once for each function: they are asked for at each call."""
+    at_gateways: "dict[str, tuple[int, HttpSend]]" = field(default_factory=dict)
+    """The open connections to gateways, by their addresses, each with the number of its token."""
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict, and for the end of a run."""
     waiting_passes_time: bool = True
     """Whether time passes while a caller waits. In a test's world it does not."""
     await_action: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _as_it_is
     """How an action is awaited that a program has called: on the program's event loop, or on that of a test's world."""
+
+    def close(self) -> None:
+        """Give back threads and connections."""
+        self.executors.close()
+        for _, send in self.at_gateways.values():
+            send.close()
+        self.store.close()
 
     def limit_of(self, function: Function[..., Any]) -> Limit:
         """How long a function may take. With a `timeout=` of its own it may compute all that time."""

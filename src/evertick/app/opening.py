@@ -102,8 +102,7 @@ class Opening(Access):
         """Close the database. It is opened again on the next use."""
         with self._opening:
             if self._environment is not None and not self._is_lent:
-                self._environment.executors.close()
-                self._environment.store.close()
+                self._environment.close()
                 self._environment = None
 
     @property

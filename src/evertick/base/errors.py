@@ -68,6 +68,7 @@ The branch says what the caller can do. `code` never changes: clients match on i
 How a *user's* function ended is not an error of this tree but a value: see `evertick.base.outcomes`.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -354,15 +355,17 @@ class RunNotOpen(Conflict):
 
 
 class ScriptInUse(Conflict):
-    """Schedules run the script, so it cannot be deleted; `schedules` are the first of them."""
+    """Schedules or unfinished jobs run the script, so it cannot be deleted; `schedules` and `jobs` are the first."""
 
     code = "script_in_use"
 
-    def __init__(self, name: str, schedules: list[str]) -> None:
+    def __init__(self, name: str, schedules: Sequence[str], jobs: Sequence[str] = ()) -> None:
         super().__init__(
             f"the script {name!r} is used by the schedules {', '.join(schedules)}; delete or change them first"
+            if schedules
+            else f"the script {name!r} has runs that have not ended: {', '.join(jobs)}; cancel these jobs first"
         )
-        self.schedules = schedules
+        self.schedules, self.jobs = schedules, jobs
 
 
 class WorkflowInactive(Conflict):

@@ -11,12 +11,13 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 import httpx2
 
 from evertick._version import __version__
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import Conflict, EvertickError, Misuse
 from evertick.base.problems import error_of
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import PlatformConfig
@@ -33,6 +34,10 @@ REPLY_S: Final = 10.0
 TIMEOUT_S: Final = 15.0
 WAIT_MAX_S: Final = 60.0
 LEAVE_S: Final = 2.0
+WARNINGS_MAX: Final = 20
+WARNING_CHARS_MAX: Final = 500
+REPLIES_CHARS_MAX: Final = 4 * 1024 * 1024
+"""Of the replies that one poll takes along: a request to the platform has 8 MiB, and JSON escapes quotes."""
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 HEADERS: Final = ("idempotency-key", "if-match")
 HOME: Final = "/api/v1/gateways"
@@ -40,6 +45,10 @@ HOME: Final = "/api/v1/gateways"
 
 class _Refused(Exception):
     """The platform does not know the gateway's secret, or its join token."""
+
+
+EXPECTED: Final = (_Refused, EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError)
+"""Errors of a platform that is not there, or does not reply as it should."""
 
 
 class PlatformLink:
@@ -69,7 +78,8 @@ class PlatformLink:
         )
         inner = httpx2.ASGITransport(app=server.dialed, raise_app_exceptions=False)
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
-        self._used_join_token: str | None = None
+        self._is_well = False
+        """Whether the platform has taken a heartbeat since the last failure."""
         self._soon = asyncio.Event()
         self._is_there = asyncio.Event()
         """Set when the platform has replied: what failed before is tried at once."""
@@ -77,22 +87,24 @@ class PlatformLink:
 
     async def run(self) -> None:
         """Stay registered until it is cancelled."""
+        failures, registers = 0, self._state.registration is None
         try:
-            failures = 0
             while True:
+                self._is_well = False
                 try:
-                    if self._state.registration is None:
+                    if registers:
                         await self._register()
-                    failures = 0
                     await self._stay()
-                except* _Refused as group:
-                    failures += 1
-                    words = str(_first(group))
-                    if self._join_token() not in (None, self._used_join_token):
-                        self._state.forget()
-                except* (EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError) as group:
-                    failures += 1
-                    words = str(_first(group)) or type(_first(group)).__name__
+                except* Exception as group:
+                    failures = 1 if self._is_well else failures + 1
+                    error = _first(group)
+                    words = str(error) or type(error).__name__
+                    if not isinstance(error, EXPECTED):
+                        _logger.error("the connection to the platform met an unexpected error", exc_info=error)
+                    # A secret that is refused is kept until another one is there: it may be valid again, for example
+                    # when the platform's database was restored. The two are tried in turn.
+                    is_refused = isinstance(error, _Refused)
+                    registers = self._state.registration is None or (is_refused and not registers)
                 _logger.warning("platform %s: %s", self._config.url, words)
                 await self._sleep(_wait_s(failures))
         finally:
@@ -107,7 +119,8 @@ class PlatformLink:
         # If the reply is lost, the platform has rotated and this side has not: it is asked again, while the old secret
         # is valid.
         self._must_rotate = True
-        self._keep(await self._post("/rotate", {"instance_id": self._instance_id}))
+        found = await self._post("/rotate", {"instance_id": self._instance_id})
+        self._state.rotated(self._registration_in(found), found["access_token"], time.time())
         self._must_rotate = False
         return "the secret and the token are new"
 
@@ -128,7 +141,7 @@ class PlatformLink:
         """Register with the join token. Raises _Refused, Misuse."""
         join_token = self._join_token()
         if join_token is None:
-            raise _Refused("the gateway is not registered; write a new join token into platform.join_token_file")
+            raise _Refused("the gateway is not registered: its platform.join_token_file has no join token")
         health = await self._backend.health()
         body = {
             "join_token": join_token,
@@ -140,14 +153,11 @@ class PlatformLink:
             "capabilities": health.capabilities,
         }
         found = _json_of(await self._platform.post(f"{HOME}/register", json=body))
-        self._used_join_token = join_token
-        self._keep(found)
+        self._state.registered(self._registration_in(found), found["access_token"])
         _logger.info("registered at %s as %s", self._config.url, found["gateway_id"])
 
-    def _keep(self, found: Mapping[str, Any]) -> None:
-        """Keep what a registration or a rotation has brought. Raises KeyError."""
-        registration = Registration(self._config.url, str(found["gateway_id"]), str(found["secret"]))
-        self._state.registered(registration, found["access_token"], time.time())
+    def _registration_in(self, found: Mapping[str, Any]) -> Registration:
+        return Registration(self._config.url, str(found["gateway_id"]), str(found["secret"]))
 
     def _join_token(self) -> str | None:
         file = self._config.join_token_file
@@ -172,7 +182,7 @@ class PlatformLink:
                 failures = 0
             except _Refused:
                 raise
-            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
+            except EXPECTED as error:
                 failures += 1
                 if failures in (1, 10) or failures % 100 == 0:
                     _logger.warning("platform %s: %s", self._config.url, str(error) or type(error).__name__)
@@ -193,16 +203,19 @@ class PlatformLink:
             health = await self._backend.health()
             status, digest, warnings = health.status, health.digest, health.warnings
         except EvertickError as error:  # what is behind the gateway does not reply; the gateway does
-            status, digest, warnings = "degraded", "", (str(error)[:500],)
+            status, digest, warnings = "degraded", "", (str(error),)
         body = {
             "instance_id": self._instance_id,
             "digest": digest,
             "version": __version__,
             "status": status,
-            "warnings": warnings,
+            "warnings": [each[:WARNING_CHARS_MAX] for each in warnings[:WARNINGS_MAX]],
         }
         found = await self._post("/heartbeat", body)
         self._is_there.set()
+        self._is_well = True
+        if found.get("superseded"):
+            raise Conflict("another process of this gateway has taken over at the platform; end one of the two")
         if found.get("rotate") or self._must_rotate:
             await self.rotate()
 
@@ -221,15 +234,20 @@ class PlatformLink:
         replies: list[dict[str, Any]] = []
         failures = 0
         while True:
-            body = {"instance_id": self._instance_id, "replies": replies}
+            sent = _first_of(replies)
             try:
+                body = {"instance_id": self._instance_id, "replies": sent}
                 found = await self._post("/commands", body, POLL_S + TIMEOUT_S)
-                replies = list(await asyncio.gather(*(self._reply_to(each) for each in found["requests"])))
+                replies = replies[len(sent) :]
+                replies += await asyncio.gather(*(self._reply_to(each) for each in found["requests"]))
                 failures = 0
             except _Refused:
                 raise
-            except (EvertickError, httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
-                failures += 1  # the replies are sent again: the platform drops those that it has, or that come too late
+            except EXPECTED as error:
+                failures += 1
+                # Replies are sent again: the platform drops those that it has, and that come too late. But what it
+                # refuses once it refuses for ever.
+                replies = replies[len(sent) :] if isinstance(error, Misuse) else replies
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
                 await self._pause(_wait_s(failures), self._is_there)
 
@@ -251,7 +269,16 @@ class PlatformLink:
         except TimeoutError:
             words = '{"code": "outcome_unknown", "detail": "the gateway did not reply in time"}'
             return {"id": request["id"], "status": 503, "body": words}
+        if len(found.text) > REPLIES_CHARS_MAX:
+            words = '{"code": "reply_too_large", "detail": "the reply is too large for a gateway that dials out"}'
+            return {"id": request["id"], "status": 503, "body": words}
         return {"id": request["id"], "status": found.status_code, "body": found.text}
+
+
+def _first_of(replies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many replies as one poll takes along."""
+    sizes = accumulate(len(each["body"]) for each in replies)
+    return replies[: max(1, sum(size <= REPLIES_CHARS_MAX for size in sizes))]
 
 
 def _json_of(reply: httpx2.Response) -> Any:

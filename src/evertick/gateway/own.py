@@ -69,6 +69,8 @@ APP: Final = "gateway"
 MANAGED: Final = "cron:"
 SYSTEM: Final = "system:"
 CRONS_MAX: Final = 10_000
+START_LOOKS: Final = 500
+"""How often the start looks whether the engine runs, 20 ms apart."""
 ENDED: Final[Mapping[str, RunStatus]] = {
     "ok": "succeeded",
     "late": "succeeded",
@@ -137,6 +139,10 @@ class OwnGateway:
         await asyncio.to_thread(self._app.open)
         self._running = self._app.running()
         await self._running.__aenter__()
+        for _ in range(START_LOOKS):  # else the first heartbeat would say that the crons do not run
+            if self._running.worker_id is not None:
+                break
+            await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
         """Let runs end that are under way."""

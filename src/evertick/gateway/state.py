@@ -54,20 +54,19 @@ class State:
             except (ValueError, KeyError, TypeError) as error:
                 raise Misuse(f"{file} is damaged; remove it and register again with a new join token") from error
 
-    def registered(self, registration: Registration, access_token: str | None, now: float) -> None:
-        """Keep a registration or a rotation. Tokens that were valid until now stay so for OVERLAP_S."""
+    def registered(self, registration: Registration, access_token: str | None) -> None:
+        """Keep a registration. Tokens of one before it are not valid any more."""
+        self.tokens = ()
+        self.rotated(registration, access_token, 0.0)
+
+    def rotated(self, registration: Registration, access_token: str | None, now: float) -> None:
+        """Keep what a rotation has brought. Tokens that were valid until now stay so for OVERLAP_S."""
         ends = now + OVERLAP_S
         kept = [each for each in self.tokens if each.until is None or each.until > now]
         self.tokens = tuple(KnownToken(each.sha256, min(each.until or ends, ends)) for each in kept)
         if access_token is not None:
-            known = hash_of(access_token)
-            self.tokens = (KnownToken(known), *(each for each in self.tokens if each.sha256 != known))
+            self.tokens = (KnownToken(hash_of(access_token)), *self.tokens)
         self.registration = registration
-        self._write()
-
-    def forget(self) -> None:
-        """The gateway is registered no more: no token but the local one is valid."""
-        self.registration, self.tokens = None, ()
         self._write()
 
     def is_token(self, token: str, now: float) -> bool:
@@ -119,7 +118,7 @@ def local_token(file: Path | None) -> str | None:
     if file is None:
         return None
     if (found := read_secret(file)) is None:
-        found = f"evg_{secrets.token_urlsafe(32)}"
+        found = f"evl_{secrets.token_urlsafe(32)}"
         write_secret(file, found + "\n")
     if len(found.strip()) < 20:
         raise Misuse(f"{file} has a token of less than 20 characters, which can be guessed; remove it for a new one")

@@ -64,7 +64,7 @@ __ended = main(__ctx)
 CHECK: Final = "raise KeyboardInterrupt\n"
 """The line before a source that is only checked: what is parsed as a whole is not executed beyond it."""
 HAS_MAIN: Final = re.compile(
-    r"^\s*(?:async\s+)?def\s+main\s*\(|(?<![\w.])main\s*(?:=(?!=)|:)|\bas\s+main\b|\bclass\s+main\b", re.MULTILINE
+    r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+main\b|(?<![\w.])main[ \t]*(?:=(?!=)|:)|\bas[ \t]+main\b", re.MULTILINE
 )
 """Matches where a script gives the name main to something."""
 NO_MAIN: Final = "the script has no function main: def main(ctx): ..."

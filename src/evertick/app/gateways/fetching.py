@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from evertick.api.gateway_fleet import FetchedReply, FetchedRequest
@@ -27,9 +27,18 @@ class Polls:
         self._task: asyncio.Task[None] | None = None
 
     async def fetch(
-        self, joining: Joining, secret: str, instance_id: str, replies: Sequence[FetchedReply], wait_s: float
+        self,
+        joining: Joining,
+        secret: str,
+        instance_id: str,
+        replies: Sequence[FetchedReply],
+        wait_s: float,
+        is_gone: Callable[[], Awaitable[bool]],
     ) -> list[FetchedRequest]:
-        """Take replies, and return requests as soon as there are some, or none after `wait_s`. Raises UnknownSecret."""
+        """Take replies, and return requests as soon as there are some, or none after `wait_s`.
+
+        If the one who polls `is_gone`, it takes none. Raises UnknownSecret, Conflict.
+        """
         call, loop = self._e.executors.call, asyncio.get_running_loop()
         ends_at, left = loop.time() + wait_s, list(replies)
         while True:
@@ -38,6 +47,8 @@ class Polls:
             if found or (wait := ends_at - loop.time()) <= 0:
                 return found
             await self._wait(gateway_id, wait)
+            if await is_gone():
+                return []
 
     async def _wait(self, gateway_id: str, seconds: float) -> None:
         news = self._news.setdefault(gateway_id, asyncio.Event())

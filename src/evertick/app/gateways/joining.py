@@ -22,7 +22,7 @@ from evertick.api.gateway_fleet import (
 from evertick.app.environment import Environment
 from evertick.app.gateways.reaching import access_token
 from evertick.app.transacting import Transact
-from evertick.base.errors import Misuse, UnknownSecret
+from evertick.base.errors import Conflict, Misuse, UnknownSecret
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant, to_datetime
 from evertick.base.options import check_options, text
@@ -104,6 +104,7 @@ class Joining:
                 runtime=said.runtime,
                 version=said.version[:WORD_CHARS_MAX],
                 instance_id=said.instance_id,
+                former_id="" if before is None else before.instance_id,
                 status="healthy",
                 warnings="[]",
                 capabilities=kept(said.capabilities),
@@ -125,9 +126,11 @@ class Joining:
 
     def heartbeat(self, secret: str, said: Heartbeat) -> HeartbeatReply:
         """Note how a gateway is. Raises UnknownSecret."""
-        beat = Beat(said.instance_id[:200], said.status, kept(said.warnings), said.version[:200], said.digest[:200])
+        beat = Beat(said.status, kept(said.warnings), said.version[:200], said.digest[:200])
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> HeartbeatReply:
+            if _present(transaction, row, said.instance_id) is None:
+                return HeartbeatReply(rotate=False, superseded=True)
             rotates, _ = transaction.beat_gateway(row.id, beat, now=now)
             return HeartbeatReply(rotate=rotates or hash_of(secret) != row.secret)
 
@@ -152,12 +155,15 @@ class Joining:
         return self._as(secret, work)
 
     def deregister(self, secret: str, instance_id: str) -> bool:
-        """Remove a gateway that ends for good; False, and nothing, if a later process is the gateway by now."""
+        """Note that a process ends: the gateway is offline at once, and stays registered for its next process.
+
+        Returns False, and changes nothing, if a later process is the gateway by now. Raises UnknownSecret.
+        """
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> bool:
             if row.instance_id != instance_id:
                 return False
-            transaction.delete_gateway(row.id)
+            transaction.save_gateway(row._replace(instance_id="", former_id=instance_id))
             return True
 
         return self._as(secret, work)
@@ -165,14 +171,14 @@ class Joining:
     def fetch(self, secret: str, instance_id: str, replies: Sequence[FetchedReply]) -> tuple[str, list[FetchedRequest]]:
         """Take the replies of a gateway that dials out; returns its id and what it is to do.
 
-        Raises UnknownSecret, and Misuse for a process that is not the gateway any more.
+        Raises UnknownSecret, Conflict for a process that a later one has replaced.
         """
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> tuple[str, list[FetchedRequest]]:
             if row.url is not None:
                 raise Misuse(f"the gateway {row.name} has an address, at which the platform calls it")
-            if row.instance_id != instance_id:
-                raise Misuse(f"another process of the gateway {row.name} sent the last heartbeat; it has the requests")
+            if _present(transaction, row, instance_id) is None:
+                raise Conflict(f"a later process of the gateway {row.name} has its requests; end this one")
             for each in replies:
                 transaction.reply_to_request(each.id, row.id, status=each.status, reply=each.body, now=now)
             found = transaction.take_gateway_requests(row.id, now=now)
@@ -189,3 +195,14 @@ class Joining:
             return work(transaction, row, now)
 
         return self._write(found)
+
+
+def _present(transaction: Transaction, row: GatewayRow, instance_id: str) -> GatewayRow | None:
+    """The gateway, of which a process is there; None for a process that a later one has replaced."""
+    if instance_id == row.instance_id:
+        return row
+    if instance_id == row.former_id:
+        return None
+    row = row._replace(instance_id=instance_id[:200], former_id=row.instance_id or row.former_id)
+    transaction.save_gateway(row)
+    return row

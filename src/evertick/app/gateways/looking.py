@@ -14,7 +14,7 @@ from typing import Final
 from evertick.app.environment import Environment
 from evertick.app.gateways.joining import kept
 from evertick.app.gateways.reaching import client_of, health_of, written
-from evertick.base.errors import EvertickError, GatewayUnreachable
+from evertick.base.errors import EvertickError
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
 from evertick.store.contract.notifications import Notification, Notifications
@@ -23,7 +23,7 @@ from evertick.store.contract.store import Transaction
 _logger: Final = logging.getLogger("evertick.gateways")
 
 LOOK_MS: Final = MINUTE_MS
-AT_A_TIME: Final = 8
+AT_A_TIME: Final = 16
 IDLE_S: Final = 15.0
 """How long the loop waits at most, if nothing tells it of a gateway."""
 FAILED_S: Final = 5.0
@@ -34,9 +34,9 @@ ERROR_CHARS_MAX: Final = 500
 def look(environment: Environment, row: GatewayRow) -> None:
     """Look at a gateway that was claimed, and write what is found, or why that failed."""
     clock = environment.clock
+    if not row.instance_id or (row.url is None and health_of(row, clock.now())[0] == "offline"):
+        return  # nothing would reply; its next heartbeat has it looked at
     try:
-        if row.url is None and health_of(row, clock.now())[0] == "offline":
-            raise GatewayUnreachable("it fetches no requests")
         client = client_of(environment, row)
         health = client.health()
         is_copied = row.copied_at is not None and health.digest == row.copied_digest
@@ -63,6 +63,7 @@ class Looks:
     def __init__(self, environment: Environment) -> None:
         self._e = environment
         self._news = asyncio.Event()
+        self._looks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Look for ever. What fails is logged, and tried again."""
@@ -89,18 +90,36 @@ class Looks:
             stop()
 
     async def round(self) -> float:
-        """Look at the gateways whose time it is; returns how many seconds there is nothing to do."""
+        """Begin looks at gateways whose time it is, AT_A_TIME in all; returns for how many seconds there is nothing to
+        begin. A gateway that is slow to reply delays no other.
+        """
         executors, clock = self._e.executors, self._e.clock
-        while True:
+        self._looks = {each for each in self._looks if not each.done()}
+        while (free := AT_A_TIME - len(self._looks)) > 0:
             now = clock.now()
             next_at = await executors.read(lambda transaction: transaction.next_look_at())
             if next_at is None or next_at > now:
                 return IDLE_S if next_at is None else min(IDLE_S, max(0.05, (next_at - now) / SECOND_MS))
             until = Instant(now + LOOK_MS)
 
-            def claim(transaction: Transaction, now: Instant = now, until: Instant = until) -> list[GatewayRow]:
+            def claim(
+                transaction: Transaction, now: Instant = now, until: Instant = until, free: int = free
+            ) -> list[GatewayRow]:
                 transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))
-                return transaction.claim_gateways(now=now, until=until, limit=AT_A_TIME)
+                return transaction.claim_gateways(now=now, until=until, limit=free)
 
-            rows = await executors.write(claim)
-            await asyncio.gather(*(executors.call(partial(look, self._e, row)) for row in rows))
+            for row in await executors.write(claim):
+                task = asyncio.create_task(executors.call(partial(look, self._e, row)), name=f"look at {row.name}")
+                task.add_done_callback(self._ended)
+                self._looks.add(task)
+        return IDLE_S  # one that ends wakes the loop
+
+    async def end(self) -> None:
+        """Wait for the looks that have begun."""
+        if self._looks:
+            await asyncio.wait(self._looks)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._news.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("%s failed", task.get_name(), exc_info=error)

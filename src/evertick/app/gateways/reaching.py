@@ -60,6 +60,8 @@ def health_of(row: GatewayRow, now: Instant) -> tuple[str, str | None]:
     """How a gateway is (healthy, degraded or offline), and why if it is not healthy."""
     silent_ms = now - row.last_seen_at
     seen = f"last seen at {to_datetime(row.last_seen_at).isoformat(timespec='seconds')}"
+    if not row.instance_id:
+        return "offline", f"its process has ended; {seen}"
     if silent_ms >= OFFLINE_MS:
         return "offline", seen if row.error is None else f"{seen}; {row.error}"
     if silent_ms >= MISSED_MS:
@@ -82,23 +84,24 @@ def require_online(row: GatewayRow, now: Instant) -> None:
 
 
 _lock: Final = threading.Lock()
-_open: "Final[dict[str, tuple[tuple[str, int], HttpSend]]]" = {}
-"""The connections of this process, by the id of the gateway."""
 
 
 def client_of(environment: Environment, row: GatewayRow) -> GatewayClient:
     """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
-    return GatewayClient(FetchedSend(environment, row) if row.url is None else _http(row, row.url))
+    return GatewayClient(FetchedSend(environment, row) if row.url is None else _http(environment, row, row.url))
 
 
-def _http(row: GatewayRow, url: str) -> Send:
-    wanted = url, row.generation
+def _http(environment: Environment, row: GatewayRow, url: str) -> Send:
+    name = f"{row.id} {url}"
     with _lock:
-        kept = _open.get(row.id)
-        if kept is not None and kept[0] == wanted:
-            return kept[1]
-        send = HttpSend(url, access_token(row.id, row.generation))
-        _open[row.id] = wanted, send
+        generation, send = environment.at_gateways.get(name, (0, None))
+        if send is None or generation != row.generation:
+            token = access_token(row.id, row.generation)
+            if send is None:
+                send = HttpSend(url, token)
+            else:
+                send.take_token(token)
+            environment.at_gateways[name] = row.generation, send
     return send
 
 

@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from evertick.api.scripts import (
@@ -85,12 +85,13 @@ from evertick.base.errors import (
     VersionConflict,
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
-from evertick.base.instants import HOUR_MS, NEVER, Instant, from_datetime, to_datetime
+from evertick.base.instants import HOUR_MS, NEVER, SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
-from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError
+from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec.spec import Spec
 from evertick.sandbox.protocol import Ended, Language, Level, Outcome, ScriptError
 from evertick.store.contract.store import Transaction
@@ -106,7 +107,9 @@ PER_TENANT: Final = 2
 NAME: Final = text(200, printable=True)
 NOTE_CHARS_MAX: Final = 1_000
 LIST_MAX: Final = 1_000
-SHOWN_SCHEDULES: Final = 20
+SHOWN_IDS: Final = 20
+JOBS_AT_A_TIME: Final = 500
+UNFINISHED: Final = (JobState.PENDING, JobState.IN_PROGRESS)
 TIMES_CHECKED: Final = 100
 UNCHANGED: Final = Unset()
 STORED: Final = Rule("text without NUL or lone surrogates", lambda value: isinstance(value, str) and is_storable(value))
@@ -189,7 +192,9 @@ class TenantScripts:
             limit, count = self._settings.plan_in(transaction, tenant).scripts, transaction.count_scripts(tenant)
             if count >= limit:
                 raise QuotaExceeded(f"tenant {tenant} has {count} scripts; its limit is {limit}: delete some first")
-            now = self._now()
+            last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER)
+            # A script has the runs since its creation; those before are of a deleted script with the same name.
+            now = Instant(max([self._now(), *(run.ended_at + 1 for run in last)]))
             row = ScriptRow(tenant, name, language, source, schema, note[:NOTE_CHARS_MAX], None, 0, now, now)
             transaction.save_script(row)
             return _view(transaction, row)
@@ -297,7 +302,7 @@ class TenantScripts:
     def delete(self, name: str, *, if_revision: int | None = None) -> None:
         """Delete a script with its versions. The records of its runs stay for their retention.
 
-        Raises ScriptNotFound, ScriptInUse while schedules run it, VersionConflict.
+        Raises ScriptNotFound, VersionConflict, and ScriptInUse while schedules run it or runs of it have not ended.
         """
 
         def work(transaction: Transaction) -> None:
@@ -306,7 +311,9 @@ class TenantScripts:
                 row.id for row in _schedules_of(transaction, self._access.tenant_id) if _runs(row.target.args, name)
             ]
             if users:
-                raise ScriptInUse(name, [str(each) for each in users[:SHOWN_SCHEDULES]])
+                raise ScriptInUse(name, users[:SHOWN_IDS])
+            if jobs := list(islice(_unfinished_runs(transaction, self._access.tenant_id, name), SHOWN_IDS)):
+                raise ScriptInUse(name, [], jobs)
             transaction.delete_script(name, tenant=self._access.tenant_id)
 
         self._change(work, "delete", name)
@@ -350,15 +357,22 @@ class TenantScripts:
     def runs(
         self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
     ) -> Sequence[ScriptRunView]:
-        """Attempts at runs of a script, or of all, that ended before a moment; the newest first."""
+        """Attempts at runs of a script, or of all, that ended before a moment; the newest first.
+
+        A script that has the name of a deleted one has its own runs; with no script of the name, those of the deleted
+        one are found.
+        """
         check_options({"limit": whole(1, LIST_MAX), "name": STORED}, {"limit": limit, "name": name or ""})
         moment = NEVER if before is None else from_datetime(before, "before")
         tenant = self._access.tenant_id
-        return self._read(
-            lambda transaction: [
-                _run_view(row) for row in transaction.list_script_runs(tenant, script=name, limit=limit, before=moment)
-            ]
-        )
+
+        def work(transaction: Transaction) -> Sequence[ScriptRunView]:
+            script = None if name is None else transaction.get_script(name, tenant=tenant)
+            since = Instant(0) if script is None else script.created_at
+            rows = transaction.list_script_runs(tenant, script=name, limit=limit, before=moment, since=since)
+            return [_run_view(row) for row in rows]
+
+        return self._read(work)
 
     def run(self, job_id: str) -> Sequence[ScriptRunView]:
         """The attempts at one run; none while the first one has not ended."""
@@ -378,8 +392,10 @@ class TenantScripts:
                 users.setdefault(json.loads(row.target.args)["script"], []).append(row.id)
             found = []
             for name in names:
-                last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER)
-                runs = transaction.count_script_runs(tenant, script=name, since=moment)
+                script = transaction.get_script(name, tenant=tenant)
+                created = Instant(0) if script is None else script.created_at
+                last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER, since=created)
+                runs = transaction.count_script_runs(tenant, script=name, since=Instant(max(moment, created)))
                 view = _run_view(last[0]) if last else None
                 found.append(
                     ScriptActivityView(script=name, last=view, runs=runs, schedules=tuple(users.get(name, ())))
@@ -474,18 +490,25 @@ class TenantScripts:
 
     def limits(self) -> ScriptPlanView:
         """What the scripts of the tenant may use, and what they use."""
-        tenant, since = self._access.tenant_id, Instant(self._now() - HOUR_MS)
+        tenant, now = self._access.tenant_id, self._now()
+        since = Instant(now - HOUR_MS)
 
         def work(transaction: Transaction) -> ScriptPlanView:
             own = json.loads(transaction.get_script_plan(tenant) or "{}")
             used: ScriptUsage = transaction.script_usage(tenant, since=since)
+            plan, schedules = self._settings.plan_in(transaction, tenant), list(_schedules_of(transaction, tenant))
             return ScriptPlanView(
-                limits=asdict(self._settings.plan_in(transaction, tenant)),
+                limits=asdict(plan),
                 own=tuple(sorted(own)),
                 scripts=transaction.count_scripts(tenant),
-                schedules=sum(1 for _ in _schedules_of(transaction, tenant)),
+                schedules=len(schedules),
                 runs_last_hour=used.runs,
                 cpu_ms_last_hour=used.cpu_ms,
+                misfits=tuple(
+                    row.id
+                    for row in schedules
+                    if "spec" not in row.unreadable and not _has_interval(row.spec.recurrence, plan.interval_ms, now)
+                ),
             )
 
         return self._read(work)
@@ -494,6 +517,9 @@ class TenantScripts:
         """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
 
             app.tenant("acme").scripts.set_plan(cpu_ms=5_000, hosts=["api.acme.example"])
+
+        `misfits` of the view are schedules with times closer than `interval_ms`: they run on as before, and cannot be
+        written again unless their times change.
 
         Raises Misuse for an unknown limit or a value that is not valid.
         """
@@ -688,12 +714,17 @@ class _Schedules:
             raise QuotaExceeded(
                 f"tenant {tenant} has {others} schedules that run scripts; its limit is {plan.schedules}"
             )
-        times = compile_spec(spec).preview(TIMES_CHECKED, now // 1_000) if spec.has_sources else []
-        if any((later - earlier) * 1_000 < plan.interval_ms for earlier, later in pairwise(times)):
+        if not _has_interval(compile_spec(spec), plan.interval_ms, now):
             raise LimitExceeded(
                 f"the times of a schedule that runs scripts are at least {plan.interval_ms / 1_000:g} s apart "
                 f"(interval_ms in the plan of tenant {tenant})"
             )
+
+
+def _has_interval(recurrence: Recurrence, interval_ms: int, now: Instant) -> bool:
+    """Whether the next times of a schedule are at least an interval apart."""
+    times = recurrence.preview(TIMES_CHECKED, now // SECOND_MS) if recurrence.spec.has_sources else []
+    return all((later - earlier) * SECOND_MS >= interval_ms for earlier, later in pairwise(times))
 
 
 def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
@@ -718,6 +749,14 @@ def _schedules_of(transaction: Transaction, tenant: TenantId) -> Iterator[Schedu
 
 def _runs(arguments: str, name: str) -> bool:
     return bool(json.loads(arguments).get("script") == name)
+
+
+def _unfinished_runs(transaction: Transaction, tenant: TenantId, name: str) -> Iterator[JobId]:
+    """The runs of a script that wait or are under way."""
+    where, after = JobFilter(tenant=tenant, states=UNFINISHED, name=SCRIPT_FUNCTION), None
+    while ids := [each.id for each in transaction.list_jobs(where, limit=JOBS_AT_A_TIME, after=after)]:
+        yield from (job.id for job in transaction.get_jobs(ids, tenant=tenant) if _runs(job.args, name))
+        after = ids[-1]
 
 
 def _language(language: str) -> Language:

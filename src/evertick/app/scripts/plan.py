@@ -1,6 +1,9 @@
 """Plans: what the scripts of a tenant may use. The app has one for all tenants; a tenant may have limits of its own."""
 
+import contextlib
+import ipaddress
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
@@ -11,10 +14,27 @@ from evertick.sandbox.protocol import Limits
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
+OF_A_RUN: Final = Limits()
+"""What the sandbox allows if it is told nothing else."""
+HOST_CHARS_MAX: Final = 253
+_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+HOST: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*", re.ASCII | re.IGNORECASE)
 
 
 def _are_hosts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(each, str) and each for each in value)
+    return isinstance(value, list | tuple) and all(map(_is_host, value))
+
+
+def _is_host(value: Any) -> bool:
+    """Whether a host of an address can match this: a name, `*.` and a name, or an IPv4 address."""
+    if not isinstance(value, str) or len(value) > HOST_CHARS_MAX or not HOST.fullmatch(value):
+        return False
+    last = value.rpartition(".")[2]
+    if not last.isdecimal():
+        return True
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.IPv4Address(value))
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +59,16 @@ class ScriptPlan:
       `ctx.fetch`.
     """
 
-    cpu_ms: int = 1_000
-    wall_ms: int = 10_000
-    memory_bytes: int = 64 * MIB
-    result_bytes: int = 256 * KIB
-    log_bytes: int = 256 * KIB
-    argument_bytes: int = MIB
-    host_calls: int = 1_000
+    cpu_ms: int = OF_A_RUN.cpu_ms
+    wall_ms: int = OF_A_RUN.wall_ms
+    memory_bytes: int = OF_A_RUN.memory_bytes
+    result_bytes: int = OF_A_RUN.result_bytes
+    log_bytes: int = OF_A_RUN.log_bytes
+    argument_bytes: int = OF_A_RUN.argument_bytes
+    host_calls: int = OF_A_RUN.host_calls
     reads: int = 10_000
     writes: int = 1_000
-    source_bytes: int = 256 * KIB
+    source_bytes: int = OF_A_RUN.source_bytes
     scripts: int = 100
     schedules: int = 100
     keys: int = 10_000
@@ -92,7 +112,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "interval_ms": _COUNT,
     "runs_per_hour": optional(_COUNT),
     "cpu_s_per_hour": optional(_COUNT),
-    "hosts": Rule("a list of names of hosts, such as ['api.example.com']", _are_hosts),
+    "hosts": Rule(
+        "a list of names of hosts, such as api.example.com or *.example.com for those below it, without scheme, port "
+        "and path; ctx.fetch reaches ports 443 and 80 of public addresses",
+        _are_hosts,
+    ),
 }
 
 

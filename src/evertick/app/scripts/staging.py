@@ -18,13 +18,12 @@ from evertick.base.instants import Instant
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.scheduled_run import ScheduledRun
+from evertick.engine.runtime.executors import retry_conflicts
 from evertick.sandbox.protocol import NOWHERE, HostError, Json, Outcome, Place, StopRun
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 T = TypeVar("T")
-
-READ_TRIES = 3
 
 
 class _Watching:
@@ -168,19 +167,12 @@ class Staging:
             self._unit.read_from(transaction)
             return question(transaction)
 
-        for last in (False,) * (READ_TRIES - 1) + (True,):
-            try:
-                return self.environment.store.read(work)
-            except Conflict as error:
-                if last:
-                    raise self._ended(error) from error
-            except Unavailable as error:
-                raise self._ended(error) from error
-        raise AssertionError("the last try returns or raises")
-
-    def _ended(self, error: EvertickError) -> StopRun:
-        self.is_unavailable = True
-        return StopRun(Outcome.INTERNAL, None, f"the database could not be read: {error}")
+        e = self.environment
+        try:
+            return retry_conflicts(lambda: e.store.read(work), e.entropy, sleep=e.sleep)
+        except (Conflict, Unavailable) as error:
+            self.is_unavailable = True
+            raise StopRun(Outcome.INTERNAL, None, f"the database could not be read: {error}") from error
 
     def value(self, key: str) -> str | None:
         """A value by its key, as JSON text."""

@@ -21,6 +21,7 @@ class GatewayRow(NamedTuple):
     runtime: str
     version: str
     instance_id: str
+    former_id: str
     status: str
     warnings: str
     capabilities: str
@@ -72,7 +73,6 @@ class GatewayRequestRow(NamedTuple):
 class Beat(NamedTuple):
     """What a heartbeat says."""
 
-    instance_id: str
     status: str
     warnings: str
     version: str

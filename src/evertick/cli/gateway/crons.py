@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -19,10 +19,19 @@ from evertick.cli.json_values import json_or_text
 from evertick.cli.sessions.elsewhere import say_nothing_found
 from evertick.recurrence.parse.duration import parse_milliseconds
 
-if TYPE_CHECKING:
-    from evertick.api.gateway_fleet import FleetCron
-
-LIST_FIELDS: Final = ("gateway", "health", "id", "key", "schedule", "zone", "status", "next", "last", "as_of")
+LIST_FIELDS: Final = (
+    "gateway",
+    "health",
+    "id",
+    "key",
+    "schedule",
+    "zone",
+    "status",
+    "next",
+    "last",
+    "last_status",
+    "as_of",
+)
 RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms", "error")
 """The columns of the list: what people look for; `-o json` has all."""
 
@@ -112,48 +121,16 @@ revision_option: Final = click.option(
 @time_row_options
 def list_crons(gateway: str | None, after: str | None, limit: int, db: str | None, out: OutputOptions) -> None:
     """List crons of all gateways by next time, or of one. `as_of` says when the copy was current."""
-    chosen = out.columns((*LIST_FIELDS, "name", "action", "revision", "error"), LIST_FIELDS)
+    from evertick.api.gateway_fleet import GatewayCronLine
+
+    chosen = out.columns(GatewayCronLine.names(), LIST_FIELDS)
     with open_gateways(db) as session:
         found = session.gateways.crons(gateway, after=after, limit=limit)
-        rows = [_row(each) for each in found.crons]
-        lines = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
-        out.write_rows(rows, lines, chosen)
+        out.show_views([GatewayCronLine.of(each) for each in found.crons], session.now, chosen)
         if found.next is not None and out.tells_of_nothing:
             click.echo(f"more: --after {found.next}", err=True)
         if not found.crons and out.tells_of_nothing:
             say_nothing_found("crons of gateways", session.store)
-
-
-def _row(each: "FleetCron") -> dict[str, Any]:
-    form = each.to_json()
-    cron = form["cron"]
-    schedule, last = cron["schedule"], cron["last_run_at"]
-    when = schedule.get("expression") or schedule.get("rrule") or schedule.get("at") or schedule.get("detail")
-    return {
-        "gateway": each.gateway,
-        "health": each.health,
-        "id": cron["id"],
-        "key": cron["key"],
-        "name": cron["name"],
-        "schedule": when if schedule.get("every_ms") is None else f"every {schedule['every_ms'] / 1_000:g} s",
-        "zone": schedule.get("timezone") or "UTC",
-        "status": status_of(each),
-        "next": cron["next_run_at"],
-        "last": None if last is None else f"{last} {cron['last_status'] or ''}".strip(),
-        "as_of": form["as_of"],
-        "action": cron["action"]["type"],
-        "revision": cron["revision"],
-        "error": cron["last_error"],
-    }
-
-
-def status_of(each: "FleetCron") -> str:
-    """The state of a cron in a word."""
-    if each.removed_at is not None:
-        return "removed"
-    if not each.cron.enabled:
-        return "disabled"
-    return "overdue" if each.overdue else "enabled"
 
 
 @click.command()
@@ -266,9 +243,12 @@ def runs(
 @output_option
 def remove(gateway: str, cron_id: str, revision: str | None, db: str | None, out: OutputOptions) -> None:
     """Remove a cron at its gateway."""
+    from evertick.api.gateway_fleet import RemovedGatewayCron
+
     with open_gateways(db) as session:
         session.gateways.remove_cron(gateway, cron_id, revision=revision)
     _say(f"removed {printable(cron_id)} at {gateway}", out)
+    out.write_view(RemovedGatewayCron(gateway=gateway, cron=cron_id))
 
 
 def _say(words: str, out: OutputOptions) -> None:

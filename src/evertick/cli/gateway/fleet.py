@@ -77,6 +77,8 @@ def rotate(gateway: str, db: str | None, out: OutputOptions) -> None:
     """Let a gateway get a new secret and a new token, with its next heartbeat."""
     with open_gateways(db) as session:
         session.gateways.rotate(gateway)
+        found = session.gateways.get(gateway)
+    out.write_view(found)
     _say(f"{gateway} gets a new secret with its next heartbeat", out)
 
 
@@ -86,8 +88,11 @@ def rotate(gateway: str, db: str | None, out: OutputOptions) -> None:
 @output_option
 def remove(gateway: str, db: str | None, out: OutputOptions) -> None:
     """Forget a gateway. It goes on with its crons by itself."""
+    from evertick.api.gateway_fleet import RemovedGateway
+
     with open_gateways(db) as session:
         session.gateways.remove(gateway)
+    out.write_view(RemovedGateway(name=gateway))
     _say(f"{gateway} is forgotten; its process goes on with its crons", out)
 
 

@@ -210,6 +210,8 @@ def limits(words: tuple[str, ...], app_file: str | None, db: str | None, out: Ou
         _note_missing_code(session, out, "limits that are not the tenant's own are those of no app")
         found = session.scripts.set_plan(**changes) if changes else session.scripts.limits()
         now = session.now
+    if found.warning:
+        click.echo(f"note: {found.warning}", err=True)
     out.show_view(found, now, chosen, _plan_words)
 
 
@@ -218,7 +220,10 @@ def limits(words: tuple[str, ...], app_file: str | None, db: str | None, out: Ou
 @data_options
 @output_option
 def delete(script: str, db: str | None, out: OutputOptions) -> None:
-    """Delete a script with its versions; refused while schedules run it. Records of its runs stay for their time."""
+    """Delete a script with its versions; refused while schedules run it or runs of it have not ended.
+
+    Records of its runs stay for their time.
+    """
     from evertick.api.scripts import DeletedScript
 
     with open_scripts(db) as session:

@@ -6,7 +6,7 @@ these as escapes (`\\u202e`), so that a name cannot pretend to be another one.
 
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,7 +19,6 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.attributes import word_of, words_of
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.dashboard.assets import asset
-from evertick.dashboard.forms.moments import said_duration
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.documents import first_fields, linked
@@ -30,6 +29,7 @@ from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
 from evertick.dashboard.markup.times import lasted, seconds
 from evertick.dashboard.markup.tracebacks import trace_of
+from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.rules.schedules.fates import FATE_OF
 
 SHOWN_CHARS_MAX: Final = 20_000
@@ -96,7 +96,7 @@ def plain_text(text: str) -> str:
 
 def every(every_ms: int) -> str:
     """An interval, as people type it: `1h30m`."""
-    return said_duration(timedelta(milliseconds=every_ms)) or ""
+    return format_milliseconds(every_ms)
 
 
 def typed(value: str) -> Markup:

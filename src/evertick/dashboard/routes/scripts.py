@@ -320,8 +320,9 @@ async def change_script_limits(page: Shown) -> Response:
     changes = _changes_in(form, await scripts.limits())
     if not form.errors:
         try:
-            await scripts.set_plan(**changes)
-            return page.done(page.url("script-limits"), f"Changed the limits of {page.tenant}.")
+            warning = (await scripts.set_plan(**changes)).warning
+            said = f"Changed the limits of {page.tenant}{warning and f'; {warning}'}."
+            return page.done(page.url("script-limits"), said)
         except EvertickError as error:
             form.field_of(error, {f"{name}=": name for group in GROUPS.values() for name in group})
     return await _limits(page, form, status=422)

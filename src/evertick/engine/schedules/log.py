@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import to_iso
+from evertick.base.instants import SECOND_MS, to_iso
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.schedules.outcome import Evaluated
-from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.fates import Fate, Reason
+from evertick.store.records.schedule import Schedule
 
 _logger: Final = logging.getLogger("evertick.schedules")
 
@@ -26,11 +27,20 @@ def log_evaluated(items: Sequence[Evaluated], counters: Counters) -> None:
     for item in items:
         for fate in (Fate.SKIPPED, Fate.MISSED):
             rows = [row for row in item.occurrences if row.fate == fate]
-            if rows:
+            if rows and not _is_known(item.row, rows[0]):
                 _log_not_started(item.row.id, fate, rows)
         for note in item.plan.notes:
             extra = {"schedule_id": item.row.id, "note": note.code.value}
             _logger.info("%s: %s", item.row.id, note.text, extra=extra)
+
+
+def _is_known(schedule: Schedule, first: OccurrenceRow) -> bool:
+    """Whether an earlier line says that a schedule is paused, which it may be for years: it skipped times before."""
+    pause = schedule.state.pause
+    if pause is None or first.reason != Reason.PAUSED:
+        return False
+    earlier = schedule.spec.recurrence.preview(1, pause.at // SECOND_MS)
+    return bool(earlier) and earlier[0] * SECOND_MS < first.nominal_at
 
 
 def _log_not_started(schedule_id: ScheduleId, fate: Fate, rows: Sequence[OccurrenceRow]) -> None:

@@ -3,7 +3,9 @@
 The routes below `/api/v1/gateways` take the secret of a gateway, and no token: each checks it by itself.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Header, Query, Request
 from pydantic import ConfigDict, Field
@@ -28,12 +30,15 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Limit, Named
 from evertick.server.callers import Called, Key, Routes, reply, tenant_routes
+from evertick.server.limits import client_of
 from evertick.server.problems import Problem
 from evertick.server.reply_time import take_longer
 
 if TYPE_CHECKING:
     from evertick.app.gateways.api import AsyncGateways
     from evertick.app.gateways.joining import Joining
+
+T = TypeVar("T")
 
 POLL_S: Final = 25.0
 GATEWAY_S: Final = 20.0
@@ -236,32 +241,47 @@ async def list_gateway_runs(
 # -- for gateways
 
 
+@contextmanager
+def _counting(request: Request) -> Iterator[None]:
+    """Count what has no valid secret, as what has no valid token. Raises Problem if that is too much."""
+    try:
+        yield
+    except UnknownSecret:
+        if wait_s := request.app.state.limits.failures.wait_s(client_of(request.scope)):
+            words = f"too many requests without a valid secret; wait {wait_s:.0f} s"
+            raise Problem(429, "too_many_requests", words) from None
+        raise
+
+
+async def _asked(request: Request, ask: Callable[[], T]) -> T:
+    """What a gateway asks of the platform. Raises UnknownSecret, Problem."""
+    with _counting(request):
+        found: T = await request.app.state.evertick.environment.executors.call(ask)
+    return found
+
+
 @of_gateways.at("POST", "/register", None, returns=RegisteredGateway, status=201)
 async def register_gateway(request: Request, joins: Joins, said: Registration) -> Response:
     """Register with a join token. Without `url` the gateway fetches what the platform asks of it."""
-    e = request.app.state.evertick.environment
-    return reply(await e.executors.call(lambda: joins.register(said)), status=201)
+    return reply(await _asked(request, lambda: joins.register(said)), status=201)
 
 
 @of_gateways.at("POST", "/heartbeat", None, returns=HeartbeatReply)
 async def beat(request: Request, joins: Joins, secret: Secret, said: Heartbeat) -> Response:
     """Say how the gateway is, every 20 s."""
-    e = request.app.state.evertick.environment
-    return reply(await e.executors.call(lambda: joins.heartbeat(secret, said)))
+    return reply(await _asked(request, lambda: joins.heartbeat(secret, said)))
 
 
 @of_gateways.at("POST", "/rotate", None, returns=RegisteredGateway)
 async def rotate_secret(request: Request, joins: Joins, secret: Secret, said: Instance) -> Response:
     """A new secret and a new token; the secret that was sent stays valid for ten minutes."""
-    e = request.app.state.evertick.environment
-    return reply(await e.executors.call(lambda: joins.rotate(secret)))
+    return reply(await _asked(request, lambda: joins.rotate(secret)))
 
 
 @of_gateways.at("POST", "/deregister", None, status=204)
 async def deregister_gateway(request: Request, joins: Joins, secret: Secret, said: Instance) -> Response:
-    """Remove the gateway, unless a later process of it is there by now."""
-    e = request.app.state.evertick.environment
-    if not await e.executors.call(lambda: joins.deregister(secret, said.instance_id)):
+    """Say that the process ends, so that the gateway is offline at once; it stays registered."""
+    if not await _asked(request, lambda: joins.deregister(secret, said.instance_id)):
         raise Problem(409, "not_current", "another process of this gateway is there by now; nothing was removed")
     return Response(status_code=204)
 
@@ -270,6 +290,9 @@ async def deregister_gateway(request: Request, joins: Joins, secret: Secret, sai
 async def fetch_requests(request: Request, joins: Joins, secret: Secret, said: Poll) -> Response:
     """Bring replies, and wait up to 25 s for requests of the contract."""
     take_longer(POLL_S)
-    waiting = request.app.state.polls.fetch(joins, secret, said.instance_id, said.replies, POLL_S)
-    found = await request.app.state.hints.until_end(waiting)
+    waiting = request.app.state.polls.fetch(
+        joins, secret, said.instance_id, said.replies, POLL_S, request.is_disconnected
+    )
+    with _counting(request):
+        found = await request.app.state.hints.until_end(waiting)
     return reply(FetchedRequests(requests=tuple(found or ())))

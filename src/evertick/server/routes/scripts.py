@@ -161,7 +161,7 @@ async def edit_script(request: Request, scripts: Scripts, name: Named, to: Chang
 
 @routes.at("DELETE", "/scripts/{name}", Scope.EDIT, status=204)
 async def delete_script(request: Request, scripts: Scripts, name: Named) -> Response:
-    """Delete a script with its versions; refused while schedules run it."""
+    """Delete a script with its versions; refused while schedules run it or runs of it have not ended."""
     await scripts.delete(name, if_revision=version_of(request))
     return Response(status_code=204)
 

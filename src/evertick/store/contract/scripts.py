@@ -1,11 +1,13 @@
 """The contract for scripts of tenants, their versions, runs, limits and values."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
+
+BEGINNING: Final = Instant(0)
 
 
 class Scripts(Protocol):
@@ -58,9 +60,12 @@ class Scripts(Protocol):
         ...
 
     def list_script_runs(
-        self, tenant: TenantId, *, script: str | None = None, limit: int, before: Instant
+        self, tenant: TenantId, *, script: str | None = None, limit: int, before: Instant, since: Instant = BEGINNING
     ) -> list[ScriptRunRow]:
-        """The attempts of a tenant, or of one of its scripts, that ended before a moment, the newest first."""
+        """The attempts of a tenant, or of one of its scripts, that ended before a moment, the newest first.
+
+        `since` is for one script: only what ended at this moment or later.
+        """
         ...
 
     def count_script_runs(self, tenant: TenantId, *, script: str, since: Instant) -> int:

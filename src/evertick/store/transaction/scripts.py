@@ -8,6 +8,7 @@ from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
+from evertick.store.contract.scripts import BEGINNING
 from evertick.store.transaction.driver import Driver
 
 VERSION_MAX: Final = 2**53
@@ -58,13 +59,13 @@ class SqlScripts(Driver):
         self._run("add_script_run", run._asdict())
 
     def list_script_runs(
-        self, tenant: TenantId, *, script: str | None = None, limit: int, before: Instant
+        self, tenant: TenantId, *, script: str | None = None, limit: int, before: Instant, since: Instant = BEGINNING
     ) -> list[ScriptRunRow]:
         params = {"tenant": tenant, "before": before, "limit": limit}
         if script is None:
             rows = self._fetch("list_script_runs", params)
         else:
-            rows = self._fetch("list_runs_of_script", {**params, "script": script})
+            rows = self._fetch("list_runs_of_script", {**params, "script": script, "since": since})
         return [ScriptRunRow(*row) for row in rows]
 
     def count_script_runs(self, tenant: TenantId, *, script: str, since: Instant) -> int:

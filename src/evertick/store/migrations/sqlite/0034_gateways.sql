@@ -19,6 +19,8 @@ create table gateways (
     runtime       text    not null,
     version       text    not null,
     instance_id   text    not null,
+    -- The process that this one has replaced: it cannot come back.
+    former_id     text    not null,
     status        text    not null,
     -- JSON lists.
     warnings      text    not null,

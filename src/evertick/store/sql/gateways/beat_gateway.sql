@@ -1,7 +1,6 @@
 -- beat_gateway: a gateway has said how it is. If its crons are not those of the copy, they are looked at now.
 update gateways
    set last_seen_at = :now, status = :status, warnings = :warnings, version = :version, digest = :digest,
-       instance_id = :instance_id,
-       look_at = case when copied_digest = :digest then look_at else :now end
+       look_at = case when copied_digest = :digest and error is null then look_at else :now end
  where id = :id
-returning rotates, case when copied_digest = :digest then 0 else 1 end
+returning rotates, case when copied_digest = :digest and error is null then 0 else 1 end
