@@ -120,6 +120,44 @@ def test_an_unknown_outcome_is_asked_for_again_under_the_same_key(
     assert len(played.runs) == 1
 
 
+def test_a_lost_reply_does_not_run_the_command_twice_in_the_next_attempt(
+    live_platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_platform.join()
+    app, played = live_platform.app, live_platform.played["edge-1"]
+    real, asked = commands.GatewayClient.run_command, [0]
+
+    def unsure(self: Any, *args: Any, **kwargs: Any) -> str:
+        run_id: str = real(self, *args, **kwargs)
+        asked[0] += 1
+        if asked[0] <= commands.TRIES:
+            raise commands.OutcomeUnknown("the reply was lost")
+        return run_id
+
+    monkeypatch.setattr(commands.GatewayClient, "run_command", unsure)
+    call = app.gateways.command("edge-1", "hello")
+    app.schedules.create("hello", when="every hour", do=call, retry=Retry(3, first=0.001))
+    app.schedules.trigger("hello")
+    with Engine(app) as engine:
+        job = engine.until(lambda: next(iter(app.jobs.list(function=GATEWAY_FUNCTION, state="success").jobs), None))
+
+    assert job.attempt == 2
+    assert len(played.runs) == 1
+
+
+def test_a_run_that_failed_is_followed_by_another_one(live_platform: Platform) -> None:
+    live_platform.join()
+    app, played = live_platform.app, live_platform.played["edge-1"]
+    played.outcome = "failed"
+    call = app.gateways.command("edge-1", "hello")
+    app.schedules.create("hello", when="every hour", do=call, retry=Retry(2, first=0.001))
+    app.schedules.trigger("hello")
+    with Engine(app) as engine:
+        engine.until(lambda: next(iter(app.jobs.list(function=GATEWAY_FUNCTION, state="failed").jobs), None))
+
+    assert len(played.runs) == 2
+
+
 def test_bad_targets_are_refused_when_a_schedule_is_written(live_platform: Platform) -> None:
     live_platform.join()
     app = live_platform.app

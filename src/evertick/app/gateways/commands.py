@@ -1,7 +1,7 @@
 """Schedules that run commands of gateways: the jobs of the function `evertick.gateway`.
 
-A run asks the gateway with a key made of the job and its attempt. So a worker that dies between the request and the
-result changes nothing: the job runs again under the same key, and finds the run that it has begun.
+A run asks the gateway with a key made of the job and a number. So a worker that dies between the request and the result
+changes nothing: the job runs again under the same key, and finds the run that it has begun.
 """
 
 import json
@@ -30,6 +30,7 @@ ASK_S: Final = (0.2, 2.0)
 LOST_S: Final = 120.0
 """How long a gateway that has begun a run may be silent."""
 TRIES: Final = 3
+FAILED: Final = ("failed", "unknown")
 SHOWN: Final = 1_000
 """Characters of an error, and of the end of an output, that a failed run keeps."""
 
@@ -48,18 +49,22 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
         try:
             require_online(row, e.clock.now())
             client = client_of(e, row)
-            run_id = _started(client, command, arguments, f"{ctx.job_id}.{ctx.attempt}")
+            run = _run(ctx, client, command, arguments)
         except GatewayUnreachable as error:
             if offline == "skip":
                 ctx.log.warning("skipped: %s", error)
                 return {"skipped": str(error)}
             raise
-        run = _ended(ctx, client, run_id)
-        if run.status in ("failed", "unknown"):
+        if run.status in FAILED:
             words = run.error or f"it ended as {run.status}"
-            data = {"command": command, "run_id": run_id, "error": words[:SHOWN], "output": (run.output or "")[-SHOWN:]}
+            data = {
+                "command": command,
+                "run_id": run.run_id,
+                "error": words[:SHOWN],
+                "output": (run.output or "")[-SHOWN:],
+            }
             raise ApplicationError(data)
-        return {"run_id": run_id, "status": run.status, "output": run.output}
+        return {"run_id": run.run_id, "status": run.status, "output": run.output}
 
     function: Action[..., Any] = Action(
         run_command, name=GATEWAY_FUNCTION, internal=False, timeout_ms=None, app_name=app_name
@@ -88,6 +93,20 @@ def check_command(transaction: Transaction, tenant: TenantId, given: Mapping[str
         raise UnknownCommand(f"the gateway {row.name} has no command {given.get('command')!r}; it lists {listed}")
 
 
+def _run(ctx: SyncActionCtx, client: GatewayClient, command: str, arguments: Mapping[str, str] | None) -> GatewayRun:
+    """The run of this attempt, at its end.
+
+    The keys of earlier attempts are asked first: what one of them has begun is this attempt's run, unless it is known
+    to have failed. So a command whose reply was lost does not run twice.
+    """
+    number = 1
+    while True:
+        run = _ended(client, _started(client, command, arguments, f"{ctx.job_id}.{number}"))
+        if number >= ctx.attempt or run.status not in FAILED:
+            return run
+        number += 1
+
+
 def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] | None, key: str) -> str:
     """Ask for a run; the same key is asked again after an unknown outcome, because it begins one run."""
     for number in range(TRIES):
@@ -99,7 +118,7 @@ def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] |
     raise AssertionError
 
 
-def _ended(ctx: SyncActionCtx, client: GatewayClient, run_id: str) -> GatewayRun:
+def _ended(client: GatewayClient, run_id: str) -> GatewayRun:
     """Wait for the end of a run. Raises OutcomeUnknown if the gateway is silent for long."""
     pause_s, seen_at = ASK_S[0], time.monotonic()
     while True:

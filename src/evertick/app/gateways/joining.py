@@ -144,10 +144,14 @@ class Joining:
         fresh = SECRET_PREFIX + secrets.token_urlsafe(32)
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> RegisteredGateway:
+            is_old = hash_of(secret) != row.secret
             row = row._replace(
-                secret=hash_of(fresh), old_secret=hash_of(secret), old_until=Instant(now + OVERLAP_MS),
-                generation=row.generation + 1, rotates=0,
-            )  # fmt: skip
+                secret=hash_of(fresh),
+                old_secret=row.old_secret if is_old else row.secret,
+                old_until=row.old_until if is_old else Instant(now + OVERLAP_MS),
+                generation=row.generation + 1,
+                rotates=0,
+            )
             token = None if row.url is None else access_token(row.id, row.generation)
             transaction.save_gateway(row)
             return RegisteredGateway(gateway_id=row.id, secret=fresh, access_token=token)
