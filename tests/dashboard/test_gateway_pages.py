@@ -170,6 +170,10 @@ def test_what_is_overdue_offline_or_removed_says_so(site: Site, platform: Platfo
     platform.silence(100)
 
     assert set(names_in(site, "everything?status=offline")) == {"purge", "theirs", "paused"}
+    platform.beat()
+    assert names_in(site, "everything?status=offline") == []
+    platform.gateways().joining.deregister(platform.secrets["edge-1"], "i1")
+    assert set(names_in(site, "everything?status=offline")) == {"purge", "theirs", "paused"}
     assert names_in(site, "everything?status=overdue") == ["first"]
     row = row_of(site, "purge")
     assert "grey" in (row["class"] if row.has_attr("class") else "") and "as of 09:02:05" in text_of(row)

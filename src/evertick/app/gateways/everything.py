@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from evertick.api.gateway_fleet import FleetCron
 from evertick.api.schedule_lists import DetailedSchedule
 from evertick.app.gateways.api import FIRST, OVERDUE_MS, cron_view, every_gateway
-from evertick.app.gateways.reaching import OFFLINE_MS
+from evertick.app.gateways.reaching import OFFLINE_MS, health_of
 from evertick.app.schedules.lists import detailed
 from evertick.app.transacting import Work
 from evertick.base.errors import GatewayNotFound, Misuse
@@ -85,7 +85,7 @@ def everything(
             return ()
         if gateway is not None:
             return crons_of(transaction, gateways)
-        if status == "offline" and not any(row.last_seen_at <= now - OFFLINE_MS for row in gateways):
+        if status == "offline" and all(health_of(row, now)[0] != "offline" for row in gateways):
             return ()
         # Those that are disabled or removed have no next time, and overdue ones are the first.
         after = max(place, (Instant(NEVER - 1), "", "")) if status in ("disabled", "removed") else place

@@ -49,8 +49,8 @@ class GatewayCronRow(NamedTuple):
 class CronFilter(NamedTuple):
     """Which copies are listed: those of a status, or all if it is empty, with next times before `until`.
 
-    A gateway that was last seen at `offline_since` or before is offline; a cron that was due before `due_before` is
-    overdue.
+    A gateway whose process has ended, or that was last seen at `offline_since` or before, is offline; a cron that was
+    due before `due_before` is overdue.
     """
 
     status: str = ""

@@ -6,7 +6,9 @@ select c.gateway_id, c.cron_id, c.item, c.removed_at, c.next_run_at
    and c.next_run_at < :until
    and (:status = '' or :status =
         case when c.removed_at is not null then 'removed'
-             when (select g.last_seen_at from gateways g where g.id = c.gateway_id) <= :offline_since then 'offline'
+             when exists (select 1 from gateways g
+                           where g.id = c.gateway_id and (g.instance_id = '' or g.last_seen_at <= :offline_since))
+             then 'offline'
              when c.enabled = 0 then 'disabled'
              when c.next_run_at < :due_before then 'overdue'
              else 'enabled' end)
