@@ -172,18 +172,6 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "workflow type deprecate": (_one(WorkflowTypeView),),
     "workflow type delete": (_one(WorkflowTypeView),),
     "workflow history": (_one(RunHistory), _many(RunEvent, "with `-o jsonl`, a line each")),
-    "gateway list": (_many(GatewayView),),
-    "gateway get": (_one(GatewayView),),
-    "gateway join-token": (_one(JoinToken),),
-    "gateway rotate": (_one(GatewayView),),
-    "gateway remove": (_one(RemovedGateway),),
-    "gateway cron list": (_many(GatewayCronLine),),
-    "gateway cron get": (_one(FleetCron),),
-    "gateway cron add": (_one(GatewayCron),),
-    "gateway cron update": (_one(GatewayCron),),
-    "gateway cron run": (_one(StartedGatewayRun),),
-    "gateway cron runs": (_many(GatewayRun),),
-    "gateway cron remove": (_one(RemovedGatewayCron),),
     "script list": (_many(ScriptSummary),),
     "script create": (_one(ScriptView),),
     "script edit": (_one(ScriptView),),
@@ -222,6 +210,22 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "version": (_one(VersionReport),),
 }
 """Commands by their words, in the order of `--help`."""
+OF_GATEWAYS: Final[dict[str, tuple[Form, ...]]] = {
+    "gateway list": (_many(GatewayView),),
+    "gateway get": (_one(GatewayView),),
+    "gateway join-token": (_one(JoinToken),),
+    "gateway rotate": (_one(GatewayView),),
+    "gateway remove": (_one(RemovedGateway),),
+    "gateway cron list": (_many(GatewayCronLine),),
+    "gateway cron get": (_one(FleetCron),),
+    "gateway cron add": (_one(GatewayCron),),
+    "gateway cron update": (_one(GatewayCron),),
+    "gateway cron run": (_one(StartedGatewayRun),),
+    "gateway cron runs": (_many(GatewayRun),),
+    "gateway cron remove": (_one(RemovedGatewayCron),),
+}
+"""Commands that need a gateway which runs: their forms are tested with one."""
+ALL: Final = {**FORMS, **OF_GATEWAYS}
 ELSEWHERE: Final = {
     "gateway check": "a list of checks: `check`, `result` (`passed`, `failed` or `left out`) and `detail`, all text",
     "run": "without `--after` and `--at`: what the function returns",
@@ -240,8 +244,7 @@ def schema_of(form: Form) -> dict[str, Any]:
 def page() -> str:
     """The page as it should be."""
     rows = [
-        f"| `{command}` | {_printed(command)} |"
-        for command in [*FORMS, *(each for each in ELSEWHERE if each not in FORMS)]
+        f"| `{command}` | {_printed(command)} |" for command in [*ALL, *(each for each in ELSEWHERE if each not in ALL)]
     ]
     parts = [HEAD, "\n".join(["| command | prints |", "|---|---|", *rows])]
     for name, schema in sorted(_definitions().items()):
@@ -252,7 +255,7 @@ def page() -> str:
 def _printed(command: str) -> str:
     """What a command prints, in a few words."""
     words = []
-    for form in FORMS.get(command, ()):
+    for form in ALL.get(command, ()):
         name = form.schema.__name__
         what = f"{'a list of ' if form.many else ''}[{name}](#{name.lower()})"
         words.append(f"{form.when}: {what}" if form.when else what)
@@ -262,7 +265,7 @@ def _printed(command: str) -> str:
 def _definitions() -> dict[str, dict[str, Any]]:
     """The schemas of all forms and of what they hold, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for forms in FORMS.values():
+    for forms in ALL.values():
         for form in forms:
             schema = schema_of(form)
             for name, each in {**schema.pop("$defs", {}), form.schema.__name__: schema}.items():

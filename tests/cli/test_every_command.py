@@ -48,6 +48,8 @@ APPLIED = "test_the_difference_is_shown_field_by_field"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
 GATEWAY = "test_gateway:test_a_gateway_runs_and_is_checked"
+FLEET = "test_gateway_commands:test_every_command_of_gateways_prints_what_is_described"
+NO_GATEWAY = "no gateway 'none'"
 
 ROWS = {
     "init": Row("made", "made --template large", 2, "large"),
@@ -55,6 +57,18 @@ ROWS = {
     "run": Row("", "nowhere.send", 2, "no nowhere.py", elsewhere="test_run:test_words_are_read_by_the_signature"),
     "gateway run": Row("", "--config none.toml", 2, "none.toml", elsewhere=GATEWAY),
     "gateway check": Row("", "ftp://x --token-file t", 2, "t", elsewhere=GATEWAY),
+    "gateway list": Row("", "--fields nope", 2, "nope", elsewhere=FLEET),
+    "gateway get": Row("", "none", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway join-token": Row("", "..", 2, "..", elsewhere=FLEET),
+    "gateway rotate": Row("", "none", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway remove": Row("", "none", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron list": Row("", "none", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron get": Row("", "none k", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron add": Row("", "none k --every 1h --builtin b", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron update": Row("", "none k --every 1h --at x", 2, "give one", elsewhere=FLEET),
+    "gateway cron run": Row("", "none k", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron runs": Row("", "none k", 3, NO_GATEWAY, elsewhere=FLEET),
+    "gateway cron remove": Row("", "none k", 3, NO_GATEWAY, elsewhere=FLEET),
     "job list": Row("", "--state gone", 2, "gone", ("id", "state")),
     "job get": Row("FAILED", UNKNOWN, 3, NO_JOB, ("id", "state", "args")),
     "job cancel": Row("PENDING", UNKNOWN, 3, NO_JOB, ("job_id", "still_runs")),

@@ -15,7 +15,7 @@ from tests.cli.test_against_a_server import NO_SERVER, url
 from tests.cli.test_every_command import LEAVES, ROWS, ids, shop_file
 from tests.sampling import one_in
 from tools import json_forms
-from tools.json_forms import ELSEWHERE, FORMS, Form
+from tools.json_forms import ALL, ELSEWHERE, FORMS, Form
 
 __all__ = ["ids", "shop_file", "url"]
 
@@ -73,7 +73,7 @@ def has_json(name: str) -> bool:
 
 
 def test_every_command_with_json_is_described() -> None:
-    assert FORMS.keys() | ELSEWHERE.keys() == {name for name in LEAVES if has_json(name)} | {"api"}
+    assert ALL.keys() | ELSEWHERE.keys() == {name for name in LEAVES if has_json(name)} | {"api"}
 
 
 def test_the_page_is_that_of_the_code() -> None:

@@ -13,9 +13,12 @@ import psycopg
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
+from evertick.api.gateway_fleet import Registration
+from evertick.api.gateways import GatewayCron
 from evertick.base.errors import DatabaseLocked, Misuse, SchemaMismatch
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import NEVER, Instant
+from evertick.base.records.gateways import Found
 from evertick.base.records.jobs import Worker
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptVersionRow
 from evertick.store.contract.store import Transaction
@@ -28,6 +31,7 @@ from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.copying import held_file
 from tests.cli.desk import work_off
 from tests.cli.programs import evertick
+from tests.gateways.conftest import cron
 
 
 def shop(url: str) -> App:
@@ -76,6 +80,14 @@ def filled(url: str) -> str:
     app.scheduler.using(retry=Retry(2, first=0.001)).run_after(0, "fails")
     run_id = app.workflows.using(attributes={"order": "7"}).start(app.functions.resolve("flow"))
     app.tokens.create("program", tenant="default")
+    joined = app.gateways.join_token("edge-1").token
+    app.gateways.join_token("edge-2")
+    said = Registration(join_token=joined, name="edge-1", instance_id="i")
+    app.gateways.joining.register(said)
+    found = app.environment.store.write(lambda tx: tx.claim_gateways(now=NEVER, until=NEVER, limit=1))
+    health = Found("healthy", "[]", "1", "d", "[]", "[]")
+    crons = [GatewayCron.model_validate(cron())]
+    app.environment.store.write(lambda tx: tx.note_look(found[0], health, crons, now=Instant(0)))
     app.tenants.set("acme", running=2)
     app.pools.set("mail", running=2)
     work_off(app, 2)
@@ -123,7 +135,7 @@ def test_there_and_back_nothing_is_lost_or_changed(source: str, tmp_path: Path, 
     before = content(source)
     assert {name for name, rows in before.items() if not rows} <= {
         "saved_views", "workflow_types", "bodies", "open_occurrences", "run_reports", "activity", "pool_activity",
-        "tenant_limits", "audit_log",
+        "tenant_limits", "audit_log", "gateway_requests",
     }  # fmt: skip
 
     counts = copy_tables(source, postgres_url)
