@@ -144,8 +144,8 @@ def test_a_list_costs_few_statements_however_many_pools_there_are(
     found = costs(shop(open_app, pools), monkeypatch)
 
     assert {path: names for path, names in found.items() if not 0 < len(names) <= MOST} == {}
-    assert len(found["settings?view=tenants"]) == 8
-    assert (len(found["pools"]), len(found["/t/acme/pools"])) == (7, 5)
+    assert len(found["settings?view=tenants"]) == 9
+    assert (len(found["pools"]), len(found["/t/acme/pools"])) == (8, 6)
 
 
 def test_the_list_of_pools_of_the_command_line_costs_the_same_however_many_there_are(
