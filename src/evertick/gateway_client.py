@@ -25,7 +25,7 @@ from evertick.api.gateways import (
     StartedGatewayRun,
 )
 from evertick.api.schema import Schema
-from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown
+from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
 from evertick.base.problems import error_of
 
 if TYPE_CHECKING:  # it is an extra, which a gateway that dials out does not need on the platform's side
@@ -127,7 +127,10 @@ class GatewayClient:
         if not isinstance(problem, dict) or "code" not in problem:
             words = f"{request.method} {request.path}: status {reply.status} without a problem; is this a gateway?"
             raise _lost(request, words)
-        raise error_of(reply.status, problem)
+        error = error_of(reply.status, problem)
+        if type(error) is Unavailable:  # of the gateway, in words of its own; no outage here
+            raise _lost(request, f"{request.method} {request.path}: {error}")
+        raise error
 
 
 class HttpSend:
