@@ -21,5 +21,6 @@ __all__ = [
     "ReplayMismatch", "RevisionConflict", "RunNotFound", "RunNotOpen", "SandboxUnavailable", "ScheduleNotFound",
     "SchemaMismatch", "ScriptInUse", "ScriptNotFound", "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow",
     "StepStillRuns", "StorageFailed", "TooManyJobs", "TransactionEnded", "TransactionRefused", "Unavailable",
-    "UnknownCommand", "ValueTooLarge", "VersionConflict", "WeakIsolation", "WorkflowFailed", "WorkflowInactive",
+    "UnknownCommand",
+    "UnknownSecret", "ValueTooLarge", "VersionConflict", "WeakIsolation", "WorkflowFailed", "WorkflowInactive",
     "WorkflowStuck", "WriteConflict", ]  # fmt: skip

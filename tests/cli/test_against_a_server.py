@@ -15,6 +15,7 @@ from tests.cli.desk import Command, Ended
 from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop, shop_file
 from tests.sampling import one_in
 from tests.server.serving import serving
+from tools.json_forms import OF_GATEWAYS
 
 __all__ = ["ids", "shop_file"]
 
@@ -70,6 +71,7 @@ STARTS: Final = {
     "open": "test_schedule_edit:test_pages_of_a_server_are_opened",
     "schedule edit": "test_schedule_edit:test_what_is_edited_is_applied",
     "doctor": "test_fleet_doctor:test_a_server_examines_its_fleet",
+    **dict.fromkeys(OF_GATEWAYS, "test_gateway_commands:test_every_command_of_gateways_prints_what_is_described"),
 }
 """The same for those that need no app there, or a file first, so that a wrong call is wrong in another way."""
 TRIES: Final = 3

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from evertick.app.gateways.reaching import KEY_VARIABLE
 from evertick.gateway.state import Registration as Registered
 from tests.cli.programs import evertick
 from tests.gateway.served import serving
+from tests.server.serving import serving as serving_platform
 from tools.json_forms import OF_GATEWAYS
 
 KEY = "a key of the platform, for tests alone"
@@ -22,13 +24,19 @@ Run = Callable[..., Any]
 
 
 @pytest.mark.processes
-def test_every_command_of_gateways_prints_what_is_described(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["database", "server"])
+def test_every_command_of_gateways_prints_what_is_described(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     (folder / "gateway").mkdir()
     url = f"sqlite:///{folder}/shop.db"
     app = App("shop", database_url=url)
     app.migrate()
+    app.open()
     printed: dict[str, Any] = {}
+    environment = {"EVERTICK_DATABASE_URL": url, KEY_VARIABLE: KEY}
+    options: list[str] = []
 
     def run(command: str, *words: str) -> Any:
         """What a command prints as JSON."""
@@ -39,7 +47,11 @@ def test_every_command_of_gateways_prints_what_is_described(folder: Path, monkey
         printed[command] = json.loads(done.out)
         return printed[command]
 
-    with serving(folder / "gateway", GREET) as gateway:
+    with ExitStack() as stack:
+        if place == "server":
+            options += ["--url", stack.enter_context(serving_platform(app))]
+            environment = {"EVERTICK_TOKEN": app.tokens.create("root", scope="admin").secret}
+        gateway = stack.enter_context(serving(folder / "gateway", GREET))
         token = run("gateway join-token", "edge-1")["token"]
         said = Registration(join_token=token, name="edge-1", instance_id="i", url=gateway.url)
         made = app.gateways.joining.register(said)

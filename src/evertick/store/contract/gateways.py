@@ -1,9 +1,8 @@
 """The contract for gateways, the copies of their crons, and the requests that they fetch."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from evertick.api.gateways import GatewayCron
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.gateways import (
@@ -15,6 +14,9 @@ from evertick.base.records.gateways import (
     GatewayRequestRow,
     GatewayRow,
 )
+
+if TYPE_CHECKING:  # pydantic is not needed to register functions
+    from evertick.api.gateways import GatewayCron
 
 
 class Gateways(Protocol):
@@ -55,7 +57,7 @@ class Gateways(Protocol):
         ...
 
     def note_look(
-        self, gateway: GatewayRow, found: Found, crons: Sequence[GatewayCron] | None, *, now: Instant
+        self, gateway: GatewayRow, found: Found, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
         """Write what a look has found; `crons` None are those of the copy. Returns False, and writes nothing, if a
         later look has begun.

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from evertick.api.gateways import GatewayCron
 from evertick.base.ids import TenantId
 from evertick.base.instants import DAY_MS, NEVER, Instant, from_datetime
 from evertick.base.records.gateways import (
@@ -18,6 +17,9 @@ from evertick.base.records.gateways import (
 )
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.driver import Driver
+
+if TYPE_CHECKING:
+    from evertick.api.gateways import GatewayCron
 
 REMOVED_FOR_MS: Final = DAY_MS
 """How long the copy of a cron is shown that is not there any more."""
@@ -60,7 +62,7 @@ class SqlGateways(Driver):
         return _only(self._fetch("claim_gateway", {"id": gateway_id, "next": until}))
 
     def note_look(
-        self, gateway: GatewayRow, found: Found, crons: Sequence[GatewayCron] | None, *, now: Instant
+        self, gateway: GatewayRow, found: Found, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
         key = {"id": gateway.id, "looks": gateway.looks}
         if not self._run("note_look", {**key, "now": now, **found._asdict()}):
@@ -130,7 +132,7 @@ def _only(rows: Sequence[tuple[object, ...]]) -> GatewayRow | None:
     return GatewayRow(*rows[0]) if rows else None  # type: ignore[arg-type]
 
 
-def _values(gateway: GatewayRow, cron: GatewayCron) -> dict[str, object]:
+def _values(gateway: GatewayRow, cron: "GatewayCron") -> dict[str, object]:
     return {
         "tenant": gateway.tenant,
         "gateway_id": gateway.id,
