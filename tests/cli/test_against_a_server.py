@@ -25,6 +25,8 @@ NO_SERVER: Final = {
     "completion": "prints a script",
     "dev": "is a server itself, with an app of its own",
     "serve": "is a server itself",
+    "gateway run": "is a server itself, with crons of its own",
+    "gateway check": "asks a gateway, whatever its platform is",
     "worker run": "needs the database: servers run no worker for others",
     "backup": "copies a file of this machine",
     "copy": "needs both databases",

@@ -40,9 +40,7 @@ def test_every_command_of_gateways_prints_what_is_described(
 
     def run(command: str, *words: str) -> Any:
         """What a command prints as JSON."""
-        done = evertick(
-            folder, *command.split(), *words, "-o", "json", EVERTICK_DATABASE_URL=url, **{KEY_VARIABLE: KEY}
-        )
+        done = evertick(folder, *command.split(), *words, "-o", "json", *options, **environment)
         assert done.code == 0, done.err
         printed[command] = json.loads(done.out)
         return printed[command]
