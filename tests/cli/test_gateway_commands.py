@@ -35,7 +35,7 @@ def test_every_command_of_gateways_prints_what_is_described(
     app.migrate()
     app.open()
     printed: dict[str, Any] = {}
-    environment = {"EVERTICK_DATABASE_URL": url, KEY_VARIABLE: KEY}
+    environment: dict[str, Any] = {"EVERTICK_DATABASE_URL": url, KEY_VARIABLE: KEY}
     options: list[str] = []
 
     def run(command: str, *words: str) -> Any:

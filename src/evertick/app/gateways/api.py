@@ -4,7 +4,6 @@ The crons belong to the gateways. What is listed here is a copy, with the time a
 is changed at the gateway, in the call; a gateway that is offline is not changed, and nothing is queued for it.
 """
 
-import base64
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +24,11 @@ from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work
 from evertick.base.cures import meant
-from evertick.base.errors import CronNotFound, GatewayNotFound, InvalidArguments, InvalidCron
+from evertick.base.errors import CronNotFound, GatewayNotFound, InvalidCron
 from evertick.base.ids import TenantId, check_addressable
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.options import check_options, number, one_of, whole
+from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.gateway_client import GatewayClient
 from evertick.store.contract.store import Transaction
@@ -169,7 +169,7 @@ class TenantGateways:
                 )[: limit + 1]
             shown = rows[:limit]
             crons = [cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
-            return FleetCrons(crons=tuple(crons), next=_sealed(shown[-1]) if len(rows) > limit else None)
+            return FleetCrons(crons=tuple(crons), next=sealed(_position(shown[-1])) if len(rows) > limit else None)
 
         return self._read(work)
 
@@ -393,19 +393,15 @@ def cron_view(row: GatewayCronRow, gateway: GatewayRow, now: Instant) -> FleetCr
     )
 
 
-def _sealed(row: GatewayCronRow) -> str:
-    position = [row.next_run_at, row.gateway_id, row.cron_id]
-    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
+def _position(row: GatewayCronRow) -> list[Any]:
+    return [row.next_run_at, row.gateway_id, row.cron_id]
 
 
 def _place(after: str | None) -> tuple[Instant, str, str]:
     """The place of a cursor. Raises InvalidArguments."""
     if after is None:
         return FIRST
-    try:
-        at, gateway_id, cron_id = json.loads(base64.urlsafe_b64decode(after.encode()))
-        if type(at) is int and isinstance(gateway_id, str) and isinstance(cron_id, str):
-            return Instant(at), gateway_id, cron_id
-    except (ValueError, TypeError):
-        pass
-    raise InvalidArguments("the cursor is not of this list; pass the cursor that the page before returned")
+    at, gateway_id, cron_id = opened(after, len(FIRST))
+    if type(at) is not int or not isinstance(gateway_id, str) or not isinstance(cron_id, str):
+        raise wrong_cursor()
+    return Instant(at), gateway_id, cron_id
