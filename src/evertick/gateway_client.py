@@ -7,6 +7,7 @@ has a key (`add`, `run`, `run_command`); after an OutcomeUnknown of another chan
 
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -25,7 +26,15 @@ from evertick.api.gateways import (
     StartedGatewayRun,
 )
 from evertick.api.schema import Schema
-from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
+from evertick.base.errors import (
+    CronNotFound,
+    EvertickError,
+    FunctionFailed,
+    GatewayUnreachable,
+    Misuse,
+    OutcomeUnknown,
+    Unavailable,
+)
 from evertick.base.problems import error_of
 
 if TYPE_CHECKING:  # it is an extra, which a gateway that dials out does not need on the platform's side
@@ -36,6 +45,10 @@ S = TypeVar("S", bound=Schema)
 TIMEOUT_S: Final = 15.0
 """From the beginning of a request to the last byte of its reply."""
 TOKEN: Final = re.compile(r"[!-~]{1,1000}")
+ID_CHARS_MAX: Final = 1_000
+HEADER_CHARS_MAX: Final = 200
+WORDS_MAX: Final = 500
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
 """A run has 64 KiB of output, and a reply 200 runs."""
 
@@ -91,7 +104,9 @@ class GatewayClient:
 
     def remove(self, cron_id: str, *, revision: str | None = None) -> None:
         """Remove a cron. Raises NotManaged, CronNotFound, RevisionConflict."""
-        self._reply(Request("DELETE", _cron(cron_id), headers=_if(revision)))
+        request = Request("DELETE", _cron(cron_id), headers=_if(revision))
+        if self._reply(request).status != 204:
+            raise _lost(request, f"DELETE {request.path}: this is not what a gateway replies")
 
     def run(self, cron_id: str, *, key: str) -> str:
         """Run a cron now; returns the id of its run, the same one for the same key."""
@@ -127,9 +142,11 @@ class GatewayClient:
         if not isinstance(problem, dict) or "code" not in problem:
             words = f"{request.method} {request.path}: status {reply.status} without a problem; is this a gateway?"
             raise _lost(request, words)
-        error = error_of(reply.status, problem)
-        if type(error) is Unavailable:  # of the gateway, in words of its own; no outage here
-            raise _lost(request, f"{request.method} {request.path}: {error}")
+        words = "".join(c if c.isprintable() else " " for c in str(problem.get("detail", "")))[:WORDS_MAX]
+        error = error_of(reply.status, {"code": str(problem["code"]), "detail": words})
+        if type(error) in (Unavailable, FunctionFailed) or not isinstance(error, EvertickError):
+            # In words of its own: it is no outage here, and no function has raised.
+            raise _lost(request, f"{request.method} {request.path}: {words or 'the gateway failed'}")
         raise error
 
 
@@ -139,7 +156,7 @@ class HttpSend:
     def __init__(self, url: str, token: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
         """Raises Misuse for an address that is none of a gateway, and for a token that no request can bring."""
         try:
-            import httpx2
+            import httpx2  # noqa: F401
         except ModuleNotFoundError:
             raise Misuse("asking a gateway needs httpx2: pip install 'evertick[client]'") from None
         check_url(url)
@@ -147,20 +164,42 @@ class HttpSend:
             raise Misuse("the token is empty or has spaces, so it is none of a gateway")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout_s = timeout_s
-        self._http = httpx2.Client(
-            base_url=url, headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False
+        self._url, self._headers = url, headers
+        self._lock = threading.Lock()
+        self._http = self._client()
+
+    def _client(self) -> "httpx2.Client":
+        import httpx2
+
+        return httpx2.Client(
+            base_url=self._url, headers=self._headers, timeout=self._timeout_s, follow_redirects=False, trust_env=False
         )
+
+    def _cut(self, client: "httpx2.Client") -> None:
+        """Close a client whose gateway does not reply in time; the next request has a new one."""
+        with self._lock:
+            if self._http is client:
+                self._http = self._client()
+        client.close()
 
     def __call__(self, request: Request) -> Reply:
         """Send a request. Raises GatewayUnreachable, or OutcomeUnknown if a change may have happened."""
         import httpx2
 
+        # Its own timeouts are between two pieces: headers that come byte by byte would never reach one.
+        cut = threading.Timer(self._timeout_s, self._cut, [self._http])
+        cut.daemon = True
+        cut.start()
         try:
             return self._reply(request)
+        except RuntimeError as error:  # it was cut before it was sent
+            raise GatewayUnreachable(f"{self._url} did not reply in time") from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise GatewayUnreachable(f"{self._http.base_url} does not reply: {error}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _lost(request, f"{self._http.base_url}: {type(error).__name__}: {error}") from error
+        finally:
+            cut.cancel()
 
     def _reply(self, request: Request) -> Reply:
         ends_at = monotonic() + self._timeout_s
@@ -182,7 +221,8 @@ class HttpSend:
 
     def take_token(self, token: str) -> None:
         """Send this token from now on."""
-        self._http.headers["Authorization"] = f"Bearer {token}"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._http.headers.update(self._headers)
 
     @property
     def http(self) -> "httpx2.Client":
@@ -202,11 +242,23 @@ class HttpSend:
         self.close()
 
 
+def check_name(name: object) -> None:
+    """Raise Misuse for what is no name of a gateway."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise Misuse(f"a gateway cannot be called {name!r}: use letters, digits, '.', '_' and '-', 100 at most")
+
+
 def check_url(url: str) -> None:
     """Raise Misuse for an address that is none of a gateway."""
     try:
         parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+        fits = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.username is None
+            and not parts.query
+            and not parts.fragment
+        )
         _ = parts.port
     except ValueError:
         fits = False
@@ -230,12 +282,21 @@ def _lost(request: Request, words: str) -> GatewayUnreachable | OutcomeUnknown:
 
 
 def _cron(cron_id: str) -> str:
+    if len(cron_id) > ID_CHARS_MAX:
+        raise CronNotFound(f"no cron has an id of {len(cron_id):,} characters")
     return f"/v1/crons/{quote(cron_id, safe='')}"
 
 
 def _if(revision: str | None) -> dict[str, str]:
-    return {} if revision is None else {"If-Match": f'"{revision}"'}
+    return {} if revision is None else {"If-Match": f'"{_plain(revision, "a revision")}"'}
 
 
 def _once(key: str) -> dict[str, str]:
-    return {"Idempotency-Key": key}
+    return {"Idempotency-Key": _plain(key, "a key")}
+
+
+def _plain(text: str, what: str) -> str:
+    """A text that a header can have. Raises Misuse."""
+    if not text or len(text) > HEADER_CHARS_MAX or not text.isascii() or not text.isprintable() or '"' in text:
+        raise Misuse(f"{what} has 1 to {HEADER_CHARS_MAX} printable ASCII characters and no quotes, not {text[:50]!r}")
+    return text

@@ -1,6 +1,9 @@
 """The server before a backend: tokens, problems and the stream of events."""
 
+import contextlib
 import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +154,24 @@ def test_a_gateway_that_does_not_listen_is_unreachable(tmp_path: Path) -> None:
         url = gateway.url
     with HttpSend(url, "token", timeout_s=5) as send, pytest.raises(GatewayUnreachable):
         send(Request("POST", "/v1/crons", {}))
+
+
+def test_headers_that_come_byte_by_byte_end_with_the_time_of_the_request() -> None:
+    ends = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nx-a: ")
+            while not ends.wait(0.05):
+                connection.sendall(b"a")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with HttpSend(url, timeout_s=0.3) as send, pytest.raises(GatewayUnreachable):
+            GatewayClient(send).health()
+        ends.set()
+        thread.join(60)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -448,3 +449,105 @@ def test_a_gateway_that_does_not_reply_delays_no_other(platform: Platform) -> No
 
     asyncio.run(rounds())
     assert slow.asked
+
+
+# -- hostile gateways
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (400, {"code": "timeout", "detail": "\x1b[31mlate"}),
+        (400, {"code": "function_failed", "error": "x", "detail": "y"}),
+        (503, {"code": "what", "detail": "busy"}),
+        (200, {"status": "healthy"}),
+        (200, []),
+        (500, "no JSON object"),
+    ],
+)
+def test_whatever_one_gateway_replies_others_are_looked_at(platform: Platform, reply: tuple[int, Any]) -> None:
+    platform.join("edge-1")
+    platform.join("edge-2")
+    platform.played["edge-1"]._reply = lambda request: reply  # type: ignore[method-assign]
+
+    look_round(platform)
+
+    bad, good = platform.gateways().list()
+    assert (bad.health, good.health) == ("degraded", "healthy")
+    assert bad.reason is not None
+    assert bad.reason.isprintable()
+    assert platform.played["edge-2"].asked
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"next_run_at": "2026-01-01T00:00:00"}, {"id": "a\0b"}, {"last_error": "\ud800"}, {"name": "x" * 100_000}],
+)
+def test_a_list_that_cannot_be_kept_is_the_trouble_of_its_gateway(platform: Platform, changes: dict[str, Any]) -> None:
+    platform.join("edge-1")
+    platform.join("edge-2")
+    platform.played["edge-1"].crons = [cron(cron_id="a") | changes]
+
+    look_round(platform)
+
+    bad, good = platform.gateways().list()
+    assert good.health == "healthy"
+    assert bad.reason or platform.gateways().crons("edge-1").crons
+
+
+def test_a_join_token_is_in_no_audit_log(platform: Platform) -> None:
+    lines: list[Any] = []
+
+    def audited(work: Any, action: str, target: str) -> Any:
+        def noted(transaction: Any) -> Any:
+            found = work(transaction)
+            lines.append((action, target, found))
+            return found
+
+        return noted
+
+    made = platform.gateways().audited_by(audited).join_token("edge-1")
+
+    assert made.token not in repr(lines)
+    assert lines
+    platform.gateways().joining.register(Registration(join_token=made.token, name="edge-1", instance_id="i"))
+
+
+def test_a_change_of_unknown_outcome_is_in_the_audit_log(platform: Platform) -> None:
+    platform.join()
+    lines: list[str] = []
+
+    def audited(work: Any, action: str, target: str) -> Any:
+        lines.append(target)
+        return work
+
+    played = platform.played["edge-1"]
+    played.crons = [cron("a")]
+    gateways = platform.gateways().audited_by(audited)
+    played._reply = lambda request: (200, "garbage")  # type: ignore[method-assign]
+
+    with pytest.raises(OutcomeUnknown):
+        gateways.remove_cron("edge-1", "a")
+    played.is_down = True
+    with pytest.raises(GatewayUnreachable):
+        gateways.remove_cron("edge-1", "a")
+
+    assert lines == ["edge-1/a (its outcome is unknown)"]
+
+
+def test_what_no_request_can_have_is_refused_before_it_is_sent(platform: Platform) -> None:
+    platform.join()
+    platform.played["edge-1"].crons = [cron("a")]
+    gateways = platform.gateways()
+    for text in ("\xe9", "", "a\nb", 'x"', "k" * 201):
+        with pytest.raises(Misuse):
+            gateways.update_cron("edge-1", "a", revision=text, enabled=False)
+    with pytest.raises(Misuse):
+        gateways.run_cron("edge-1", "a", key="\xe9")
+    with pytest.raises(CronNotFound):
+        gateways.remove_cron("edge-1", "x" * 70_000)
+    for name in ("my edge", "\xfc", "..", ""):
+        with pytest.raises(Misuse):
+            gateways.join_token(name)
+    with pytest.raises(Misuse, match="address"):
+        platform.join("edge-2", url="http://edge.test/admin?x=")

@@ -31,7 +31,9 @@ LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail",
 """The columns of the table; `id` is the first of `count`."""
 
 
-VARIABLES: Final = (DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE)
+VARIABLES: Final = (
+    DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE, "EVERTICK_GATEWAY_KEY", "EVERTICK_ALLOW_WEAK_ISOLATION",
+)  # fmt: skip
 """Those of the environment that are read."""
 RENAMED: Final = "one that was renamed starts anew, without its pause and its record"
 FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")

@@ -13,15 +13,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from evertick.api.gateways import NewAction, NewSchedule
 from evertick.base.errors import Misuse
-from evertick.gateway_client import check_url
+from evertick.gateway_client import NAME, check_url
 
-NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HOST: Final = re.compile(r"(\*\.)?[a-z0-9.-]+(:\d{1,5})?|\[[0-9a-f:]+\]:\d{1,5}")
 FILE_BYTES_MAX: Final = 1 << 20
 
 
 def _named(text: str) -> str:
-    if not NAMED.fullmatch(text):
+    if not NAME.fullmatch(text):
         raise ValueError(f"{text!r} is no name: letters, digits, '.', '_' and '-', 100 at most")
     return text
 

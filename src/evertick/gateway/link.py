@@ -252,6 +252,15 @@ class PlatformLink:
                 await self._pause(_wait_s(failures), self._is_there)
 
     async def _reply_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to a request. One that cannot be made fails alone: the others have their replies."""
+        try:
+            return await self._replied(request)
+        except Exception as error:
+            _logger.warning("a request of the platform cannot be made: %s: %s", type(error).__name__, error)
+            words = '{"code": "invalid_request", "detail": "the gateway cannot make this request"}'
+            return {"id": request["id"], "status": 422, "body": words}
+
+    async def _replied(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request of the contract; what is none of the contract's is 404."""
         method, path = str(request["method"]), str(request["path"])
         given = {name: str(value) for name, value in (request.get("headers") or {}).items() if name.lower() in HEADERS}

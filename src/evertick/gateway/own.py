@@ -7,7 +7,9 @@ know (the key, the name, times and action as they were written) is its memo.
 """
 
 import asyncio
+import contextlib
 import json
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -97,6 +99,8 @@ def app_of(config: GatewayConfig) -> App:
         completed_retention_ms=config.retention_days * DAY_MS,
         action_timeout_ms=int(max(longest_s, HTTP_S) + 60) * SECOND_MS,
     )
+    with contextlib.suppress(FileExistsError):  # bodies, addresses and outputs are its owner's
+        os.close(os.open(config.database, os.O_CREAT | os.O_EXCL, 0o600))
     return App(APP, database_url=f"sqlite:///{config.database}", settings=settings)
 
 

@@ -17,20 +17,20 @@ from evertick.app.environment import Environment
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
-from evertick.app.gateways.joining import WORDS, Joining, new_join_token
+from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
 from evertick.app.gateways.looking import LOOK_MS, look
 from evertick.app.gateways.reaching import client_of, health_of, require_online
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Transact, Work
 from evertick.base.cures import meant
-from evertick.base.errors import CronNotFound, GatewayNotFound, InvalidCron
-from evertick.base.ids import TenantId, check_addressable
+from evertick.base.errors import CronNotFound, EvertickError, GatewayNotFound, InvalidCron, OutcomeUnknown
+from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.options import check_options, number, one_of, whole
 from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
-from evertick.gateway_client import GatewayClient
+from evertick.gateway_client import GatewayClient, check_name
 from evertick.store.contract.store import Transaction
 
 S = TypeVar("S", bound=BaseModel)
@@ -105,16 +105,18 @@ class TenantGateways:
         A gateway that is registered under this name keeps its crons here, and its secret is void when the new one has
         registered.
         """
-        check_options({"name": WORDS, "expires_in": SECONDS}, {"name": name, "expires_in": expires_in})
-        check_addressable(name, "a gateway")
-        tenant = self._access.tenant_id
+        check_options({"expires_in": SECONDS}, {"expires_in": expires_in})
+        check_name(name)
+        tenant, token = self._access.tenant_id, new_join_token()
 
         def work(transaction: Transaction) -> JoinToken:
             now = self._now()
             until = Instant(now + int(expires_in * SECOND_MS))
-            return new_join_token(transaction, tenant, name, now=now, until=until)
+            transaction.add_join_token(hash_of(token), tenant=tenant, name=name, now=now, until=until)
+            return JoinToken(token="", name=name, expires_at=to_datetime(until))  # what the audit log has
 
-        return self._write(self._audited(work, "gateway.join_token", name))
+        made = self._write(self._audited(work, "gateway.join_token", name))
+        return made.model_copy(update={"token": token})
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[GatewayView]:
         """Gateways by name, beyond the name `after`."""
@@ -256,12 +258,20 @@ class TenantGateways:
 
     def _change(self, gateway: str, do: Callable[[GatewayClient, str], T], action: str, target: str) -> T:
         row = self._row(gateway)
+        outcome: str | None = ""
         try:
-            result = do(self._client(row), self._id_of(row, target))
+            return do(self._client(row), self._id_of(row, target))
+        except OutcomeUnknown:
+            outcome = " (its outcome is unknown)"
+            raise
+        except EvertickError:
+            outcome = None
+            raise
         finally:
-            self._look(row)  # also after an unknown outcome
-        self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", f"{gateway}/{target}"))
-        return result
+            if outcome is not None:
+                words = f"{gateway}/{target}{outcome}"
+                self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", words))
+            self._look(row)
 
     def _id_of(self, row: GatewayRow, cron_id: str) -> str:
         """The id of the cron that has this key, or is called so at its gateway."""

@@ -15,7 +15,6 @@ from evertick.api.gateway_fleet import (
     FetchedRequest,
     Heartbeat,
     HeartbeatReply,
-    JoinToken,
     RegisteredGateway,
     Registration,
 )
@@ -23,8 +22,7 @@ from evertick.app.environment import Environment
 from evertick.app.gateways.reaching import access_token
 from evertick.app.transacting import Transact
 from evertick.base.errors import Conflict, Misuse, UnknownSecret
-from evertick.base.ids import TenantId
-from evertick.base.instants import MINUTE_MS, Instant, to_datetime
+from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.options import check_options, text
 from evertick.base.records.gateways import Beat, GatewayRow
 from evertick.gateway_client import check_url
@@ -54,11 +52,9 @@ def kept(words: Sequence[str]) -> str:
     return json.dumps(cut)
 
 
-def new_join_token(transaction: Transaction, tenant: TenantId, name: str, *, now: Instant, until: Instant) -> JoinToken:
-    """Let a gateway register once under a name, also one that is registered: it then replaces that one."""
-    token = JOIN_PREFIX + secrets.token_urlsafe(32)
-    transaction.add_join_token(hash_of(token), tenant=tenant, name=name, now=now, until=until)
-    return JoinToken(token=token, name=name, expires_at=to_datetime(until))
+def new_join_token() -> str:
+    """A join token that nobody has yet."""
+    return JOIN_PREFIX + secrets.token_urlsafe(32)
 
 
 class Joining:

@@ -49,12 +49,14 @@ def look(environment: Environment, row: GatewayRow) -> None:
             capabilities=kept(health.capabilities),
             commands=kept([*health.commands, *health.builtins]),
         )
-    except EvertickError as error:
-        words = "".join(c if c.isprintable() else " " for c in str(error))[:ERROR_CHARS_MAX]
+        listed = None if crons is None else crons.crons
+        written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
+    except Exception as error:  # whatever a gateway replies: it must not end the looks at others
+        text = str(error) if isinstance(error, EvertickError) else f"{type(error).__name__}: {error}"
+        words = "".join(c if c.isprintable() else " " for c in text)[:ERROR_CHARS_MAX]
+        if row.error is None:
+            _logger.warning("the gateway %s of the tenant %s cannot be looked at: %s", row.name, row.tenant, words)
         written(environment, lambda transaction: transaction.note_failed_look(row, words))
-        return
-    listed = None if crons is None else crons.crons
-    written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
 
 
 class Looks:
@@ -80,8 +82,9 @@ class Looks:
                 self._news.clear()
                 try:
                     wait_s = await self.round()
-                except EvertickError as error:
-                    _logger.warning("gateways are not looked at: %s", error)
+                except Exception as error:
+                    is_bug = not isinstance(error, EvertickError)
+                    _logger.warning("gateways are not looked at: %s", error, exc_info=is_bug)
                     wait_s = FAILED_S
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
