@@ -254,3 +254,63 @@ def test_actions_of_the_developer_act_at_once_for_the_tenant(world: World, shop:
     shop.app.tenant("acme").scripts.start("script")
     world.advance(1)
     assert shop.sent == ["acme: hi"]
+
+
+def test_work_that_a_script_does_not_wait_for_is_done_before_its_end(world: World, shop: Shop) -> None:
+    for number in range(3):
+        shop.app.call(shop.order, "open", number)
+    shop.publish("""
+const all = await ctx.db.query('orders');
+all.forEach(async order => {
+  if (await ctx.kv.get(order._id)) return;
+  await ctx.db.insert('outbox', {of: order._id});
+  await ctx.kv.get('x');
+  await ctx.kv.get('y');
+  await ctx.kv.set(order._id, 1);
+});
+return all.length;
+""")
+    for _ in range(2):
+        shop.app.scripts.start("script")
+        world.advance(1)
+
+    assert {run.outcome for run in shop.app.scripts.runs()} == {"ok"}
+    assert len(shop.app.db.query("outbox").collect()) == 3  # the second run found the marks of the first
+
+
+@pytest.mark.parametrize(
+    ("lost", "line"),
+    [
+        ("ctx.db.insert('nosuch', {a: 1});", 2),
+        ("ctx.kv.set('k', 1); ctx.notify(5);", 2),
+        ("const failed = ctx.db.insert('nosuch', {});\n[1].forEach(n => ctx.db.insert('nosuch', {n}));", 2),
+    ],
+)
+def test_a_failed_call_that_nothing_waits_for_ends_the_run(world: World, shop: Shop, lost: str, line: int) -> None:
+    shop.publish(f"{lost}\nreturn 'fine'")
+
+    ended = shop.app.scripts.test("script")
+
+    assert ended.outcome == "error"
+    assert ended.error is not None
+    assert ended.error.line == line
+
+
+@pytest.mark.parametrize(
+    "caught",
+    [
+        "try { await ctx.db.insert('nosuch', {}) } catch (e) { return e.code }",
+        "return await ctx.db.insert('nosuch', {}).catch(e => e.code)",
+        "return await ctx.db.insert('nosuch', {}).then(() => 1, e => e.code)",
+        "const [r] = await Promise.allSettled([ctx.db.insert('nosuch', {})]); return r.reason.code",
+        "const p = ctx.db.insert('nosuch', {}); try { await Promise.all([p]) } catch (e) { return e.code }",
+        "const f = async () => ctx.db.insert('nosuch', {}); try { await f() } catch (e) { return e.code }",
+        "return await ctx.db.insert('nosuch', {}).finally(() => {}).catch(e => e.code)",
+    ],
+)
+def test_a_failed_call_that_is_caught_is_no_error_of_the_run(world: World, shop: Shop, caught: str) -> None:
+    shop.publish(caught)
+
+    ended = shop.app.scripts.test("script")
+
+    assert (ended.outcome, ended.result) == ("ok", "table_not_found"), ended.error

@@ -104,6 +104,7 @@ const refused = (error, where) => {
   return refusal;
 };
 
+let calls = 0;
 const call = (name, list) => {
   let sent = '[', rest = budget.argument_bytes, count = list.length;
   while (count && list[count - 1] === undefined) count--;
@@ -117,6 +118,7 @@ const call = (name, list) => {
     rest -= one.length;
     sent += (i ? ',' : '') + one;
   }
+  calls++;
   const reply = parse(host('call', `${name}\n${text(new failed().stack)}`, sent + ']'));
   if (reply.length === 1) return reply[0];
   const error = new failed(reply[1]);
@@ -124,7 +126,23 @@ const call = (name, list) => {
   put(error, 'code', reply[2]);
   throw error;
 };
-const later = name => own(async (...list) => call(name, list));
+
+// A call that failed and that nothing waits for must not be lost: the run ends with its error. `await`, `catch` and the
+// rest ask such a promise for `then`, because its constructor is not that of others.
+const {resolve, reject} = Later, {then} = Later.prototype, unheard = [];
+const Unlike = freeze(defineProperty(function () {}, Symbol.species, {value: Later}));
+const failing = error => {
+  const promise = apply(reject, Later, [error]), record = {error, heard: false};
+  put(unheard, unheard.length, record);
+  apply(then, promise, [undefined, () => {}]);
+  const hear = own((done, lost) => { record.heard = true; return apply(then, promise, [done, lost]) });
+  defineProperty(promise, 'constructor', {value: Unlike});
+  defineProperty(promise, 'then', {value: hear});
+  return promise;
+};
+const later = name => own((...list) => {
+  try { return apply(resolve, Later, [call(name, list)]) } catch (error) { return failing(error) }
+});
 const atOnce = name => own((...list) => call(name, list));
 
 const shown = value => {
@@ -163,6 +181,12 @@ for (const table of tables) freeze(table);
 const {default: main} = await import('script.js');
 if (typeof main !== 'function') throw new TypeError('the script has no `export default async function (ctx) {...}`');
 const result = await apply(main, undefined, [ctx]);
+// What the script began and did not wait for goes on until it calls nothing any more.
+for (let quiet = 0, before = calls; quiet < 100; quiet++) {
+  await undefined;
+  if (calls !== before) before = calls, quiet = 0;
+}
+for (let i = 0; i < unheard.length; i++) if (!unheard[i].heard) throw unheard[i].error;
 host('stage', 'result', '');
 try { return json(result === undefined ? null : result, budget.result_bytes, RESULT) }
 catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw refused(e, '') }
