@@ -227,3 +227,19 @@ def test_a_server_says_how_well_scripts_are_walled_in(shop: Shop) -> None:
         http = http_of(shop.app)
         assert http.ok("GET", "/ready") == {"ok": True, "isolation": levels}
     assert set(levels) == {"javascript", "python"}
+
+
+def test_versions_and_inputs_that_no_script_has_are_refused(world: World, shop: Shop) -> None:
+    shop.publish("return 1")
+    scripts = shop.app.scripts
+
+    for version in (0, -1, 2**70, True, "1", 1.0):
+        with pytest.raises(ScriptNotFound, match="has no version"):
+            scripts.rollback("script", version)  # type: ignore[arg-type]
+    for number in (0, -1, 2**70):
+        with pytest.raises(ScriptNotFound):
+            scripts.start("script", version=number)
+    for value in (float("nan"), {"a": [float("inf")]}):
+        with pytest.raises(InvalidArguments, match="input of the script"):
+            scripts.start("script", value)
+    assert not scripts.runs()

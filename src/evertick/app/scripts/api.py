@@ -54,6 +54,7 @@ from evertick.app.scripts.parameters import check_input, schema_text
 from evertick.app.scripts.plan import ScriptPlan, changes
 from evertick.app.scripts.running import (
     NOTHING_USED,
+    VERSION_MAX,
     Loaded,
     Refused,
     ScriptRuns,
@@ -86,6 +87,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.base.json_errors import read_json
 from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter
@@ -415,7 +417,12 @@ class TenantScripts:
         InvalidArguments for an input that is not JSON.
         """
         check_options({"name": NAME}, {"name": name})
-        return self._settings.function.args(script=name, input=input, version=version)
+        call = self._settings.function.args(script=name, input=input, version=version)
+        try:
+            read_json(call.args)
+        except ValueError as error:
+            raise InvalidArguments(f"the input of the script {name!r}: {error}") from None
+        return call
 
     def start(self, name: str, input: Any = None, *, version: int | None = None, delay: float = 0) -> JobId:
         """Run a script, `delay` seconds from now; returns the id of its job.
@@ -582,9 +589,10 @@ class TenantScripts:
         return row
 
     def _version(self, transaction: Transaction, name: str, version: int) -> ScriptVersionRow:
-        found = transaction.get_script_version(name, version, tenant=self._access.tenant_id)
+        fits = type(version) is int and 0 < version <= VERSION_MAX
+        found = transaction.get_script_version(name, version, tenant=self._access.tenant_id) if fits else None
         if found is None:
-            raise ScriptNotFound(f"the script {name!r} has no version {version}")
+            raise ScriptNotFound(f"the script {name!r} has no version {version!r}")
         return found
 
 

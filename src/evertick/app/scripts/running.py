@@ -131,6 +131,7 @@ class ScriptSettings:
             )
 
 
+VERSION_MAX: Final = 1_000_000_000
 NOTHING_USED: Final = ScriptUsage(0, 0)
 
 
@@ -154,7 +155,8 @@ def version_of(transaction: Transaction, script: ScriptRow, version: int | None)
     number = script.published if version is None else version
     if number is None:
         raise ScriptNotFound(f"the script {script.name!r} has no version yet: publish its draft")
-    found = transaction.get_script_version(script.name, number, tenant=script.tenant)
+    fits = type(number) is int and 0 < number <= VERSION_MAX
+    found = transaction.get_script_version(script.name, number, tenant=script.tenant) if fits else None
     if found is None:
         raise ScriptNotFound(f"the script {script.name!r} has no version {number}")
     return found
