@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from evertick import Retry
+from evertick import App, Retry
+from evertick.app.doctor import examine
 from evertick.app.gateways import commands
 from evertick.base.errors import FunctionNotFound, GatewayNotFound, Misuse, UnknownCommand
 from evertick.base.records.jobs import GATEWAY_FUNCTION, Claim
@@ -179,7 +180,18 @@ def test_bad_targets_are_refused_when_a_schedule_is_written(live_platform: Platf
 
 
 def test_an_app_that_names_no_gateways_has_no_such_function(live_platform: Platform) -> None:
-    from evertick import App
-
     with pytest.raises(FunctionNotFound):
         App("other", database_url="sqlite://").functions.resolve(GATEWAY_FUNCTION)
+
+
+def test_doctor_names_what_lets_an_app_run_commands_of_gateways(live_platform: Platform) -> None:
+    live_platform.join()
+    app = live_platform.app
+    app.scheduler.run_after_many(60, [app.gateways.command("edge-1", "hello")])
+    other = App("test", database_url=app.environment.store.url)
+
+    report = examine(other, app.environment.store, None)
+
+    [found] = [each for each in report.findings if each.function == GATEWAY_FUNCTION]
+    assert "use app.gateways" in found.fix
+    other.close()

@@ -33,7 +33,7 @@ from evertick.base.errors import (
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
+from evertick.base.records.jobs import OWN_FUNCTIONS, FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
@@ -407,6 +407,9 @@ def _finding(what: str, tenant: TenantId, complaint: _Complaint, group: _Group, 
 
 def _alias(app: "App", complaint: _Complaint) -> str:
     """The cure for a function that was renamed, if there is one that it may have become."""
+    if complaint.problem is Problem.REMOVED and complaint.function in OWN_FUNCTIONS:
+        part = complaint.function.removeprefix("evertick.")
+        return f"use app.{part}s in the code of the app, or: "
     near = app.functions.nearest(complaint.function) if complaint.problem is Problem.REMOVED else []
     name = near[0] if near else "the function it has become"
     return f"give {name} aliases=[{complaint.function!r}], or: " if complaint.problem is Problem.REMOVED else ""

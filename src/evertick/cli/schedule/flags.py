@@ -42,7 +42,9 @@ class DefinitionFlags:
         "--script", metavar="NAME", help="The script to run, in place of a function; --input is its input."
     )
     gateway: str | None = flag(
-        "--gateway", metavar="NAME", help="Run --command of this gateway; --input has its arguments, as texts."
+        "--gateway",
+        metavar="NAME",
+        help="Run --command of this gateway, if the app's code uses app.gateways; --input has its arguments, as texts.",
     )
     command: str | None = flag("--command", metavar="NAME", help="A command or builtin that --gateway lists.")
     offline: str | None = flag(
