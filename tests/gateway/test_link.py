@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from evertick.base.errors import GatewayUnreachable, Misuse
-from evertick.gateway.config import PlatformConfig
+from evertick.gateway.config import PlatformConfig, read_config
 from evertick.gateway.link import PlatformLink
 from evertick.gateway.server import GatewayServer
 from evertick.gateway.state import OVERLAP_S, Registration, State
@@ -308,3 +308,15 @@ def test_a_state_that_others_may_read_or_that_is_damaged_is_refused(tmp_path: Pa
     file.write_text('{"registration": {}}')
     with pytest.raises(Misuse, match="damaged"):
         State(file)
+
+
+def test_two_gateways_of_one_folder_have_two_registrations(tmp_path: Path) -> None:
+    files = []
+    for name in ("edge-1", "edge-2"):
+        text = f'name = "{name}"\ndatabase = "{name}.db"\n'
+        (tmp_path / f"{name}.toml").write_text(text)
+        files.append(read_config(tmp_path / f"{name}.toml").state_file)
+
+    assert files == [tmp_path / "edge-1.state.json", tmp_path / "edge-2.state.json"]
+    (tmp_path / "own.toml").write_text('name = "own"')
+    assert read_config(tmp_path / "own.toml").state_file == tmp_path / "gateway.state.json"

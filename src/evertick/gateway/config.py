@@ -127,7 +127,7 @@ class GatewayConfig(_Section):
     token_file: Path | None = None
     """The token of local callers, such as `evertick gateway check`. It is made if it does not exist."""
     state_file: Path = Path("gateway.state.json")
-    """What the gateway keeps of its registration. Only its owner may read it."""
+    """What the gateway keeps of its registration; beside its database unless given. Only its owner may read it."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     minimum_interval_s: Annotated[int, Field(ge=1, le=86_400)] = 10
@@ -139,6 +139,14 @@ class GatewayConfig(_Section):
     commands: dict[Named, CommandConfig] = Field(default_factory=dict)
     crons: dict[Named, CronConfig] = Field(default_factory=dict)
     openclaw: OpenClawConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _beside_the_database(cls, given: Any) -> Any:
+        """Two gateways of one folder have two databases, so they have two registrations, too."""
+        if isinstance(given, dict) and "state_file" not in given and isinstance(given.get("database"), str):
+            return given | {"state_file": str(Path(given["database"]).with_suffix(".state.json"))}
+        return given
 
     @field_validator("listen")
     @classmethod
