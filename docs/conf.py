@@ -60,6 +60,7 @@ NAVIGATION = {
         "guide/workflows",
         "guide/choosing",
         "guide/tenants",
+        "guide/gateways",
         "guide/scripts",
         "guide/writing-scripts",
         "guide/http-api",

@@ -69,7 +69,7 @@ class GatewayProcess:
         self._loop = asyncio.get_running_loop()
         with contextlib.closing(self._listening):
             await self.backend.start()
-            link = None if self.link is None else asyncio.create_task(self.link.run(), name="evertick platform")
+            link = None if self.link is None else asyncio.create_task(self.link.run(), name="platform")
             _logger.info("evertick %s: the gateway %s listens at %s", __version__, self.config.name, self.url)
             self.is_ready.set()
             try:

@@ -141,7 +141,7 @@ class Server:
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
         """While it is open, gateways are looked at."""
-        task = asyncio.create_task(Looks(self.app.environment).run(), name="evertick gateways")
+        task = asyncio.create_task(Looks(self.app.environment).run(), name="looks at gateways")
         try:
             yield
         finally:

@@ -54,7 +54,7 @@ class Polls:
         news = self._news.setdefault(gateway_id, asyncio.Event())
         self._waiting[gateway_id] += 1
         if self._task is None:
-            self._task = asyncio.create_task(self._watch(), name="evertick polls")
+            self._task = asyncio.create_task(self._watch(), name="polls of gateways")
         try:
             async with asyncio.timeout(seconds):
                 await news.wait()
