@@ -44,7 +44,7 @@ class CronFlags:
     every: str | None = flag("--every", metavar="DURATION", help="An interval, as in 15m.")
     at: str | None = flag("--at", metavar="TIME", help="Once, at an RFC 3339 time.")
     rrule: str | None = flag("--rrule", metavar="RRULE", help="With its DTSTART.")
-    zone: str | None = flag("--zone", metavar="ZONE", help="The time zone; UTC unless given.")
+    zone: str | None = flag("--zone", "--time-zone", metavar="ZONE", help="The time zone; UTC unless given.")
     http: str | None = flag("--http", metavar="URL", help="Request this address, of a host that the gateway allows.")
     method: str | None = flag("--method", type=click.Choice(("GET", "POST")), help="Of --http; GET unless given.")
     body: str | None = flag("--body", metavar="TEXT", help="Of --http.")
