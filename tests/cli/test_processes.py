@@ -95,9 +95,16 @@ def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> 
 
 
 @pytest.mark.long
-def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must(folder: Path, start: Start) -> None:
-    code = "\n@app.action\nasync def block(ctx) -> None:\n    import time\n    ctx.log.info('blocking')\n"
-    code += "    time.sleep(600)\n"
+@pytest.mark.parametrize("held", [
+    "__import__('time').sleep(600)",
+    # Waits inside C code that does not come back for signals, as some drivers of databases do.
+    "[__import__('ctypes').CDLL(None).pthread_mutex_lock(mutex) for _ in range(2)]",
+])  # fmt: skip
+def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must(
+    folder: Path, start: Start, held: str
+) -> None:
+    code = "\nmutex = __import__('ctypes').create_string_buffer(64)\n"
+    code += f"@app.action\nasync def block(ctx) -> None:\n    ctx.log.info('blocking')\n    {held}\n"
     (folder / "app.py").write_text((folder / "app.py").read_text() + code)
     evertick(folder, "migrate", "app.py")
     port = free_port()
@@ -112,6 +119,32 @@ def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must
     worker.send(signal.SIGTERM)
     worker.wait_for("the event loop is held by the action app.block")
     assert worker.end() == 130
+
+
+@pytest.mark.long
+def test_signals_for_processes_that_a_function_forks_are_not_for_the_worker(folder: Path, start: Start) -> None:
+    code = """
+import itertools, multiprocessing, time
+times = itertools.count(1)
+
+@app.action
+def fork(ctx) -> None:
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+    child.start()
+    child.terminate()
+    child.join()
+    ctx.log.info(f"times={next(times)} ended by {child.exitcode}")
+"""
+    (folder / "app.py").write_text((folder / "app.py").read_text() + code)
+    evertick(folder, "migrate", "app.py")
+    worker = start("worker")
+    worker.wait_for(READY)
+    for times in range(1, 4):
+        evertick(folder, "run", "app.fork", "--after", "0s")
+        worker.wait_for(f"times={times} ended by -{signal.SIGTERM:d}")
+    worker.send(signal.SIGTERM)
+
+    assert worker.end() == 0
 
 
 @pytest.mark.long

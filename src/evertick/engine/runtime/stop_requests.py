@@ -4,8 +4,10 @@ The first request drains. The second ends at once, and one that the event loop d
 leaves the process as it is, as does a third, or an end that does not come: everything that counts is in the database,
 and what was running is given back by the next worker.
 
-A handler of signals only puts into a queue, which it may do in the middle of anything. A thread reads that, counts and
-keeps the time: until the process ends, or the worker is over in a program that goes on.
+Handlers of signals run in the main thread alone, and not while it waits inside C code that does not come back for them
+(some drivers of databases do that). So a thread reads signals from a pipe (`signal.set_wakeup_fd`) and puts them into a
+queue; where an event loop of the program has taken that over, a handler does. One more thread reads the queue, counts
+and keeps the time: until the process ends, or the worker is over in a program that goes on.
 """
 
 import asyncio
@@ -32,6 +34,8 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """SIGHUP comes from supervisors that reload, and from a terminal that is closed."""
 SIGNALS: Final = "signals"
 """The source of requests that are signals."""
+NO_FILE: Final = -1
+"""What `signal.set_wakeup_fd` takes and gives for none."""
 TOGETHER_S: Final = 0.25
 """Signals that come within this time of each other are one request to stop."""
 GRACE_S: Final = 6.0
@@ -73,6 +77,8 @@ class StopRequests:
         self._deadline: float | None = None
         self._is_closing = self._is_over = False
         self._former: dict[signal.Signals, Any] = {}
+        self._wakes = NO_FILE
+        self._forking = threading.local()
 
     @property
     def has_begun(self) -> bool:
@@ -85,8 +91,18 @@ class StopRequests:
 
     def hear_signals(self) -> None:
         """Let signals be requests. In the main thread."""
+        woken, self._wakes = os.pipe()
+        os.set_blocking(self._wakes, False)
+        threading.Thread(target=self._read_signals, args=(woken,), name="evertick-signals", daemon=True).start()
         for each in _heard():
-            self._former[each] = signal.signal(each, lambda *_: self.ask(SIGNALS))
+            self._former[each] = signal.signal(each, self._handle)
+        before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
+        if before != NO_FILE:
+            signal.set_wakeup_fd(before)
+        # A child must not write into the pipe, not even before its first line of Python runs.
+        os.register_at_fork(
+            before=self._hold_signals, after_in_parent=self._release_signals, after_in_child=self._forget_in_child
+        )
 
     def begin(self, drain_s: float) -> None:
         """Obey from now on, in this thread's running loop; the first request gives what runs `drain_s` to end."""
@@ -100,10 +116,45 @@ class StopRequests:
 
     def over(self) -> None:
         """The program goes on: signals are its own again, and nothing leaves its process any more."""
+        self._forget_signals()
+        self._steps.put(self._end)
+
+    # -- signals
+
+    def _handle(self, *_: object) -> None:
+        before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
+        if before == self._wakes:
+            return  # the thread has read it
+        signal.set_wakeup_fd(before)
+        self.ask(SIGNALS)
+
+    def _read_signals(self, woken: int) -> None:
+        with os.fdopen(woken, "rb", buffering=0) as numbers:
+            while read := numbers.read(1):
+                if signal.getsignal(read[0]) == self._handle:
+                    self.ask(SIGNALS)
+
+    def _hold_signals(self) -> None:
+        self._forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._former)
+
+    def _release_signals(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._forking.mask)
+
+    def _forget_in_child(self) -> None:
+        self._former = dict.fromkeys(self._former)
+        self._forget_signals()
+        self._release_signals()
+
+    def _forget_signals(self) -> None:
+        if not self._former:
+            return
+        before = signal.set_wakeup_fd(NO_FILE)
+        if before not in (NO_FILE, self._wakes):
+            signal.set_wakeup_fd(before)
         for each, former in self._former.items():
             signal.signal(each, signal.SIG_DFL if former is None else former)
         self._former.clear()
-        self._steps.put(self._end)
+        os.close(self._wakes)
 
     # -- the thread
 
