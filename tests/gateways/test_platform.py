@@ -21,6 +21,8 @@ from evertick.base.errors import (
     UnknownSecret,
 )
 from evertick.base.instants import Instant
+from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.gateways.conftest import BEGAN, Platform, cron
 
 HOURLY = {"type": "cron", "expression": "0 * * * *"}
@@ -210,6 +212,37 @@ def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
     platform.played["edge-1"].crons = [cron("a", 180)]
     gateways.check("edge-1")
     assert [each.cron.id for each in gateways.crons().crons] == ["a"]
+
+
+def test_only_crons_that_changed_are_written_and_one_that_is_back_is_no_longer_removed(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.join()
+    played, gateways = platform.played["edge-1"], platform.gateways()
+    played.crons = [cron("a"), cron("b"), cron("c")]
+    gateways.check("edge-1")
+
+    written: list[str] = []
+
+    def noting(run: Any) -> Any:
+        def noted(self: Any, name: str, params: Any) -> Any:
+            if name in ("put_gateway_cron", "note_removed_cron"):
+                written.append(params["cron_id"])
+            return run(self, name, params)
+
+        return noted
+
+    for kind in (SqliteTransaction, PostgresTransaction):
+        monkeypatch.setattr(kind, "_run", noting(kind._run))
+    played.crons = [cron("a"), cron("b", 90)]
+    gateways.check("edge-1")
+    assert written == ["b", "c"]
+
+    written.clear()
+    played.crons = [cron("a"), cron("b", 90), cron("c")]
+    gateways.check("edge-1")
+    assert written == ["c"]
+    assert {each.cron.id: each.removed_at for each in gateways.crons().crons} == {"a": None, "b": None, "c": None}
 
 
 def test_an_old_list_does_not_replace_a_newer_one(platform: Platform) -> None:

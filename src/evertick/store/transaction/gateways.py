@@ -68,10 +68,14 @@ class SqlGateways(Driver):
         if not self._run("note_look", {**key, "now": now, **found._asdict()}):
             return False
         if crons is not None:
+            kept = {row.cron_id: row for row in self.list_crons_of_gateway(gateway.id) if row.removed_at is None}
             for each in crons:
-                self._run("put_gateway_cron", _values(gateway, each))
-            place = {"gateway_id": gateway.id, "look": gateway.looks, "now": now, "never": NEVER}
-            self._run("note_removed_crons", place)
+                values, before = _values(gateway, each), kept.pop(each.id, None)
+                if before is None or before.item != values["item"]:
+                    self._run("put_gateway_cron", values)
+            for cron_id in kept:
+                place = {"gateway_id": gateway.id, "cron_id": cron_id}
+                self._run("note_removed_cron", {**place, "now": now, "never": NEVER})
             self._run("forget_removed_crons", {"gateway_id": gateway.id, "before": now - REMOVED_FOR_MS})
         return True
 
@@ -141,5 +145,4 @@ def _values(gateway: GatewayRow, cron: "GatewayCron") -> dict[str, object]:
         "enabled": int(cron.enabled),
         "last_status": cron.last_status,
         "next_run_at": NEVER if cron.next_run_at is None or not cron.enabled else from_datetime(cron.next_run_at),
-        "look": gateway.looks,
     }

@@ -53,8 +53,6 @@ create table gateway_crons (
     last_status text collate "C",
     -- The next time; the greatest number if there is none.
     next_run_at bigint not null,
-    -- The look that found it last.
-    look        bigint not null,
     -- When it was not there any more.
     removed_at  bigint,
     primary key (gateway_id, cron_id)

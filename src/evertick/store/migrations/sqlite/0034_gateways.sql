@@ -53,8 +53,6 @@ create table gateway_crons (
     last_status text,
     -- The next time; the greatest number if there is none.
     next_run_at integer not null,
-    -- The look that found it last.
-    look        integer not null,
     -- When it was not there any more.
     removed_at  integer,
     primary key (gateway_id, cron_id)
