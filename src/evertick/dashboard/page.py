@@ -388,7 +388,7 @@ def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
 async def _shown(request: Request, caller: Called) -> Page:
     page = Page(request, caller)
     e = request.app.state.evertick.environment
-    if not page.in_dialog and request.method == "GET":
+    if not page.in_dialog and LIVE_HEADER not in request.headers and request.method == "GET":  # the rail is shown
         with contextlib.suppress(EvertickError):  # the page itself says what is wrong with the database
             page.has_gateways = bool(await e.executors.read(lambda tx: tx.list_gateways(page.tenant, limit=1)))
     if is_preview(request):

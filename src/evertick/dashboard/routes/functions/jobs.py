@@ -16,7 +16,7 @@ from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed
-from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.page import LIVE_HEADER, Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
 from evertick.server.routes.views import views_of
 
@@ -28,7 +28,6 @@ USUAL: Final = {"state": "pending", "order": "newest"}
 """What the address of the list need not say."""
 OWN: Final = [{}, *({"state": name} for name in TABS)]
 """The views that the list has by itself."""
-LIVE_HEADER: Final = "x-evertick-live"
 """With which a list that is open is read again."""
 
 
