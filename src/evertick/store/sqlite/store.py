@@ -144,7 +144,8 @@ class SqliteStore:
             raise
 
     def _written(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
-        with self._writing() as connection, self._unsynced(connection) if relaxed else nullcontext():
+        is_relaxed = relaxed and self._synchronous == "full"  # what is less sure already stays as it is
+        with self._writing() as connection, self._unsynced(connection) if is_relaxed else nullcontext():
             transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
             try:
@@ -172,7 +173,7 @@ class SqliteStore:
         try:
             yield
         finally:
-            connection.execute(f"pragma synchronous = {self._synchronous}")
+            connection.execute("pragma synchronous = full")
 
     def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
         """Never more than a few bytes: a file keeps the room that was once written."""
