@@ -35,6 +35,7 @@ from evertick.base.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from evertick.base.escaping import shortened
 from evertick.base.problems import error_of
 
 if TYPE_CHECKING:  # it is an extra, which a gateway that dials out does not need on the platform's side
@@ -142,7 +143,7 @@ class GatewayClient:
         if not isinstance(problem, dict) or "code" not in problem:
             words = f"{request.method} {request.path}: status {reply.status} without a problem; is this a gateway?"
             raise _lost(request, words)
-        words = "".join(c if c.isprintable() else " " for c in str(problem.get("detail", "")))[:WORDS_MAX]
+        words = shortened(str(problem.get("detail", "")), WORDS_MAX)
         error = error_of(reply.status, {"code": str(problem["code"]), "detail": words})
         if type(error) in (Unavailable, FunctionFailed) or not isinstance(error, EvertickError):
             # In words of its own: it is no outage here, and no function has raised.

@@ -407,9 +407,11 @@ def _finding(what: str, tenant: TenantId, complaint: _Complaint, group: _Group, 
 
 def _alias(app: "App", complaint: _Complaint) -> str:
     """The cure for a function that was renamed, if there is one that it may have become."""
-    if complaint.problem is Problem.REMOVED and complaint.function in OWN_FUNCTIONS:
+    if complaint.problem is not Problem.REMOVED:
+        return ""
+    if complaint.function in OWN_FUNCTIONS:
         part = complaint.function.removeprefix("evertick.")
         return f"use app.{part}s in the code of the app, or: "
-    near = app.functions.nearest(complaint.function) if complaint.problem is Problem.REMOVED else []
+    near = app.functions.nearest(complaint.function)
     name = near[0] if near else "the function it has become"
-    return f"give {name} aliases=[{complaint.function!r}], or: " if complaint.problem is Problem.REMOVED else ""
+    return f"give {name} aliases=[{complaint.function!r}], or: "

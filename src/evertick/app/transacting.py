@@ -5,7 +5,7 @@ of a mutation, on a connection of the caller's, or in a transaction of its own.
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -29,6 +29,17 @@ class TransactAsync(Protocol):
     """Like `Transact`, without blocking the event loop."""
 
     async def __call__(self, work: Work[T], /) -> T: ...
+
+
+class Audited(Protocol):
+    """Adds a line to the audit log to work; `before` reads what it changes."""
+
+    def __call__(self, work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]: ...
+
+
+def unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
+    """An `Audited` that adds no line."""
+    return work
 
 
 class Transactions(Protocol):

@@ -23,6 +23,11 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def shortened(text: str, chars_max: int) -> str:
+    """Text of a stranger to keep: its first characters, with a space for each that is not printable."""
+    return "".join(char if char.isprintable() else " " for char in text[:chars_max])
+
+
 def printable_lines(text: str) -> str:
     """Lines of text, each as `printable` writes it."""
     return "\n".join(map(printable, text.rstrip().splitlines()))

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
 from evertick.api.gateways import RUNS_MAX, CronChanges, GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
 from evertick.app.environment import Environment
-from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
@@ -22,7 +21,7 @@ from evertick.app.gateways.looking import LOOK_MS, look
 from evertick.app.gateways.reaching import client_of, health_of, require_online
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
-from evertick.app.transacting import Transact, Work
+from evertick.app.transacting import Audited, Transact, Work, unaudited
 from evertick.base.cures import meant
 from evertick.base.errors import CronNotFound, EvertickError, GatewayNotFound, InvalidCron, OutcomeUnknown
 from evertick.base.ids import TenantId
@@ -51,8 +50,6 @@ class Access(Protocol):
     @property
     def environment(self) -> Environment: ...
     @property
-    def _execution(self) -> Execution: ...
-    @property
     def _ways(self) -> tuple[Transact, Transact]: ...
 
 
@@ -65,20 +62,10 @@ class AppAccess(Access, Protocol):
     def functions(self) -> Registry: ...
 
 
-class Audited(Protocol):
-    """Adds a line to the audit log to work."""
-
-    def __call__(self, work: Work[T], action: str, target: str) -> Work[T]: ...
-
-
-def _unaudited(work: Work[T], action: str, target: str) -> Work[T]:
-    return work
-
-
 class TenantGateways:
     """The gateways of one tenant."""
 
-    def __init__(self, access: Access, function: Callable[[], Action[..., Any]], audited: Audited = _unaudited) -> None:
+    def __init__(self, access: Access, function: Callable[[], Action[..., Any]], audited: Audited = unaudited) -> None:
         self._access = access
         self._function = function
         self._audited = audited

@@ -18,6 +18,7 @@ from evertick.app.gateways.reaching import client_of, read, require_online
 from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown, UnknownCommand
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.gateways import GatewayRow
 from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.gateway_client import GatewayClient
 from evertick.recurrence.spec.spec import Spec
@@ -43,9 +44,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
     ) -> Any:
         """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
         e = environment()
-        row = read(e, lambda transaction: transaction.get_gateway(gateway, tenant=ctx.tenant))
-        if row is None:
-            raise GatewayNotFound(f"the tenant {ctx.tenant} has no gateway {gateway!r}")
+        row = read(e, lambda transaction: _gateway(transaction, ctx.tenant, gateway))
         try:
             require_online(row, e.clock.now())
             client = client_of(e, row)
@@ -84,13 +83,18 @@ def check_command(transaction: Transaction, tenant: TenantId, given: Mapping[str
     """Check the arguments of a run. Raises GatewayNotFound, and UnknownCommand for one that the gateway did not list
     when it was looked at last.
     """
-    row = transaction.get_gateway(str(given.get("gateway")), tenant=tenant)
-    if row is None:
-        raise GatewayNotFound(f"the tenant {tenant} has no gateway {given.get('gateway')!r}")
+    row = _gateway(transaction, tenant, given.get("gateway"))
     commands = json.loads(row.commands)
     if row.copied_at is not None and given.get("command") not in commands:
         listed = ", ".join(commands) or "none"
         raise UnknownCommand(f"the gateway {row.name} has no command {given.get('command')!r}; it lists {listed}")
+
+
+def _gateway(transaction: Transaction, tenant: TenantId, name: object) -> GatewayRow:
+    row = transaction.get_gateway(str(name), tenant=tenant)
+    if row is None:
+        raise GatewayNotFound(f"the tenant {tenant} has no gateway {name!r}")
+    return row
 
 
 def _run(ctx: SyncActionCtx, client: GatewayClient, command: str, arguments: Mapping[str, str] | None) -> GatewayRun:

@@ -10,10 +10,22 @@ from evertick.api.gateway_fleet import FetchedReply, FetchedRequest
 from evertick.app.environment import Environment
 from evertick.app.gateways.joining import Joining
 from evertick.base.errors import EvertickError
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.store.contract.notifications import Notification, Notifications
 
 LOOK_S: Final = 1.0
 """How often it is looked up who has something to fetch, if nothing tells it."""
+
+
+def setting(event: asyncio.Event) -> Callable[[Notifications], None]:
+    """A listener that sets the event, which is of the running loop, when a commit says something of gateways."""
+    loop = asyncio.get_running_loop()
+
+    def heard(notifications: Notifications) -> None:
+        if Notification.GATEWAY in notifications:
+            call_in_loop(loop, event.set)
+
+    return heard
 
 
 class Polls:
@@ -68,7 +80,7 @@ class Polls:
 
     async def _watch(self) -> None:
         """Wake those that have something to fetch, while anybody waits."""
-        stop = self._e.store.listen(self._hearing())
+        stop = self._e.store.listen(setting(self._told))
         try:
             while self._waiting:
                 with contextlib.suppress(TimeoutError):
@@ -83,13 +95,3 @@ class Polls:
         finally:
             self._task = None
             stop()
-
-    def _hearing(self) -> Callable[[Notifications], None]:
-        loop = asyncio.get_running_loop()
-
-        def heard(notifications: Notifications) -> None:
-            if Notification.GATEWAY in notifications:
-                with contextlib.suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(self._told.set)
-
-        return heard

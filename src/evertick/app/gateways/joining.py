@@ -22,6 +22,7 @@ from evertick.app.environment import Environment
 from evertick.app.gateways.reaching import access_token
 from evertick.app.transacting import Transact
 from evertick.base.errors import Conflict, Misuse, UnknownSecret
+from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.options import check_options, text
 from evertick.base.records.gateways import Beat, GatewayRow
@@ -48,8 +49,7 @@ def hash_of(secret: str) -> str:
 
 def kept(words: Sequence[str]) -> str:
     """A list of a stranger's words as it is kept: JSON, bounded, printable."""
-    cut = ["".join(c if c.isprintable() else " " for c in word)[:WORD_CHARS_MAX] for word in words[:LIST_MAX]]
-    return json.dumps(cut)
+    return json.dumps([shortened(word, WORD_CHARS_MAX) for word in words[:LIST_MAX]])
 
 
 def new_join_token() -> str:

@@ -12,12 +12,13 @@ from functools import partial
 from typing import Final
 
 from evertick.app.environment import Environment
+from evertick.app.gateways.fetching import setting
 from evertick.app.gateways.joining import kept
 from evertick.app.gateways.reaching import client_of, health_of, written
 from evertick.base.errors import EvertickError
+from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
-from evertick.store.contract.notifications import Notification, Notifications
 from evertick.store.contract.store import Transaction
 
 _logger: Final = logging.getLogger("evertick.gateways")
@@ -53,7 +54,7 @@ def look(environment: Environment, row: GatewayRow) -> None:
         written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
     except Exception as error:  # whatever a gateway replies: it must not end the looks at others
         text = str(error) if isinstance(error, EvertickError) else f"{type(error).__name__}: {error}"
-        words = "".join(c if c.isprintable() else " " for c in text)[:ERROR_CHARS_MAX]
+        words = shortened(text, ERROR_CHARS_MAX)
         if row.error is None:
             _logger.warning("the gateway %s of the tenant %s cannot be looked at: %s", row.name, row.tenant, words)
         written(environment, lambda transaction: transaction.note_failed_look(row, words))
@@ -69,14 +70,7 @@ class Looks:
 
     async def run(self) -> None:
         """Look for ever. What fails is logged, and tried again."""
-        loop = asyncio.get_running_loop()
-
-        def heard(notifications: Notifications) -> None:
-            if Notification.GATEWAY in notifications:
-                with contextlib.suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(self._news.set)
-
-        stop = self._e.store.listen(heard)
+        stop = self._e.store.listen(setting(self._news))
         try:
             while True:
                 self._news.clear()

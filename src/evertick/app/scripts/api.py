@@ -70,7 +70,7 @@ from evertick.app.scripts.running import (
     version_of,
 )
 from evertick.app.surfaces import InThread
-from evertick.app.transacting import Transact, Work
+from evertick.app.transacting import Audited, Transact, Work, unaudited
 from evertick.base.error_text import place_words
 from evertick.base.errors import (
     AlreadyExists,
@@ -143,20 +143,10 @@ class AppAccess(Access, Protocol):
     def pool(self, name: str, /, **limits: Unpack[PoolLimits]) -> Pool: ...
 
 
-class Audited(Protocol):
-    """Adds a line to the audit log to work; `before` reads what it changes."""
-
-    def __call__(self, work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]: ...
-
-
-def _unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
-    return work
-
-
 class TenantScripts:
     """The scripts of one tenant."""
 
-    def __init__(self, access: Access, settings: ScriptSettings, audited: Audited = _unaudited) -> None:
+    def __init__(self, access: Access, settings: ScriptSettings, audited: Audited = unaudited) -> None:
         self._access = access
         self._settings = settings
         self._audited = audited

@@ -98,6 +98,11 @@ class OutputOptions:
         if self.is_data:
             self.write_json(view.to_json())
 
+    def say(self, words: str) -> None:
+        """Tell people what a change has led to, on stdout, where `write_view` tells programs."""
+        if not self.is_data and not self.is_none:
+            click.echo(words)
+
     def write_views(self, views: "Sequence[Schema]") -> None:
         """As `write_view`, of several."""
         if self.output == "json":
@@ -169,6 +174,8 @@ output_option: Final = flags(OutputOptions, "out", only=("output",))
 """`-o`, received as `out: OutputOptions`."""
 row_options: Final = flags(OutputOptions, "out", only=("output", "fields"))
 """`-o` and `--fields`, received as `out: OutputOptions`."""
+limit_option: Final = click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True)
+"""How many rows of a list of named things."""
 time_row_options: Final = flags(OutputOptions, "out")
 """`--time`, `-o` and `--fields`, received as `out: OutputOptions`."""
 

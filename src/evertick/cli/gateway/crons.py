@@ -9,11 +9,9 @@ import click
 from evertick.base.errors import InvalidCron
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.lazy import Lazy, lazy_group
-from evertick.cli.core.output import OutputOptions, output_option, row_options, time_row_options
-from evertick.cli.gateway.fleet import limit_option
+from evertick.cli.core.output import OutputOptions, limit_option, output_option, row_options, time_row_options
 from evertick.cli.gateway.session import open_gateways
 from evertick.cli.json_values import json_or_text
 from evertick.cli.sessions.elsewhere import say_nothing_found
@@ -32,8 +30,8 @@ LIST_FIELDS: Final = (
     "last_status",
     "as_of",
 )
-RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms", "error")
 """The columns of the list: what people look for; `-o json` has all."""
+RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +167,7 @@ def add(gateway: str, key: str, cron: CronFlags, disabled: bool, db: str | None,
         made = session.gateways.add_cron(
             gateway, key, schedule=schedule, action=action, name=cron.name, enabled=False if disabled else None
         )
-    _say(f"{gateway} has the cron {made.id} under the key {printable(key)}", out)
+    out.say(f"{gateway} has the cron {made.id} under the key {printable(key)}")
     out.write_view(made)
 
 
@@ -192,7 +190,7 @@ def update(
         raise click.UsageError("say what changes, for example --disable or --cron '0 4 * * *'")
     with open_gateways(db) as session:
         changed = session.gateways.update_cron(gateway, cron_id, revision=revision, **changes)
-    _say(f"changed {printable(cron_id)} at {gateway}", out)
+    out.say(f"changed {printable(cron_id)} at {gateway}")
     out.write_view(changed)
 
 
@@ -208,7 +206,7 @@ def run(gateway: str, cron_id: str, key: str | None, db: str | None, out: Output
 
     with open_gateways(db) as session:
         run_id = session.gateways.run_cron(gateway, cron_id, key=key)
-    _say(printable(run_id), out)
+    out.say(printable(run_id))
     out.write_view(StartedGatewayRun(run_id=run_id))
 
 
@@ -219,9 +217,7 @@ def run(gateway: str, cron_id: str, key: str | None, db: str | None, out: Output
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True)
 @data_options
 @time_row_options
-def runs(
-    gateway: str, cron_id: str, run_id: str | None, limit: int, db: str | None, out: OutputOptions
-) -> int | None:  # fmt: skip
+def runs(gateway: str, cron_id: str, run_id: str | None, limit: int, db: str | None, out: OutputOptions) -> None:
     """List runs of a cron, the newest first, as its gateway has them now."""
     from evertick.api.gateways import GatewayRun
 
@@ -232,7 +228,6 @@ def runs(
         out.show_views(found, session.now, chosen)
     if not found and out.tells_of_nothing:
         click.echo("no run yet", err=True)
-    return Exit.OK
 
 
 @click.command()
@@ -247,13 +242,8 @@ def remove(gateway: str, cron_id: str, revision: str | None, db: str | None, out
 
     with open_gateways(db) as session:
         session.gateways.remove_cron(gateway, cron_id, revision=revision)
-    _say(f"removed {printable(cron_id)} at {gateway}", out)
+    out.say(f"removed {printable(cron_id)} at {gateway}")
     out.write_view(RemovedGatewayCron(gateway=gateway, cron=cron_id))
-
-
-def _say(words: str, out: OutputOptions) -> None:
-    if not out.is_data and not out.is_none:
-        click.echo(words)
 
 
 COMMANDS: Final = {

@@ -1,20 +1,15 @@
-"""`evertick gateway list`, `get`, `look`, `join-token`, `rotate` and `remove`: what the platform knows of gateways."""
+"""`evertick gateway list`, `get`, `join-token`, `rotate` and `remove`: what the platform knows of gateways."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.output import OutputOptions, output_option, row_options, time_row_options
+from evertick.cli.core.output import OutputOptions, limit_option, output_option, row_options, time_row_options
 from evertick.cli.gateway.session import open_gateways
 from evertick.cli.sessions.elsewhere import say_nothing_found
 
-if TYPE_CHECKING:
-    pass
-
 LIST_FIELDS: Final = ("name", "health", "mode", "runtime", "last_seen_at", "crons_at", "reason")
-LIMIT_MAX: Final = 1_000
-limit_option: Final = click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=100, show_default=True)
 
 
 @click.command("list")
@@ -64,8 +59,7 @@ def join_token(gateway: str, expires_in: float, db: str | None, out: OutputOptio
     """
     with open_gateways(db) as session:
         made = session.gateways.join_token(gateway, expires_in=expires_in)
-    if not out.is_data and not out.is_none:
-        click.echo(made.token)
+    out.say(made.token)
     out.write_view(made)
 
 
@@ -79,7 +73,7 @@ def rotate(gateway: str, db: str | None, out: OutputOptions) -> None:
         session.gateways.rotate(gateway)
         found = session.gateways.get(gateway)
     out.write_view(found)
-    _say(f"{gateway} gets a new secret with its next heartbeat", out)
+    out.say(f"{gateway} gets a new secret with its next heartbeat")
 
 
 @click.command()
@@ -93,9 +87,4 @@ def remove(gateway: str, db: str | None, out: OutputOptions) -> None:
     with open_gateways(db) as session:
         session.gateways.remove(gateway)
     out.write_view(RemovedGateway(name=gateway))
-    _say(f"{gateway} is forgotten; its process goes on with its crons", out)
-
-
-def _say(words: str, out: OutputOptions) -> None:
-    if not out.is_data and not out.is_none:
-        click.echo(words)
+    out.say(f"{gateway} is forgotten; its process goes on with its crons")

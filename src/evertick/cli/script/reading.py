@@ -10,7 +10,15 @@ from evertick.base.error_text import place_words
 from evertick.base.errors import JobNotFound
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, row_options, time_row_options, words_of
+from evertick.cli.core.output import (
+    MomentWriter,
+    OutputOptions,
+    limit_option,
+    output_option,
+    row_options,
+    time_row_options,
+    words_of,
+)
 from evertick.cli.script.session import open_scripts
 from evertick.cli.sessions.elsewhere import say_nothing_found
 
@@ -20,8 +28,6 @@ if TYPE_CHECKING:
 LIST_FIELDS: Final = ("name", "language", "published", "is_changed", "updated", "note")
 VERSION_FIELDS: Final = ("version", "language", "created", "sha256", "note")
 RUN_FIELDS: Final = ("ended", "script", "version", "outcome", "wall_ms", "cpu_ms", "waited_ms", "job_id", "error")
-LIMIT_MAX: Final = 1_000
-limit_option: Final = click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=100, show_default=True)
 
 
 @click.command("list")
