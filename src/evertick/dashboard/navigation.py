@@ -14,8 +14,6 @@ class Place(NamedTuple):
     scope: Scope = Scope.READ
     of_scripts: bool = False
     """Whether it is there only if the app runs scripts."""
-    of_gateways: bool = False
-    """Whether it is there only if the tenant has gateways, or where it is itself shown."""
 
 
 PLACES: Final[tuple[tuple[Place, ...], ...]] = (
@@ -27,7 +25,7 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Logs", "logs", "l"),
         Place("Workflows", "workflows", "w"),
         Place("Data", "data", "d"),
-        Place("Gateways", "gateways", of_gateways=True),
+        Place("Gateways", "gateways"),
     ),
     (Place("Pools", "pools"), Place("Workers", "workers")),
     (Place("Audit", "audit"), Place("Settings", "settings")),

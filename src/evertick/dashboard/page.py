@@ -95,7 +95,6 @@ class Page:
         self.times = Times(self.now, self.zone)
         self.in_dialog = DIALOG_HEADER in request.headers
         """Whether only the form is wanted, to be shown over another page."""
-        self.has_gateways = False
         self.typed: Form | None = None
         """What is typed into the form so far, where only its preview is asked for."""
 
@@ -387,17 +386,13 @@ def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
 
 async def _shown(request: Request, caller: Called) -> Page:
     page = Page(request, caller)
-    e = request.app.state.evertick.environment
-    if not page.in_dialog and LIVE_HEADER not in request.headers and request.method == "GET":  # the rail is shown
-        with contextlib.suppress(EvertickError):  # the page itself says what is wrong with the database
-            page.has_gateways = bool(await e.executors.read(lambda tx: tx.list_gateways(page.tenant, limit=1)))
     if is_preview(request):
         page.typed = await page.form()
     elif request.method == "POST" and (await page.form())["request"]:
         # With other fields it is another request: people go back, change something and send the form again.
         key = sha256(await request.body()).hexdigest()
         page.caller = replace(caller, key=key)
-        await e.executors.read(checked_new(key, page.tenant, page.now))
+        await request.app.state.evertick.environment.executors.read(checked_new(key, page.tenant, page.now))
     return page
 
 
