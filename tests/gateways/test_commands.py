@@ -61,9 +61,26 @@ def test_what_becomes_of_a_run_whose_gateway_is_offline(live_platform: Platform)
 
     assert failed.state is JobState.FAILED
     assert failed.error.startswith("GatewayUnreachable: the gateway edge-1 is offline")
-    assert skipped.state is JobState.SUCCESS
-    assert "offline" in skipped.result["skipped"]
+    assert skipped.state is JobState.CANCELED
+    [line] = live_platform.app.jobs.logs(skipped.id).lines
+    assert line.message.startswith("skipped: the gateway edge-1 is offline")
     assert not keys_of(live_platform)
+
+
+def test_a_skipped_run_is_canceled_in_the_ledger(live_platform: Platform) -> None:
+    live_platform.join()
+    app = live_platform.app
+    live_platform.silence(65)
+    app.schedules.create(
+        "hello", when="every hour", do=app.gateways.command("edge-1", "hello", offline="skip"), retry=Retry(3)
+    )
+    app.schedules.trigger("hello")
+
+    with Engine(app) as engine:
+        job = engine.until(lambda: next(iter(app.jobs.list(function=GATEWAY_FUNCTION, state="canceled").jobs), None))
+
+    [row] = app.schedules.occurrences("hello").occurrences
+    assert (job.attempt, row.outcome) == (1, "canceled")
 
 
 def test_an_offline_gateway_is_tried_again_by_the_retry_policy_under_other_keys(live_platform: Platform) -> None:

@@ -234,7 +234,7 @@ class TenantGateways:
             app.schedules.create("purge", when="every day at 3:00", do=app.gateways.command("edge-1", "purge_cache"))
 
         While the gateway is offline a run fails, and is tried again if the function's retry policy says so; with
-        `offline="skip"` it does nothing, and its result says why.
+        `offline="skip"` it is canceled, and its log says why.
         """
         rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})

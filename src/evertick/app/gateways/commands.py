@@ -25,7 +25,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.store.contract.store import Transaction
 
 OFFLINE: Final = ("fail", "skip")
-"""What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is skipped."""
+"""What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is canceled."""
 ASK_S: Final = (0.2, 2.0)
 """How long to wait before asking for a run again: at first, and at most."""
 LOST_S: Final = 120.0
@@ -52,7 +52,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
         except GatewayUnreachable as error:
             if offline == "skip":
                 ctx.log.warning("skipped: %s", error)
-                return {"skipped": str(error)}
+                ctx.scheduler.cancel(ctx.job_id)
             raise
         if run.status in FAILED:
             words = run.error or f"it ended as {run.status}"
