@@ -89,6 +89,25 @@ def test_a_gateway_with_an_address_needs_the_key_of_the_platform(
             platform.join("edge-2", url=url)
 
 
+def test_the_platform_calls_gateways_at_hosts_of_its_list_only(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(reaching.HOSTS_VARIABLE, "*.test, 10.0.0.7:4500")
+    platform.join()
+    platform.join("edge-2", url="http://10.0.0.7:4500")
+    for url in ("http://169.254.169.254", "http://10.0.0.7", "http://test", "https://edge.test:8443"):
+        with pytest.raises(Misuse, match=f"does not call gateways at {url}; its {reaching.HOSTS_VARIABLE} lists"):
+            platform.join("edge-3", url=url)
+    platform.gateways().check("edge-1")
+    asked = len(platform.played["edge-1"].asked)
+
+    monkeypatch.setenv(reaching.HOSTS_VARIABLE, "")
+    platform.gateways().check("edge-1")
+
+    assert "lists ''" in (platform.gateways().get("edge-1").reason or "")
+    assert len(platform.played["edge-1"].asked) == asked
+
+
 def test_a_rotated_secret_is_valid_for_ten_minutes_and_a_lost_reply_is_asked_for_again(platform: Platform) -> None:
     old = platform.join().secret
     joining = platform.gateways().joining

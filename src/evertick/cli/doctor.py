@@ -32,7 +32,8 @@ LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail",
 
 
 VARIABLES: Final = (
-    DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE, "EVERTICK_GATEWAY_KEY", "EVERTICK_ALLOW_WEAK_ISOLATION",
+    DATABASE_URL_VARIABLE, PROFILE_VARIABLE, TOKEN_VARIABLE, "EVERTICK_GATEWAY_KEY", "EVERTICK_GATEWAY_HOSTS",
+    "EVERTICK_ALLOW_WEAK_ISOLATION",
 )  # fmt: skip
 """Those of the environment that are read."""
 RENAMED: Final = "one that was renamed starts anew, without its pause and its record"

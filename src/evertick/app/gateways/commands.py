@@ -50,7 +50,7 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
             client = client_of(e, row)
             run = _run(ctx, client, command, arguments)
         except GatewayUnreachable as error:
-            if offline == "skip":
+            if offline == "skip" and ctx.job_id is not None:
                 ctx.log.warning("skipped: %s", error)
                 ctx.scheduler.cancel(ctx.job_id)
             raise

@@ -19,14 +19,13 @@ from evertick.api.gateway_fleet import (
     Registration,
 )
 from evertick.app.environment import Environment
-from evertick.app.gateways.reaching import access_token
+from evertick.app.gateways.reaching import access_token, check_address
 from evertick.app.transacting import Transact
 from evertick.base.errors import Conflict, Misuse, UnknownSecret
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.options import check_options, text
 from evertick.base.records.gateways import Beat, GatewayRow
-from evertick.gateway_client import check_url
 from evertick.store.contract.store import Transaction
 
 T = TypeVar("T")
@@ -67,13 +66,13 @@ class Joining:
         """Register a gateway under the name of its join token, which is used up.
 
         Raises UnknownSecret for a token that is unknown, used or expired, or of another name; Misuse for what is no
-        address, or without the platform's key.
+        address, for one at a host that is not allowed, or without the platform's key.
         """
         check_options({"name": WORDS, "instance_id": WORDS, "runtime": WORDS}, {
             "name": said.name, "instance_id": said.instance_id, "runtime": said.runtime,
         })  # fmt: skip
         if said.url is not None:
-            check_url(said.url)
+            check_address(said.url)
         secret = SECRET_PREFIX + secrets.token_urlsafe(32)
 
         def work(transaction: Transaction) -> RegisteredGateway:

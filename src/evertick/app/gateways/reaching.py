@@ -15,16 +15,18 @@ from evertick.app.environment import Environment
 from evertick.app.transacting import Work
 from evertick.base.errors import GatewayUnreachable, Misuse, OutcomeUnknown, Unavailable
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.outgoing import Refused, checked
 from evertick.base.records.gateways import GatewayRow
 from evertick.base.time_limit import current_guard
 from evertick.engine.runtime.executors import retry_conflicts
-from evertick.gateway_client import GatewayClient, HttpSend, Reply, Request, Send
+from evertick.gateway_client import GatewayClient, HttpSend, Reply, Request, Send, check_url
 from evertick.store.contract.notifications import Notification, Notifications
 
 T = TypeVar("T")
 
 KEY_VARIABLE: Final = "EVERTICK_GATEWAY_KEY"
 KEY_CHARS_MIN: Final = 32
+HOSTS_VARIABLE: Final = "EVERTICK_GATEWAY_HOSTS"
 TOKEN_PREFIX: Final = "evgt_"  # noqa: S105
 REQUEST_S: Final = 15.0
 """How long a request waits until a gateway that dials out has fetched it and replied."""
@@ -54,6 +56,21 @@ def access_token(gateway_id: str, generation: int) -> str:
             f"servers and workers alike, for example to the output of: openssl rand -hex 32"
         )
     return TOKEN_PREFIX + hmac.digest(key, f"{gateway_id}:{generation}".encode(), "sha256").hex()
+
+
+def check_address(url: str) -> None:
+    """Raise Misuse for an address that is none of a gateway, or not at a host that EVERTICK_GATEWAY_HOSTS lists.
+
+    The list separates hosts by commas; without the variable the platform calls gateways at any host.
+    """
+    check_url(url)
+    listed = os.environ.get(HOSTS_VARIABLE)
+    if listed is None:
+        return
+    try:
+        checked(url, tuple(host.strip().lower() for host in listed.split(",") if host.strip()), "gateways")
+    except Refused:
+        raise Misuse(f"the platform does not call gateways at {url}; its {HOSTS_VARIABLE} lists {listed!r}") from None
 
 
 def health_of(row: GatewayRow, now: Instant) -> tuple[str, str | None]:
@@ -87,8 +104,11 @@ _lock: Final = threading.Lock()
 
 
 def client_of(environment: Environment, row: GatewayRow) -> GatewayClient:
-    """A client of a gateway. Raises Misuse without the platform's key, if it is needed."""
-    return GatewayClient(FetchedSend(environment, row) if row.url is None else _http(environment, row, row.url))
+    """A client of a gateway. Raises Misuse without the platform's key, or for a host that is not allowed any more."""
+    if row.url is None:
+        return GatewayClient(FetchedSend(environment, row))
+    check_address(row.url)
+    return GatewayClient(_http(environment, row, row.url))
 
 
 def _http(environment: Environment, row: GatewayRow, url: str) -> Send:
