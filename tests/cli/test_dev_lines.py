@@ -41,7 +41,7 @@ def test_what_a_function_of_on_failure_raises_is_shown(capsys: pytest.CaptureFix
 
     logging.getLogger().addHandler(DevHandler())
     with World(app) as world:
-        world.counters.observers.append(JobLog())
+        world.counters.batch_observers.append(JobLog())
         app.scheduler.run_after(0, bill)
         world.advance(1)
     logging.getLogger("shop.reports").warning("late", extra={"state": "late", "fate": "late"})

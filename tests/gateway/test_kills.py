@@ -1,8 +1,9 @@
-"""A gateway under fire: killed at any moment, while crons run and a caller adds and removes others."""
+"""A gateway and its platform under fire: killed at any moment, while crons run and a caller changes others."""
 
 import os
 import random
 import socket
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -10,19 +11,29 @@ from typing import Final
 
 import pytest
 
+from evertick.api.gateway_fleet import Registration
 from evertick.api.schedules import OccurrenceView
 from evertick.app.app import App
 from evertick.base.errors import CronNotFound, EvertickError
+from evertick.client import Client
 from evertick.gateway.config import read_config
 from evertick.gateway.own import app_of
+from evertick.gateway.state import Registration as Registered
 from evertick.gateway.state import local_token
 from evertick.gateway_client import GatewayClient, HttpSend
 from evertick.rules.schedules.fates import Fate, Origin, RunOutcome
 from tests.gateway.conftest import new_cron, write_config
+from tests.gateway.served import serving, token_of
 from tests.kills.fire import Fire, Struck
 from tests.kills.gateway_program import run_gateway
+from tests.kills.platform_program import run_platform
 
 KILLS: Final = int(os.environ.get("EVERTICK_GATEWAY_KILLS", "25"))
+KILLS_PLATFORM: Final = int(os.environ.get("EVERTICK_PLATFORM_KILLS", "8"))
+NAME: Final = "edge-1"
+PLATFORM: Final = (
+    "from evertick import App\n\napp = App('platform', database_url='sqlite:///platform.db')\napp.gateways\n"
+)
 CRONS: Final = ("a", "b", "c")
 CONFIG: Final = """
 name = "edge-1"
@@ -123,6 +134,104 @@ def test_no_time_and_no_cron_is_lost_or_doubled(tmp_path: Path) -> None:
             _check(_receipts(app, f"cron:{each}"), ticks[each])
     finally:
         app.close()
+
+
+class Editor:
+    """Changes crons of a gateway through the platform, and remembers what it was told and what may have happened."""
+
+    def __init__(self, client: Client) -> None:
+        self._gateways = client.gateways
+        self._number = 0
+        self.acknowledged = 0
+        self.here: dict[str, set[str | None]] = {}
+        """The names that each cron may have."""
+        self.gone: set[str] = set()
+        self.runs: dict[str, set[str]] = {}
+        """The runs that were begun under the one key of each cron."""
+
+    def go_on(self) -> None:
+        """Add a cron, rename it twice, run it, and remove each third."""
+        self._number += 1
+        key = f"k{self._number}"
+        try:
+            for unsure in [each for each, names in self.here.items() if len(names) > 1]:
+                self._rename(unsure, f"after-{self._number}")  # and nothing older may come after this
+            self._gateways.add_cron(NAME, key, schedule=YEARLY, action=PROBE, name="v0")
+            self._told(key, "v0")
+            for name in ("v1", "v2"):
+                self._rename(key, name)
+            for _ in range(2):
+                self.runs.setdefault(key, set()).add(self._gateways.run_cron(NAME, key, key=f"run-{key}"))
+                self.acknowledged += 1
+            if self._number % 3 == 0:
+                del self.here[key]
+                self._gateways.remove_cron(NAME, key)
+                self.gone.add(key)
+                self.acknowledged += 1
+        except EvertickError:
+            time.sleep(0.02)
+
+    def _rename(self, key: str, name: str) -> None:
+        self.here[key].add(name)
+        self._gateways.update_cron(NAME, key, name=name)
+        self._told(key, name)
+
+    def _told(self, key: str, name: str) -> None:
+        self.here[key] = {name}
+        self.acknowledged += 1
+
+
+@pytest.mark.long
+@pytest.mark.processes
+@pytest.mark.timeout(1_200)
+def test_what_the_platform_has_acknowledged_holds_when_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, key = tmp_path / "platform", "k" * 40
+    folder.mkdir()
+    (folder / "app.py").write_text(PLATFORM)
+    monkeypatch.setenv("EVERTICK_GATEWAY_KEY", key)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    app = App("platform", database_url=f"sqlite:///{folder}/platform.db")
+    app.open()
+    secret = app.tokens.create("test", scope="admin").secret
+    with serving(tmp_path) as gateway, Client(f"http://127.0.0.1:{port}", token=secret, retries=0) as client:
+        token = app.gateways.join_token(NAME).token
+        made = app.gateways.joining.register(
+            Registration(join_token=token, name=NAME, instance_id="i", url=gateway.url)
+        )
+        gateway.state.registered(Registered("platform", made.gateway_id, made.secret), made.access_token)
+        app.close()
+        struck, chance, editor = Struck(), random.Random(), Editor(client)
+        fire = Fire(struck, run_platform, str(folder), port, key, workers=1, freezes=False)
+        fire.start()
+        strike_at = time.monotonic() + 3.0
+        while struck.kills < KILLS_PLATFORM:
+            editor.go_on()
+            if time.monotonic() >= strike_at:
+                timer = threading.Timer(chance.uniform(0, 0.05), fire.strike)
+                timer.start()
+                while timer.is_alive():
+                    editor.go_on()
+                fire.tend()
+                strike_at = time.monotonic() + chance.uniform(2, 4)
+        fire.stop()
+        with HttpSend(gateway.url, token_of(tmp_path)) as send:
+            direct = GatewayClient(send)
+            found = {cron.key: cron for cron in direct.crons().crons}
+            manual = {
+                cron: [run for run in direct.runs(found[cron].id, limit=50) if run.trigger == "manual"]
+                for cron in editor.runs.keys() & found.keys()
+            }
+
+    assert struck.crashes == 0
+    assert editor.acknowledged > 3 * KILLS_PLATFORM
+    assert editor.here.keys() <= found.keys()
+    assert not editor.gone & found.keys()
+    assert {key: found[key].name for key, names in editor.here.items() if found[key].name not in names} == {}
+    assert all(len(runs) == 1 for runs in editor.runs.values())
+    assert [cron for cron, runs in manual.items() if len(runs) > 1] == []
 
 
 def _receipts(app: App, cron_id: str) -> list[OccurrenceView]:

@@ -106,7 +106,7 @@ class App(Decorators, Opening):
         self.tables = TableRegistry()
         self.targets: Targets = WORKFLOWS
         self.counters = Counters()
-        self.counters.observers.append(JobLog())
+        self.counters.batch_observers.append(JobLog())
         self.failures: FailureHooks | None = None
         self.tracing: Tracing | None = None
         self._crons: Crons | None = None

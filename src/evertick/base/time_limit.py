@@ -217,7 +217,8 @@ class Guard:
         self.limit = limit
         self.deadline = function_time() + limit.wall_s
         try:
-            start_watching()
+            if _watcher is None:
+                start_watching()
             self.inside = False
             result = function(*args, **kwargs)
             self.inside = True  # a slot's store: the interpreter delivers no exception between the call and it

@@ -95,10 +95,12 @@ class QueryCtx(_Context):
     _refusal: ClassVar[str | None] = _ONLY_READS
     """What to say to a session that is about to write; None where it may."""
 
+    _session: Any = None  # here, as the others: one of these is made for each job, and most use none of them
+
     def __init__(self, environment: "Environment", run: TransactionRun) -> None:
-        super().__init__(environment, run)
+        self._e = environment
+        self._run = run
         self._unit = run.unit
-        self._session: Any = None
 
     @property
     def db(self) -> DatabaseReader:
@@ -167,11 +169,9 @@ class MutationCtx(QueryCtx):
     _elsewhere = dict.fromkeys(("run_action",), _NO_SIDE_EFFECTS)
     _refusal = None
 
-    def __init__(self, environment: "Environment", run: TransactionRun) -> None:
-        super().__init__(environment, run)
-        self._db: Database | None = None
-        self._scheduler: MutationScheduler | None = None
-        self._random: random.Random | None = None
+    _db: Database | None = None
+    _scheduler: MutationScheduler | None = None
+    _random: random.Random | None = None
 
     @property
     def db(self) -> Database:

@@ -16,7 +16,15 @@ from evertick.app.execution.failures import held_the_loop, raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
 from evertick.app.functions.function import Action, Function, Mutation, Query, served_by
-from evertick.app.run.run import FunctionRaised, Run, TransactionRun, as_current, unwrapped
+from evertick.app.run.run import (
+    FunctionRaised,
+    Run,
+    TransactionRun,
+    as_current,
+    end_current,
+    make_current,
+    unwrapped,
+)
 from evertick.base.errors import (
     FunctionNotFound,
     Misuse,
@@ -26,7 +34,8 @@ from evertick.base.errors import (
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
-from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
+from evertick.base.records.jobs import Claim, FunctionKind, OccurrenceRef, ServedFunction
+from evertick.base.records.stored import Stored
 from evertick.base.scheduled_run import ScheduledRun, scheduled_run, typed_or_plain
 from evertick.base.time_limit import FunctionTimeout, TimeOver, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
@@ -67,7 +76,7 @@ class Execution(WorkflowRuns):
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
         function = self._e.functions.resolve(claim.name)
         try:
-            occurrence = _occurrence_of(claim, function)
+            occurrence = None if claim.schedule is None else _occurrence_of(claim.schedule, function)
         except Exception as error:  # of this row, so of this job alone
             return Ran(raised_by(error))
         run = TransactionRun(
@@ -87,8 +96,11 @@ class Execution(WorkflowRuns):
         try:
             args, kwargs = function.decode_args(claim.args)
             limit = self._e.limit_of(function) if step is None else self._step_limit(function, step)
-            with as_current(run):
+            token = make_current(run)
+            try:
                 result = self._e.time_limits.call(limit, function.handler, ctx, *args, **kwargs)
+            finally:
+                end_current(token)
             ctx.end_session(keep=True)
             run.unit.close()
             outcome: Outcome = Returned(function.encode_result(result))
@@ -110,7 +122,7 @@ class Execution(WorkflowRuns):
     async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:
         function = self._e.functions.resolve(claim.name)
         try:
-            occurrence = _occurrence_of(claim, function)
+            occurrence = None if claim.schedule is None else _occurrence_of(claim.schedule, function)
         except Exception as error:
             return Ran(raised_by(error))
         if function.attempt is not None:
@@ -382,8 +394,8 @@ class Execution(WorkflowRuns):
         return raised_by(error)
 
 
-def _occurrence_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun | None:
-    return None if claim.schedule is None else scheduled_run(claim.schedule.value, function.decode_result)
+def _occurrence_of(stored: Stored[OccurrenceRef], function: Function[..., Any]) -> ScheduledRun:
+    return scheduled_run(stored.value, function.decode_result)
 
 
 def _require_no_loop(function: Function[..., Any]) -> None:

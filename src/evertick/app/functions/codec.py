@@ -34,10 +34,9 @@ class _Adapter(Protocol):
     """The part of pydantic's TypeAdapter that is used here."""
 
     core_schema: Any
+    validator: Any
 
     def json_schema(self, *, schema_generator: Any) -> dict[str, Any]: ...
-    def validate_python(self, value: Any, /) -> Any: ...
-    def validate_json(self, text: str, /) -> Any: ...
 
 
 class Codec:
@@ -47,9 +46,9 @@ class Codec:
 
     def __init__(self, adapter: _Adapter) -> None:
         self.adapter = adapter
-        self.check = adapter.validate_python
+        self.check = adapter.validator.validate_python
         """A value as the type has it. Raises pydantic's ValidationError."""
-        self.read = adapter.validate_json
+        self.read = adapter.validator.validate_json
         """A value from JSON text. Raises pydantic's ValidationError."""
         self._writer = SchemaSerializer(adapter.core_schema, _WRITTEN)
         self._may_lose = _may_lose(adapter.core_schema)

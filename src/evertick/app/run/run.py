@@ -5,7 +5,7 @@ Its budget says what it may read, write and schedule. Every limit has a name and
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -198,6 +198,18 @@ def current_run() -> Run | None:
     return _current.get()
 
 
+make_current: Final = _current.set
+"""Before a call of the user's function; returns what `end_current` takes afterwards."""
+
+
+def end_current(token: Token[Run | None]) -> None:
+    """See `make_current`."""
+    try:
+        _current.reset(token)
+    except ValueError:  # a task that is thrown away is closed in another context
+        pass
+
+
 class as_current:
     """`with as_current(run):` around a call of the user's function."""
 
@@ -207,13 +219,10 @@ class as_current:
         self._run = run
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._run)
+        self._token = make_current(self._run)
 
     def __exit__(self, *_: object) -> None:
-        try:
-            _current.reset(self._token)
-        except ValueError:  # a task that is thrown away is closed in another context
-            pass
+        end_current(self._token)
 
 
 class FunctionRaised(Exception):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId, app_of
@@ -283,6 +284,10 @@ class Claim(NamedTuple):
         scripts and commands of gateways, it does not happen twice.
         """
         return self.kind is not FunctionKind.ACTION or self.name in OWN_FUNCTIONS
+
+
+BY_RANK: Final = attrgetter("rank", "id")
+"""The order in which the claims of a tenant run."""
 
 
 class JobEnd(NamedTuple):

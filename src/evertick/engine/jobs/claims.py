@@ -18,6 +18,7 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -311,10 +312,10 @@ class Claims:
                 break
             claims += taken
             jobs -= len(taken)
-            for claim in taken:
-                size -= size_of(claim.args)
-                running[claim.tenant] = running.get(claim.tenant, 0) + 1
-                self._served_at[claim.tenant] = self._claims_made
+            size -= sum([size_of(claim.args) for claim in taken])
+            for tenant, count in Counter([claim.tenant for claim in taken]).items():
+                running[tenant] = running.get(tenant, 0) + count
+                self._served_at[tenant] = self._claims_made
         limits.end(transaction, claims, now=now)
         self.holds_back = was_held or self._keys.hold_back
         self._left = heads

@@ -18,7 +18,7 @@ from typing import Final
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.base.records.jobs import Claim
+from evertick.base.records.jobs import BY_RANK, Claim
 from evertick.store.contract.claims import Head, Share
 
 SHARE: Final = 4
@@ -53,8 +53,9 @@ def divide(
 
 def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
     """The heads that may have more jobs: those that got no place, and those whose share was full, from its end on."""
-    counts = Counter((claim.queue, claim.tenant) for claim in taken)
-    reached = {(claim.queue, claim.tenant): claim.rank for claim in taken}  # by rank, so the last one stays
+    places = [(claim.queue, claim.tenant) for claim in taken]
+    counts = Counter(places)
+    reached = dict(zip(places, [claim.rank for claim in taken], strict=True))  # by rank, so the last one stays
     limits = {share.head[:2]: share.limit for share in shares}
     left = []
     for head in heads:
@@ -68,13 +69,16 @@ def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> l
 
 def in_turns(claims: Sequence[Claim]) -> list[Claim]:
     """The claims of a batch in the order in which they run: each tenant's first, by rank, then each tenant's second."""
+    by_rank = sorted(claims, key=BY_RANK)
+    if len({claim.tenant for claim in claims}) < 2:
+        return by_rank
     turns = Counter[TenantId]()
 
     def turn(claim: Claim) -> int:
         turns[claim.tenant] += 1
         return turns[claim.tenant]
 
-    return sorted(sorted(claims, key=lambda claim: (claim.rank, claim.id)), key=turn)
+    return sorted(by_rank, key=turn)
 
 
 def levelled(room: int, running: Sequence[int]) -> list[int]:

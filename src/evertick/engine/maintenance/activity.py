@@ -100,19 +100,23 @@ class Activity:
         with self._lock:
             is_first = minute not in self._ends
             ends = self._ends.setdefault(minute, Counter())
-            if len(ends) < KEYS_MAX:
-                ends.update((each.claim.tenant, each.claim.name, each.claim.queue, each.end.state) for each in events)
-            late, took = self._late.setdefault(minute, {}), self._took.setdefault(minute, {})
+            groups: dict[tuple[TenantId, str, QueueId, JobState], list[JobEnded]] = {}
             for event in events:
-                if event.lost:
-                    continue
-                key, begun = (event.claim.tenant, event.claim.queue), event.started_at
+                claim = event.claim
+                groups.setdefault((claim.tenant, claim.name, claim.queue, event.end.state), []).append(event)
+            late, took = self._late.setdefault(minute, {}), self._took.setdefault(minute, {})
+            is_full = len(ends) >= KEYS_MAX
+            for group, members in groups.items():
+                if not is_full:
+                    ends[group] += len(members)
+                tenant, _, queue, _ = group
+                key, begun = (tenant, queue), [each for each in members if not each.lost]
                 if key not in late:
-                    if len(late) >= KEYS_MAX:
+                    if len(late) >= KEYS_MAX or not begun:
                         continue
                     late[key], took[key] = Counter(), Counter()
-                late[key][begun - event.claim.due_at] += 1
-                took[key][event.ended_at - begun] += 1
+                late[key].update([each.started_at - each.claim.due_at for each in begun])
+                took[key].update([each.ended_at - each.started_at for each in begun])
         if is_first and self.on_minute is not None:
             self.on_minute()
 

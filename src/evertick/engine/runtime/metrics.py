@@ -103,12 +103,17 @@ def _level_of(state: JobState) -> int:
 class JobLog:
     """An observer that logs how jobs end: failures as warnings, retries as information, the rest for debugging."""
 
-    def job_ended(self, event: JobEnded, /) -> None:
-        """See `Observer.job_ended`."""
-        jobs, state = _job_logger(), event.end.state
+    def jobs_ended(self, events: Sequence[JobEnded], /) -> None:
+        """See `BatchObserver.jobs_ended`."""
+        jobs = _job_logger()
+        shown = {state for state in JobState if jobs.isEnabledFor(_level_of(state))}
+        for event in events:
+            if event.end.state in shown:
+                self._log(jobs, event)
+
+    def _log(self, jobs: "logging.Logger", event: JobEnded) -> None:
+        state = event.end.state
         level = _level_of(state)
-        if not jobs.isEnabledFor(level):
-            return
         extra: dict[str, Any] = {
             "job_id": event.claim.id,
             "function": event.claim.name,

@@ -11,6 +11,7 @@ from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER
 from evertick.base.records.jobs import (
+    BY_RANK,
     COMPLETION,
     JOB_ERROR,
     OCCURRENCE,
@@ -350,11 +351,7 @@ def outcome_of(end: JobEnd) -> str:
 
 def claims_of(rows: Iterable[Row]) -> list[Claim]:
     """The claims that a statement returned, by rank: `returning` promises no order."""
-    return sorted(map(_claim, rows), key=_by_rank)
-
-
-def _by_rank(claim: Claim) -> tuple[int, str]:
-    return (claim.rank, claim.id)
+    return sorted(map(_claim, rows), key=BY_RANK)
 
 
 def _claim(r: Row) -> Claim:

@@ -82,7 +82,10 @@ class UnitOfWork(Overlay):
 
     def keep(self) -> None:
         """The innermost mutation succeeded: its writes belong to what surrounds it."""
-        self._guard.run_inside(self._keep)
+        if self._frames[-1].savepoint is None:
+            self._frames.pop()
+        else:
+            self._guard.run_inside(self._keep)
 
     def undo_to(self, depth: int) -> None:
         """The mutations begun since there were `depth` failed: their writes never were."""
@@ -295,7 +298,9 @@ class FunctionUnit:
     def close(self) -> None:
         """The function has ended."""
         self._is_over = True
-        for cursor in () if self._cursors is None else list(self._cursors):
+        if self._cursors is None:
+            return
+        for cursor in list(self._cursors):
             with suppress(Exception):  # a thread that the function left behind uses it at this very moment
                 cursor.close()
 

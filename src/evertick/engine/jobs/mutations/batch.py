@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import TransactionEnded, WriteConflict
-from evertick.base.ids import WorkerId
+from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.base.time_limit import TimeOver
@@ -19,6 +19,7 @@ from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.jobs.workflows.memory import Loan
 from evertick.engine.jobs.workflows.one_step import OneStep
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import WAITING_RUNS_MAX, WaitedTooLong
 from evertick.rules.jobs.lifecycle import ended
 from evertick.store.contract.claims import OwnJob
@@ -94,16 +95,6 @@ class Batch:
         return self.only(self.claims[:middle]) + self.only(self.claims[middle:])
 
 
-class Result(NamedTuple):
-    """How one mutation of a batch ended."""
-
-    claim: Claim
-    end: JobEnd
-    started_at: Instant
-    is_written: bool = False
-    """Whether the end is in the transaction already: a step of the run has ended it."""
-
-
 class Runs(Protocol):
     """The runs of workflows in a batch (`engine/jobs/workflows/open_runs.py`)."""
 
@@ -138,7 +129,9 @@ class OpenBatch:
         """Whether this transaction has seen that every job of the batch is held."""
         self.unit = UnitOfWork(transaction, write_completions=self.write_completions)
         self.runs = None if runs is None else runs(transaction, self.unit)
-        self.results: list[Result] = []
+        self.results: list[JobEnded] = []
+        self.ended_by_steps: set[JobId] = set()
+        """The runs whose end is in the transaction already: a step of theirs has ended them."""
         self._transaction = transaction
         self._worker_id = worker_id
         self._deps = deps
@@ -159,18 +152,11 @@ class OpenBatch:
         if self.runs is not None:
             self.runs.write()
         now = self._deps.clock.now()
-        held = {result.claim.id for result in results if result.is_written}
-        left = [result for result in results if not result.is_written]
-        parked = [end for claim, end, *_ in left if is_parked(claim, end)]
-        logged = [(claim, end) for claim, end, _, written in results if end.logs and (written or is_parked(claim, end))]
-        if logged:
-            self._transaction.add_logs([logged_by(claim, end.attempt, end.logs) for claim, end in logged], now=now)
-        if parked:
-            held |= self._transaction.park_runs(parked, worker_id=self._worker_id, now=now)
+        held, left = (set[JobId](), results) if self.runs is None else self._write_waiting(results, now)
         held |= finish(
             self._transaction,
             {result.claim.id: result.claim for result in left},
-            [end for claim, end, *_ in left if not is_parked(claim, end)],
+            [result.end for result in left],
             worker_id=self._worker_id,
             now=now,
             make_id=self._deps.ids.make,
@@ -180,7 +166,22 @@ class OpenBatch:
             raise self._fence_lost
         self._transaction.insert_jobs(self.unit.take_successors())
 
-    def finish(self) -> list[Result]:
+    def _write_waiting(self, results: list[JobEnded], now: Instant) -> tuple[set[JobId], list[JobEnded]]:
+        """Park runs of workflows that wait, and write the logs of those and of runs whose end a step has written.
+
+        Returns which of them are held, and the others.
+        """
+        held = {result.claim.id for result in results} & self.ended_by_steps
+        parked = [end for claim, end, *_ in results if end.id not in held and is_parked(claim, end)]
+        done = held | {end.id for end in parked}
+        logged = [logged_by(claim, end.attempt, end.logs) for claim, end, *_ in results if end.logs and end.id in done]
+        if logged:
+            self._transaction.add_logs(logged, now=now)
+        if parked:
+            held |= self._transaction.park_runs(parked, worker_id=self._worker_id, now=now)
+        return held, [result for result in results if result.claim.id not in done]
+
+    def finish(self) -> list[JobEnded]:
         """Write everything that waits, and the ends with it."""
         self.unit.flush()
         self.write_completions()
@@ -191,7 +192,7 @@ class OpenBatch:
 
 def run_batch(
     transaction: Transaction, batch: Batch, deps: EngineDeps, *, runs: MakeRuns | None = None
-) -> list[Result]:
+) -> list[JobEnded]:
     """Run the mutations of a batch, at least one, until all have run, `batch_ms` is over or one has waited too long.
 
     Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
@@ -202,46 +203,48 @@ def run_batch(
     batch.waited.clear()
     opened = OpenBatch(transaction, batch.worker_id, deps, runs)
     opened.was_held = batch.failures > 0
-    clock = deps.clock
-    began_at = clock.now()
-    for claim in batch.claims:
-        now = clock.now()
-        if now - began_at > deps.settings.batch_ms and opened.results:
-            break
-        is_written, begun_s = False, time.monotonic()
-        transaction.own = OwnJob(claim, batch.worker_id)
-        try:
+    clock, run_mutation = deps.clock, deps.runner.run_mutation
+    began_at = now = clock.now()
+    begun_s = time.monotonic()
+    try:
+        for claim in batch.claims:
+            if now - began_at > deps.settings.batch_ms and opened.results:
+                break
+            transaction.own = OwnJob(claim, batch.worker_id)
             if opened.runs is not None:
                 end, is_written = opened.runs.go_on(claim, now=now)
+                if is_written:
+                    opened.ended_by_steps.add(claim.id)
                 end = end._replace(started_at=now)
+                ended_at = clock.now()
             else:
-                ran = deps.runner.run_mutation(opened.unit, claim, now=now)
+                ran = run_mutation(opened.unit, claim, now=now)
                 if ran.over is TimeOver.WAITED and batch.runs_again:
-                    raise WaitedTooLong
-                end = ended(
-                    claim, ran.outcome, now=clock.now(), entropy=deps.entropy, logs=ran.logs, started_at=now
-                )  # fmt: skip
-        except TransactionEnded as error:
-            error.job_id = claim.id
-            raise
-        except WaitedTooLong:
-            batch.waited.append(claim)
-            break  # what ran before it is committed first
-        finally:
-            transaction.own = None
-        opened.results.append(Result(claim, end, now, is_written))
-        _name_slow(claim, time.monotonic() - begun_s, deps)
+                    batch.waited.append(claim)
+                    break  # what ran before it is committed first
+                ended_at = clock.now()
+                end = ended(claim, ran.outcome, now=ended_at, entropy=deps.entropy, logs=ran.logs, started_at=now)
+            opened.results.append(JobEnded(claim, end, now, ended_at))
+            now, before_s, begun_s = ended_at, begun_s, time.monotonic()
+            if begun_s - before_s > HELD_LONG_S and deps.store.single_engine:
+                _name_slow(claim, begun_s - before_s)
+    except TransactionEnded as error:
+        error.job_id = claim.id
+        raise
+    except WaitedTooLong:
+        batch.waited.append(claim)
+    finally:
+        transaction.own = None
     return opened.finish()
 
 
-def _name_slow(claim: Claim, took_s: float, deps: EngineDeps) -> None:
+def _name_slow(claim: Claim, took_s: float) -> None:
     """Log a mutation that held a SQLite file for long: all other writers waited for it."""
-    if deps.store.single_engine and took_s > HELD_LONG_S:
-        _logger.warning(
-            "%s held the database file for %.1f s: nothing else could be written meanwhile; "
-            "move what takes long into an action",
-            claim.name, took_s, extra={"job_id": claim.id, "function": claim.name},
-        )  # fmt: skip
+    _logger.warning(
+        "%s held the database file for %.1f s: nothing else could be written meanwhile; "
+        "move what takes long into an action",
+        claim.name, took_s, extra={"job_id": claim.id, "function": claim.name},
+    )  # fmt: skip
 
 
 def still_held(transaction: Transaction, batch: Batch) -> list[Claim]:

@@ -25,13 +25,14 @@ from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.giving_back import give_back
-from evertick.engine.jobs.mutations.batch import Batch, Result
+from evertick.engine.jobs.mutations.batch import Batch
 from evertick.engine.jobs.mutations.recovery import BatchRunner
 from evertick.engine.jobs.room import BYTES_MAX, Claimed, Room
 from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_BESIDE, BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation
@@ -133,7 +134,7 @@ class MutationLoop(Loop):
         loop = asyncio.get_running_loop()
         nothing = Batch([], worker_id)
 
-        def begin(claimed: Claimed) -> Work[list[Result]] | None:
+        def begin(claimed: Claimed) -> Work[list[JobEnded]] | None:
             self._size.note(claimed.claims, self._deps.clock.now())
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None

@@ -46,7 +46,6 @@ from evertick.engine.jobs.mutations.batch import (
     FenceLost,
     Losses,
     OpenBatch,
-    Result,
     is_parked,
     run_batch,
     still_held,
@@ -99,7 +98,7 @@ class BatchRunner:
         self.last_batch_complete = False
         """Whether the last commit held every mutation of its batch: none was left for want of time."""
 
-    def work(self, batch: Batch, records: Mapping[JobId, RunRecord] | None = None) -> Work[list[Result]]:
+    def work(self, batch: Batch, records: Mapping[JobId, RunRecord] | None = None) -> Work[list[JobEnded]]:
         """The work of a batch's transaction. A caller that begins it by itself then calls `complete`.
 
         `records` are those of its runs, if they were read before.
@@ -108,7 +107,7 @@ class BatchRunner:
         if not batch.has_runs:
             return lambda transaction: run_batch(transaction, batch, deps)
 
-        def work(transaction: Transaction) -> list[Result]:
+        def work(transaction: Transaction) -> list[JobEnded]:
             def runs(transaction: Transaction, unit: UnitOfWork) -> OpenRuns:
                 opened = OpenRuns(transaction, unit, batch.claims, deps, memory, batch.loan, records)
                 opened.one_step, opened.runs_again = batch.one_step, batch.runs_again
@@ -131,7 +130,7 @@ class BatchRunner:
         """Run mutations until the end of each is written."""
         await self._run_all(Batch([], worker_id).only(claims))
 
-    async def complete(self, batch: Batch, begun: Awaitable[list[Result]]) -> None:
+    async def complete(self, batch: Batch, begun: Awaitable[list[JobEnded]]) -> None:
         """As `run`, for a batch whose first run has begun."""
         await self._run_all(await self._left_over(batch, begun))
 
@@ -144,7 +143,7 @@ class BatchRunner:
             # A mutation alone that is run again, perhaps for long, does not delay the others.
             batches = [*batches, *left] if batch.is_single else [*left, *batches]
 
-    async def _write(self, batch: Batch) -> list[Result]:
+    async def _write(self, batch: Batch) -> list[JobEnded]:
         """One attempt at a batch."""
         executors, records = self._deps.executors, None
         if self.reads_before(batch):
@@ -152,7 +151,7 @@ class BatchRunner:
             records = await executors.view(lambda transaction: transaction.get_runs(ids))
         return await executors.write(self.work(batch, records))
 
-    async def _left_over(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Batch]:
+    async def _left_over(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> list[Batch]:
         """Wait for a run of a batch; returns what must be run after it."""
         given_up = 0
         while True:
@@ -166,7 +165,7 @@ class BatchRunner:
             given_up += 1
             running = self._end_failed(batch, left.error)
 
-    async def _attempt(self, batch: Batch, running: Awaitable[list[Result]]) -> "list[Batch] | _GivenUp":
+    async def _attempt(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> "list[Batch] | _GivenUp":
         """As `_left_over`, without the end of a single mutation that is given up."""
         counters = self._deps.counters
         try:
@@ -192,8 +191,10 @@ class BatchRunner:
             self._unexpected.error(error, "running %d mutations failed unexpectedly", len(batch.claims))
             return batch.halves() if not batch.is_single else _GivenUp(error)
         self._unavailable = 0
-        now = self._deps.clock.now()
-        counters.jobs_ended([JobEnded(*each[:3], now) for each in results if not is_parked(each.claim, each.end)])
+        if batch.has_runs:
+            counters.jobs_ended([each for each in results if not is_parked(each.claim, each.end)])
+        else:
+            counters.jobs_ended(results)
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
         left = batch.only([claim for claim in batch.claims if claim.id not in done and claim not in batch.waited])
@@ -250,7 +251,7 @@ class BatchRunner:
             return Losses(1, self._deps.clock.now(), self._outages)
         return batch.losses._replace(times=batch.losses.times + 1)
 
-    async def _in_memory(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Result]:
+    async def _in_memory(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> list[JobEnded]:
         """As `running`; its runs stay in memory only if it is committed."""
         try:
             results = await running
@@ -270,17 +271,18 @@ class BatchRunner:
         held = await self._still_held(batch)
         return left + batch.only([claim for claim in held if claim.id != error.job_id])
 
-    async def _end_failed(self, batch: Batch, error: Exception) -> list[Result]:
+    async def _end_failed(self, batch: Batch, error: Exception) -> list[JobEnded]:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
         deps = self._deps
         claim = batch.claims[0]
         outcome = Raised(type(error).__name__, message_of(error))
         if _was_timed_out(error):
             outcome = Raised(TIMED_OUT, f"{claim.name} took longer than its time limit; {outcome.message}")
-        end = ended(claim, outcome, now=deps.clock.now(), entropy=deps.entropy)
-        failed = Result(claim, end, deps.clock.now())
+        now = deps.clock.now()
+        end = ended(claim, outcome, now=now, entropy=deps.entropy)
+        failed = JobEnded(claim, end, now, now)
 
-        def work(transaction: Transaction) -> list[Result]:
+        def work(transaction: Transaction) -> list[JobEnded]:
             opened = OpenBatch(transaction, batch.worker_id, deps)
             opened.results.append(failed)
             return opened.finish()
