@@ -62,7 +62,7 @@ def server_us(pid: int) -> float:
     for each in [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]:
         try:
             words = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:  # it has ended, and counts among the server's children
+        except (FileNotFoundError, ProcessLookupError):  # it has ended, and counts among the server's children
             continue
         total += sum(map(int, words[11:15] if each == pid else words[11:13])) * TICK_US
     return total

@@ -65,3 +65,20 @@ def test_half_of_a_character_in_a_note_is_kept_as_its_escape(open_app: OpenApp) 
     assert app.schedules.get("s").note == "a\\udc80b"
     app.schedules.pause("s", f"{HALF}\0")
     assert app.schedules.get("s").note == "a\\udc80b\\x00"
+
+
+def test_texts_come_back_from_jobs_that_are_scheduled_in_bulk(open_app: OpenApp) -> None:
+    """PostgreSQL gets them by COPY, whose own signs are among them."""
+    app = open_app()
+
+    @app.mutation(name="keep")
+    def keep(ctx: MutationCtx, text: str) -> None:
+        """Nothing."""
+
+    texts = ["\\N", "\\.", "\\", "a\\tb", "tab\tline\nreturn\r", "\x7f\x01", "\u2028", "ä😀", "", '"', "null", "," * 3]
+    for key in (None, "\\N", "a\\b"):
+        scheduler = app.scheduler.using(limit_key=key)
+        ids = scheduler.run_after_many(3600, [keep.args(text) for text in texts * 2])
+        jobs = [app.jobs.get(job_id) for job_id in ids]
+        assert [job.args["text"] for job in jobs] == texts * 2
+        assert {job.limit_key for job in jobs} == {key}

@@ -253,6 +253,8 @@ class Function(Generic[P, R_co]):
             return dict(kwargs)
         names = self._positional_names
         bound = dict(zip(names, args, strict=False))
+        if self._plain and not kwargs and len(args) <= len(names):
+            return bound
         twice = bound.keys() & kwargs.keys()
         if twice:
             raise InvalidArguments(f"{self.name}: {', '.join(sorted(twice))} given twice")

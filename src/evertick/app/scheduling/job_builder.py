@@ -179,21 +179,20 @@ class JobBuilder:
         requested_at, now = request.requested_at, request.now
         check_horizon(requested_at, now)
         check_size = check_args_size if budget is None else budget.schedule
-        retry = None if options.retry is None else RETRY.value(options.retry)  # encoded once for all calls
+        # What calls of one function share is made once for all of them.
+        given = None if options.retry is None else RETRY.value(options.retry)
         on_complete = None if options.on_complete is None else self._completion(options)
+        due_at, shared = max(requested_at, now), dict[Target, tuple[Function[..., Any], Any, str]]()
         jobs = []
         for call in request.calls:
             check_size(size_of(call.args))
-            function = self.functions.resolve(call.function)
-            if function.kind is FunctionKind.QUERY:
-                raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
-            if function.kind is FunctionKind.WORKFLOW and retry is not None:
-                raise retry_of_run(function.name)
-            if function.kind is FunctionKind.WORKFLOW and options.pool is not None:
-                raise Misuse(
-                    f"a run of {function.name} is in the pool of its workflow; leave out pool=, and give it to the "
-                    "calls in it: step.using(pool=...)"
-                )
+            known = shared.get(call.function)
+            if known is None:
+                function = self._schedulable(call.function, options)
+                retry = given if given or function.retry is None else RETRY.value(function.retry)
+                pool = function.pool if options.pool is None else _beside(function.pool, options.pool)
+                known = shared[call.function] = function, retry, pool
+            function, retry, pool = known
             jobs.append(
                 NewJob(
                     id=JobId(self.ids.make(JOB_PREFIX, now)),
@@ -202,13 +201,13 @@ class JobBuilder:
                     name=function.name,
                     args=call.args,
                     requested_at=requested_at,
-                    due_at=max(requested_at, now),
+                    due_at=due_at,
                     created_at=now,
                     parent_id=parent_id,
                     key=options.key,
-                    retry=retry if retry or function.retry is None else RETRY.value(function.retry),
+                    retry=retry,
                     on_complete=on_complete,
-                    pool=function.pool if options.pool is None else _beside(function.pool, options.pool),
+                    pool=pool,
                     priority=options.priority,
                     limit_key=options.limit_key,
                 )
@@ -216,6 +215,20 @@ class JobBuilder:
         if options.key is not None and len(jobs) > 1:
             raise Misuse("a key names one job: schedule the calls one by one, each with its own key")
         return self.traced(jobs)
+
+    def _schedulable(self, target: Target, options: Options) -> Function[..., Any]:
+        """A function that may be scheduled with these options. Raises FunctionNotFound, Misuse."""
+        function = self.functions.resolve(target)
+        if function.kind is FunctionKind.QUERY:
+            raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
+        if function.kind is FunctionKind.WORKFLOW and options.retry is not None:
+            raise retry_of_run(function.name)
+        if function.kind is FunctionKind.WORKFLOW and options.pool is not None:
+            raise Misuse(
+                f"a run of {function.name} is in the pool of its workflow; leave out pool=, and give it to the "
+                "calls in it: step.using(pool=...)"
+            )
+        return function
 
     def traced(self, jobs: list[NewJob]) -> list[NewJob]:
         """Jobs that are scheduled together, with the trace context of that if the app is traced."""

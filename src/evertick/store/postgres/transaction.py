@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache, partial
 from typing import Any, Final
@@ -40,10 +40,11 @@ from evertick.store.postgres.lock_waits import LockWaits, has_waited, lock_limit
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
-from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, outcome_of
+from evertick.store.transaction.jobs import ARGS_COLUMN, NEW_JOB_COLUMNS, SIZE_COLUMN, counted, outcome_of
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
+COPY_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 COPY_FROM: Final = 16
 RETRY_COLUMNS: Final = (
     "id", "attempt", "started_at", "ended_at", "due_at", "failures", "crashes", "outcome", "error",
@@ -346,8 +347,7 @@ class PostgresTransaction(SqlTransaction):
         self._executed.add(name)
         try:
             with self._cursor.copy(self._statements[name].encode()) as copy:
-                for row in rows:
-                    copy.write_row(row)
+                copy.write("".join(_copied(rows)))
         except psycopg.Error as error:
             raise self._failed(self._ours(error)) from error
 
@@ -410,6 +410,24 @@ class PostgresTransaction(SqlTransaction):
 @cache
 def _own_tables() -> frozenset[str]:
     return tables_at("postgres", sys.maxsize)
+
+
+def _copied(rows: Sequence[Row]) -> Iterator[str]:
+    """Rows of NEW_JOB_COLUMNS in the text format of COPY. Most differ from the row before in three columns."""
+    before: Any = None
+    for row in rows:
+        shared = row[1:ARGS_COLUMN], row[ARGS_COLUMN + 1 : SIZE_COLUMN], row[SIZE_COLUMN + 1 :]
+        if shared != before:
+            before = shared
+            first, middle, last = ("\t".join(map(_copied_value, part)) for part in shared)
+        yield f"{row[0]}\t{first}\t{_copied_value(row[ARGS_COLUMN])}\t{middle}\t{row[SIZE_COLUMN]}\t{last}\n"
+
+
+def _copied_value(value: str | int | None) -> str:
+    if value is None:
+        return "\\N"
+    text = str(value)
+    return text.translate(COPY_ESCAPES) if "\\" in text or not text.isprintable() else text
 
 
 def _records(columns: Sequence[str], rows: Sequence[Row]) -> str:

@@ -50,6 +50,9 @@ NEW_JOB_COLUMNS: Final = (
     "retry", "on_complete", "schedule_id", "schedule", "pool", "queue", "stage", "priority", "rank", "size",
     "limit_key", "trace",
 )  # fmt: skip
+ARGS_COLUMN: Final = NEW_JOB_COLUMNS.index("args")
+SIZE_COLUMN: Final = NEW_JOB_COLUMNS.index("size")
+_ARGS_FIELD: Final = NewJob._fields.index("args")
 
 
 CANCELED_COLUMNS: Final = (
@@ -83,17 +86,9 @@ class SqlJobs(Driver):
             jobs = [job for job in jobs if job.state is not JobState.CANCELED]
         if not jobs:
             return
-        rows, bodies, soon = [], [], set()
-        for job in jobs:
-            args = job.args
-            if job.due_at < job.created_at + HINT_WINDOW_MS:
-                soon.add(job.kind)
-            if len(args) > BODY_CHARS:
-                bodies.append((job.id, args))
-                args = ""
-            rows.append(new_job_row(job, args))
-        self.hints.update(DUE[kind] for kind in soon)
-        self._write_jobs(rows, bodies)
+        self.hints.update({DUE[job.kind] for job in jobs if job.due_at < job.created_at + HINT_WINDOW_MS})
+        bodies = [(job.id, job.args) for job in jobs if len(job.args) > BODY_CHARS]
+        self._write_jobs(_new_job_rows(jobs), bodies)
 
     def _insert_canceled(self, jobs: Sequence[NewJob]) -> None:
         """Write jobs that a canceled one has scheduled: they ended when they were born."""
@@ -307,10 +302,28 @@ def _summary(r: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def new_job_row(job: NewJob, args: str | None = None) -> Row:
-    """A new job in the order of NEW_JOB_COLUMNS; `args` replaces its arguments, where those are kept apart."""
+def _new_job_rows(jobs: Sequence[NewJob]) -> list[Row]:
+    """New jobs in the order of NEW_JOB_COLUMNS, without the arguments that are kept apart.
+
+    Jobs that are scheduled together mostly differ in their id and arguments alone.
+    """
+    rows: list[Row] = []
+    before: Any = None
+    for job in jobs:
+        others = job[1:_ARGS_FIELD] + job[_ARGS_FIELD + 1 :]
+        if others != before:
+            before, row = others, _new_job_row(job)
+        args = job.args if len(job.args) <= BODY_CHARS else ""
+        rows.append((
+            job.id, *row[1:ARGS_COLUMN], args, *row[ARGS_COLUMN + 1 : SIZE_COLUMN], size_of(job.args),
+            *row[SIZE_COLUMN + 1 :],
+        ))  # fmt: skip
+    return rows
+
+
+def _new_job_row(job: NewJob) -> Row:
     return (
-        job.id, job.tenant, job.kind.value, job.name, job.args if args is None else args, job.state.value,
+        job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value,
         job.requested_at, job.due_at, job.created_at, job.parent_id, job.key, text_of(job.retry),
         text_of(job.on_complete), None if job.schedule is None else _schedule_of(job.schedule), text_of(job.schedule),
         _pool_of(job), queue_of(job.pool, job.name), "ready" if job.due_at <= job.created_at else "waiting",
