@@ -7,6 +7,7 @@ nothing but the `evertick` on its path, which may be that of another commit, so 
 """
 
 import asyncio
+import itertools
 import json
 import sys
 import time
@@ -19,6 +20,7 @@ from evertick import ActionCtx, App, MutationCtx, Overlap, Step, every
 DAY_MS = 86_400_000
 POLL_S = 0.05
 STEPS = 10
+WARM = 200
 SCHEDULES = 20
 PATIENCE_S = 600.0
 
@@ -41,6 +43,8 @@ class Probe:
                 await step.run(nothing)
 
         self.nothing, self.act, self.flow = nothing, act, flow
+        self._done: dict[Any, int] = {}
+        self._numbers = itertools.count()
         self.app.migrate()
 
     def fill(self, function: Any, number: int, delay_ms: int = 0) -> None:
@@ -50,8 +54,9 @@ class Probe:
             self.app.scheduler.run_after_many(delay_ms, calls)
 
     def work(self, function: Any, number: int) -> None:
-        """Run a worker until so many jobs of a function have succeeded."""
-        asyncio.run(self._work(lambda: self.app.jobs.counts(function=function)["success"] >= number))
+        """Run a worker until so many more jobs of a function have succeeded."""
+        self._done[function] = wanted = self._done.get(function, 0) + number
+        asyncio.run(self._work(lambda: self.app.jobs.counts(function=function)["success"] >= wanted))
 
     async def _work(self, is_done: Callable[[], bool]) -> None:
         worker = self.app.worker()
@@ -94,7 +99,7 @@ class Probe:
     def schedules(self, number: int) -> Callable[[], None]:
         end = datetime.now(UTC).replace(microsecond=0)
         start = end - timedelta(seconds=number // SCHEDULES - 1)
-        for index in range(SCHEDULES):
+        for index in itertools.islice(self._numbers, SCHEDULES):
             self.app.schedules.create(
                 f"s{index}", when=every(seconds=1), do=self.nothing, paused=True, overlap=Overlap.ALLOW_ALL
             )
@@ -106,6 +111,7 @@ def main() -> None:
     """Measure one case."""
     case, number, url = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     probe = Probe(url)
+    getattr(probe, case)(WARM)()  # loads what is loaded once
     measured = getattr(probe, case)(number)
     print("ready", flush=True)
     sys.stdin.readline()
