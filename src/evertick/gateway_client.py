@@ -27,6 +27,7 @@ from evertick.api.gateways import (
 )
 from evertick.api.schema import Schema
 from evertick.base.errors import (
+    AccessDenied,
     CronNotFound,
     EvertickError,
     FunctionFailed,
@@ -144,6 +145,11 @@ class GatewayClient:
             words = f"{request.method} {request.path}: status {reply.status} without a problem; is this a gateway?"
             raise _lost(request, words)
         words = shortened(str(problem.get("detail", "")), WORDS_MAX)
+        if reply.status == 401:
+            raise AccessDenied(
+                f"the gateway refuses the token it was sent: {words}. A platform makes its token from "
+                "EVERTICK_GATEWAY_KEY, which must be the one with which the gateway has registered"
+            )
         error = error_of(reply.status, {"code": str(problem["code"]), "detail": words})
         if type(error) in (Unavailable, FunctionFailed) or not isinstance(error, EvertickError):
             # In words of its own: it is no outage here, and no function has raised.

@@ -57,6 +57,15 @@ def test_every_command_of_gateways_prints_what_is_described(
         assert run("gateway get", "edge-1", "--now")["health"] == "healthy"
         assert [each["name"] for each in run("gateway list")] == ["edge-1"]
         cron = run("gateway cron add", "edge-1", "hi", "--every", "1h", "--command", "greet")
+        zone = ("--cron", "0 3 * * *", "--zone", "Europe/Berlin")
+        run("gateway cron update", "edge-1", "hi", *zone)
+        moved = run("gateway cron update", "edge-1", "hi", "--cron", "0 4 * * *")
+        assert (moved["schedule"]["expression"], moved["schedule"]["timezone"]) == ("0 4 * * *", "Europe/Berlin")
+        moved = run("gateway cron update", "edge-1", "hi", "--zone", "Europe/Paris")
+        assert (moved["schedule"]["expression"], moved["schedule"]["timezone"]) == ("0 4 * * *", "Europe/Paris")
+        moved = run("gateway cron update", "edge-1", "hi", "--every", "1h", "--input", "{}")
+        assert (moved["schedule"]["type"], moved["action"]["name"]) == ("interval", "greet")
+        cron = run("gateway cron update", "edge-1", "hi", "--name", "hi")
         run("gateway cron update", "edge-1", "hi", "--disable", "--if-revision", cron["revision"])
         [line] = run("gateway cron list")
         assert (line["key"], line["status"], line["schedule"]) == ("hi", "disabled", "every 3600 s")

@@ -242,6 +242,12 @@ def test_a_cron_is_added_changed_run_and_removed_at_its_gateway(site: Site, plat
     assert place.endswith(f"/crons/{made.cron.id}")
     assert made.cron.schedule.every_ms == 900_000 and made.cron.action.arguments == {"days": "7"}
 
+    once = {"key": "once", "when": "once", "at": "2999-12-01 09:00", "does": "command", "command": "hello"}
+    site.send("gateways/edge-1/new-cron", **once, zone="Asia/Tokyo")
+    at = platform.gateways().cron("edge-1", "once").cron.schedule.at
+    assert at is not None and f"{at:%F %H:%M}" == "2999-12-01 00:00"
+    assert "zone" in site.refused("gateways/edge-1/new-cron", **once, zone="Nowhere").text
+
     form = form_of(site, "gateways/edge-1/crons/c1/edit")
     sent = {name: values[0] for name, values in fields_sent(form).items()}
     assert (sent["cron"], sent["zone"], sent["builtin"]) == ("1 9 * * *", "Asia/Tokyo", "health_probe")

@@ -165,6 +165,8 @@ def test_output_is_bounded_in_bytes(actions: Actions) -> None:
     output = do(actions, type="command", name="loud")
     assert OUTPUT_BYTES_MAX - 10 < len(output.encode()) <= OUTPUT_BYTES_MAX
     assert len(cut_output(b"\xff" * 100_000).encode()) <= OUTPUT_BYTES_MAX
+    assert cut_output(b"x" * 70_000 + b"the end").endswith("xthe end")
+    assert cut_output(b"x" * 70_000).startswith("[the beginning is cut]\nxxx")
     assert cut_output(b"a\0b") == "a\N{REPLACEMENT CHARACTER}b"
     assert len(str(ActionFailed("m", '"' * 65_536).data)) < 65_536
 

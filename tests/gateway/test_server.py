@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import threading
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 
 from evertick.api.gateways import NewGatewayCron
 from evertick.base.errors import AccessDenied, GatewayUnreachable, Misuse, OutcomeUnknown
+from evertick.gateway.process import gateway_of
 from evertick.gateway.server import GatewayServer
 from evertick.gateway.state import OVERLAP_S, Registration, State
 from evertick.gateway_client import REPLY_BYTES_MAX, GatewayClient, HttpSend, Reply, Request
-from tests.gateway.conftest import Gateway, new_cron
+from tests.gateway.conftest import Gateway, new_cron, write_config
 from tests.gateway.served import serving, token_of
 
 HOUR = {"type": "interval", "every_ms": 3_600_000}
@@ -38,6 +40,33 @@ def test_tokens_that_are_rotated_or_foreign_are_refused(tmp_path: Path) -> None:
         gateway.state.registered(Registration("p", "g", "s"), None)
         with pytest.raises(AccessDenied):
             crons("token-2")
+
+
+def test_the_health_refuses_a_wrong_token_and_names_commands_to_callers_with_one(tmp_path: Path) -> None:
+    with serving(tmp_path, '[commands.greet]\nargv = ["echo"]\n') as gateway:
+        for token, commands in ((None, ()), (token_of(tmp_path), ("greet",))):
+            with HttpSend(gateway.url, token) as send:
+                assert GatewayClient(send).health().commands == commands
+        with HttpSend(gateway.url, "another") as send, pytest.raises(AccessDenied, match="EVERTICK_GATEWAY_KEY"):
+            GatewayClient(send).health()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('tls_certificate = "none.pem"\ntls_key = "none.key"', "none.pem cannot be read: No such file"),
+        ('tls_certificate = "gateway.toml"\ntls_key = "gateway.toml"', "has to be a certificate"),
+        ('[crons.a]\nschedule = {type = "cron", expression = "61 * * * *"}\naction = {type = "builtin", name = "x"}',
+         "gateway.toml: crons.a: "),
+        ('[crons.b]\nschedule = {type = "interval", every_ms = 2000}\n'
+         'action = {type = "builtin", name = "health_probe"}', "minimum_interval_s of the gateway"),
+        ('[crons.c]\nschedule = {type = "interval", every_ms = true}\n'
+         'action = {type = "builtin", name = "health_probe"}', "every_ms: Input should be a valid integer"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, more: str, words: str) -> None:
+    with pytest.raises(Misuse, match=re.escape(words)):
+        gateway_of(write_config(tmp_path, f'name = "edge-1"\nlisten = "127.0.0.1:0"\n{more}\n'))
 
 
 def test_the_overlap_ends(tmp_path: Path) -> None:

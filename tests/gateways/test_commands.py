@@ -55,22 +55,31 @@ def test_a_command_that_failed_is_a_failed_run_with_its_output(live_platform: Pl
 
 def test_what_becomes_of_a_run_whose_gateway_is_offline(live_platform: Platform) -> None:
     live_platform.join()
-    live_platform.silence(65)
+    live_platform.played["edge-1"].is_down = True
 
     failed, skipped = run(live_platform), run(live_platform, offline="skip")
 
     assert failed.state is JobState.FAILED
-    assert failed.error.startswith("GatewayUnreachable: the gateway edge-1 is offline")
+    assert failed.error.startswith("GatewayUnreachable: edge-1 does not reply")
     assert skipped.state is JobState.CANCELED
     [line] = live_platform.app.jobs.logs(skipped.id).lines
-    assert line.message.startswith("skipped: the gateway edge-1 is offline")
+    assert line.message == "skipped: edge-1 does not reply"
     assert not keys_of(live_platform)
+
+
+def test_a_gateway_that_was_not_heard_is_asked(live_platform: Platform) -> None:
+    """It was the platform that could not hear, perhaps."""
+    live_platform.join()
+    live_platform.silence(65)
+    assert live_platform.gateways().get("edge-1").health == "offline"
+
+    assert run(live_platform).state is JobState.SUCCESS
 
 
 def test_a_skipped_run_is_canceled_in_the_ledger(live_platform: Platform) -> None:
     live_platform.join()
     app = live_platform.app
-    live_platform.silence(65)
+    live_platform.played["edge-1"].is_down = True
     app.schedules.create(
         "hello", when="every hour", do=app.gateways.command("edge-1", "hello", offline="skip"), retry=Retry(3)
     )

@@ -20,6 +20,7 @@ from evertick.base.errors import (
     OutcomeUnknown,
     UnknownSecret,
 )
+from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
@@ -102,8 +103,14 @@ def test_the_platform_calls_gateways_at_hosts_of_its_list_only(
     asked = len(platform.played["edge-1"].asked)
 
     monkeypatch.setenv(reaching.HOSTS_VARIABLE, "")
-    platform.gateways().check("edge-1")
+    with pytest.raises(Misuse, match="lists ''"):
+        platform.gateways().check("edge-1")
 
+    assert platform.gateways().get("edge-1").health == "healthy", "it is what this process lacks"
+    environment = platform.app.environment
+    row = environment.store.read(lambda tx: tx.get_gateway("edge-1", tenant=TenantId("default")))
+    assert row is not None
+    look(environment, row, is_server=True)
     assert "lists ''" in (platform.gateways().get("edge-1").reason or "")
     assert len(platform.played["edge-1"].asked) == asked
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from evertick.api.schema import Moment, Schema, no_number
 
@@ -74,7 +74,7 @@ class GatewaySchedule(_Kinds):
 
     type: ScheduleType
     expression: Name | None = None
-    every_ms: Annotated[int, Field(ge=1)] | None = None
+    every_ms: Annotated[int, Field(ge=1, strict=True)] | None = None
     at: Annotated[Moment, BeforeValidator(no_number)] | None = None
     rrule: Annotated[str, Field(max_length=RRULE_CHARS_MAX)] | None = None
     detail: Text | None = None
@@ -240,7 +240,7 @@ class NewGatewayCron(Schema):
     name: Name | None = None
     schedule: NewSchedule
     action: NewAction
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
 
 
 class GatewayCronChange(Schema):
@@ -251,7 +251,7 @@ class GatewayCronChange(Schema):
     name: Name | None = None
     schedule: NewSchedule | None = None
     action: NewAction | None = None
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
 
 
 class CronChanges(TypedDict, total=False):
@@ -296,8 +296,11 @@ def digest_of(crons: Iterable[GatewayCron]) -> str:
 
 
 def cut_output(data: bytes) -> str:
-    """The beginning of a run's output as text, `OUTPUT_BYTES_MAX` at most."""
-    text = data[:OUTPUT_BYTES_MAX].decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    while len(text.encode()) > OUTPUT_BYTES_MAX:  # a replacement character is longer than the byte that it stands for
-        text = text[: -max(1, (len(text.encode()) - OUTPUT_BYTES_MAX) // 3)]
-    return text
+    """A run's output as text, `OUTPUT_BYTES_MAX` at most; of more its end is kept, below a line that says so."""
+    rest = data[-OUTPUT_BYTES_MAX:]
+    text = rest.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if len(text.encode()) <= OUTPUT_BYTES_MAX and len(rest) == len(data):
+        return text
+    mark = "[the beginning is cut]\n"
+    # A replacement character is longer than the byte that it stands for.
+    return mark + text.encode()[len(mark) - OUTPUT_BYTES_MAX :].decode("utf-8", "ignore")

@@ -148,8 +148,10 @@ def nothing(found: Any) -> None:
     """Reads a reply without a body."""
 
 
-def part(text: str) -> str:
-    """An id or a name as a part of a path."""
+def part(text: object) -> str:
+    """An id or a name as a part of a path. Raises Misuse for what is no text."""
+    if not isinstance(text, str):
+        raise errors.Misuse(f"a name or an id is a text, not {text!r}")
     return quote(text, safe="")
 
 

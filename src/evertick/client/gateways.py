@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
 from evertick.api.gateways import CronChanges, GatewayCron, GatewayRun
-from evertick.client.calls import Call, Requests, given, new_key, nothing, part, sent
+from evertick.client.calls import Call, Requests, given, new_key, nothing, part, sent, wire
 
 GATEWAY_S = 60.0
 """What a request may take that the server passes on to a gateway."""
@@ -64,7 +64,7 @@ class GatewayRequests(Requests):
     ) -> Call[GatewayCron]:  # fmt: skip
         """Add a cron to a gateway, or declare the one of that key again; as `app.gateways.add_cron`."""
         body = given({"key": key, "name": name, "enabled": enabled})
-        body |= {"schedule": dict(schedule), "action": dict(action)}
+        body |= {"schedule": wire(schedule), "action": wire(action)}
         read = GatewayCron.model_validate
         return Call(method="POST", path=f"{self._of(gateway)}/crons", body=body, read=read, wait_s=GATEWAY_S)
 
@@ -74,7 +74,7 @@ class GatewayRequests(Requests):
     ) -> Call[GatewayCron]:
         """Change a cron of a gateway; what is not given stays. As `app.gateways.update_cron`."""
         path, read = self._cron(gateway, cron_id), GatewayCron.model_validate
-        return Call(method="PATCH", path=path, body=dict(changes), if_version=revision, read=read, wait_s=GATEWAY_S)
+        return Call(method="PATCH", path=path, body=wire(changes), if_version=revision, read=read, wait_s=GATEWAY_S)
 
     @sent
     def remove_cron(self, gateway: str, cron_id: str, *, revision: str | None = None) -> Call[None]:

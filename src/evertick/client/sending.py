@@ -34,6 +34,8 @@ NOT_DONE: Final = frozenset(
     {"database_unavailable", "database_locked", "not_ready", "too_many_requests", "write_conflict"}
 )
 """Codes after which a call can be sent again: nothing was done."""
+LASTING: Final = frozenset({"not_installed", "gateway_unreachable"})
+"""Codes after which the same reply would come soon after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +228,7 @@ def _result(call: Call[T], reply: _Reply, waits: _Waits) -> T | _Again:
             raise OutcomeUnknown(f"it may have happened or not: {words}")
         raise Unavailable(words) if reply.status >= 500 else error_of(reply.status, {"detail": words})
     code = str(problem["code"])
-    may_again = code in NOT_DONE or (call.is_safe and reply.status >= 500 and code != "not_installed")
+    may_again = code in NOT_DONE or (call.is_safe and reply.status >= 500 and code not in LASTING)
     if may_again and (pause := waits.next(_retry_after(reply))) is not None:
         return _Again(pause)
     raise error_of(reply.status, problem)

@@ -25,7 +25,7 @@ from evertick.gateway.config import CommandConfig, GatewayConfig
 
 HTTP_S: Final = 30.0
 OUTPUT_READ_MAX: Final = 1 << 20
-"""Output of a command that is read and kept until it ends; the rest is read and dropped, so that it does not block."""
+"""The end of a command's output that is kept while it runs; what came before is dropped."""
 KILL_S: Final = 2.0
 """How long a command that takes too long has between SIGTERM and SIGKILL."""
 
@@ -119,7 +119,8 @@ class Actions:
         try:
             status, headers, body = await asyncio.to_thread(ask)
         except Refused as error:
-            raise ActionFailed(str(error)) from None
+            cure = "; private_hosts of gateway.toml allows it, with its port" if error.code == "not_allowed" else ""
+            raise ActionFailed(f"{error}{cure}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ActionFailed(f"{parts.netloc} could not be reached: {type(error).__name__}: {error}") from error
         if status in REDIRECTS:
@@ -181,7 +182,8 @@ async def _end_of(process: asyncio.subprocess.Process, name: str, command: Comma
     try:
         async with asyncio.timeout(command.timeout_s):
             while piece := await process.stdout.read(65_536):
-                output += piece[: OUTPUT_READ_MAX - len(output)]
+                output += piece
+                del output[:-OUTPUT_READ_MAX]
             code = await process.wait()
     except TimeoutError:
         await _end(process)

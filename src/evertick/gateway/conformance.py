@@ -284,7 +284,7 @@ class _Conformance:
         return self._chosen
 
     def _health(self) -> GatewayHealth:
-        return self._open.health()
+        return self._client.health()
 
     def _has(self, capability: str) -> bool:
         return capability.endswith(":") or capability in self._health().capabilities

@@ -141,7 +141,12 @@ class PlatformLink:
         """Register with the join token. Raises _Refused, Misuse."""
         join_token = self._join_token()
         if join_token is None:
-            raise _Refused("the gateway is not registered: its platform.join_token_file has no join token")
+            file = self._config.join_token_file
+            where = "give platform.join_token_file" if file is None else f"put it into {file}"
+            raise _Refused(
+                f"the gateway is not registered, and has no join token; {where}: evertick gateway join-token "
+                f"{self._name} makes one at the platform"
+            )
         health = await self._backend.health()
         body = {
             "join_token": join_token,

@@ -42,10 +42,12 @@ from evertick.app.schedules.specs import check_spec
 from evertick.app.schedules.updates.one import replace_schedule
 from evertick.base.errors import (
     CronNotFound,
+    EvertickError,
     IntervalTooShort,
     InvalidCron,
     InvalidSpec,
     LimitExceeded,
+    Misuse,
     NotManaged,
     RevisionConflict,
     RunNotFound,
@@ -131,10 +133,14 @@ class OwnGateway:
 
         self._run, self._start = run, start
         for name, found in actions.config.crons.items():
-            with _refusals():
-                actions.check(found.action)
-                call = found.action.to_json()
-                app.crons.add(f"{SYSTEM}{name}", spec_of(found.schedule), run, call)
+            try:
+                with _refusals():
+                    actions.check(found.action)
+                    spec, e = spec_of(found.schedule), app.environment
+                    check_spec(spec, e.clock.now(), e.settings)
+                    app.crons.add(f"{SYSTEM}{name}", spec, run, found.action.to_json())
+            except EvertickError as error:
+                raise Misuse(f"crons.{name}: {error}") from error
         app.counters.observers.append(self)
 
     async def start(self) -> None:
@@ -416,11 +422,12 @@ def _refusals(cron_id: str = "") -> Iterator[None]:
         yield
     except LimitExceeded as error:
         kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # or what is too large
-        raise kind(f"schedule: {error}") from error
+        words = str(error).replace("schedule_interval_min_ms in Settings", "minimum_interval_s of the gateway")
+        raise kind(f"schedule: {words}") from error
     except InvalidSpec as error:
         raise InvalidCron(f"schedule: {error}") from error
     except ScheduleNotFound as error:
-        raise CronNotFound(f"the gateway has no cron {cron_id!r}; GET /v1/crons lists them") from error
+        raise CronNotFound(f"the gateway has no cron {cron_id!r}") from error
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from evertick.gateway.link import PlatformLink
 from evertick.gateway.own import OwnGateway, app_of
 from evertick.gateway.server import GatewayServer
 from evertick.gateway.state import State, local_token
-from evertick.server.listening import listen
+from evertick.server.limits import LOOPBACK
+from evertick.server.listening import check_pair, listen
 from evertick.server.process import uvicorn_of
 
 _logger: Final = logging.getLogger("evertick.gateway")
@@ -29,7 +30,9 @@ class GatewayProcess:
     """A gateway that is to run on an event loop."""
 
     def __init__(self, config: GatewayConfig, file: Path) -> None:
-        """Raises Misuse for an address that is taken, and for files with secrets that others may read."""
+        """Raises Misuse for an address that is taken, for files with secrets that others may read, and for files that
+        do not serve TLS.
+        """
         self.config = config
         self.is_ready = threading.Event()
         self.state = State(config.state_file, local_token(config.token_file))
@@ -39,9 +42,16 @@ class GatewayProcess:
         self._actions = Actions(config, builtins)
         self.backend = _backend(config, self._actions, instance_id)
         self._server = GatewayServer(self.backend, lambda token: self.state.is_token(token, time.time()))
+        if config.tls_certificate is not None and config.tls_key is not None:
+            check_pair(config.tls_certificate, config.tls_key)
         self._listening = listen(*config.address)
         tls = {"ssl_certfile": config.tls_certificate, "ssl_keyfile": config.tls_key}
         self._uvicorn = uvicorn_of(self._server, tls)
+        if config.tls_certificate is None and config.address[0] not in LOOPBACK:
+            _logger.warning(
+                "%s can be reached from other machines, and tokens travel in the clear: give tls_certificate and "
+                "tls_key, or let a proxy before it end TLS", config.listen,
+            )  # fmt: skip
         self._loop: asyncio.AbstractEventLoop | None = None
         self.link: PlatformLink | None = None
         if config.platform is not None:
@@ -105,7 +115,13 @@ class GatewayProcess:
 def gateway_of(file: Path) -> GatewayProcess:
     """The gateway of a configuration file. Raises Misuse."""
     file = file.resolve()
-    return GatewayProcess(read_config(file), file)
+    config = read_config(file)
+    try:
+        return GatewayProcess(config, file)
+    except Misuse as error:
+        if str(error).startswith("crons."):
+            raise Misuse(f"{file}: {error}") from None
+        raise
 
 
 def _backend(config: GatewayConfig, actions: Actions, instance_id: str) -> Backend:

@@ -54,7 +54,10 @@ class _Route(ScopedRoute):
     async def check(self, request: Request) -> None:
         """Raise Problem for a request without a valid token."""
         state = request.app.state
-        if (self.openapi_extra or {})[SCOPE_KEY] == PUBLIC or getattr(request.state, "is_dialed", False):
+        if getattr(request.state, "is_dialed", False):
+            return
+        is_public = (self.openapi_extra or {})[SCOPE_KEY] == PUBLIC
+        if is_public and "authorization" not in request.headers:
             return
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and state.is_token(token.strip()):
@@ -80,9 +83,12 @@ Asked = Annotated[Backend, Depends(_backend)]
 
 
 @routes.at("GET", "/health", None, returns=GatewayHealth)
-async def health(backend: Asked) -> Response:
-    """How the gateway is; it needs no token."""
-    return reply(await backend.health())
+async def health(request: Request, backend: Asked) -> Response:
+    """How the gateway is; it needs no token, and names commands and builtins to who sends one."""
+    found = await backend.health()
+    if "authorization" not in request.headers and not getattr(request.state, "is_dialed", False):
+        found = found.model_copy(update={"commands": (), "builtins": ()})
+    return reply(found)
 
 
 @routes.at("GET", "/crons", _TOKEN, returns=GatewayCrons)

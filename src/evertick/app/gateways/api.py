@@ -23,10 +23,17 @@ from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Audited, Transact, Work, unaudited
 from evertick.base.cures import meant
-from evertick.base.errors import CronNotFound, EvertickError, GatewayNotFound, InvalidCron, OutcomeUnknown
+from evertick.base.errors import (
+    CronNotFound,
+    EvertickError,
+    GatewayNotFound,
+    GatewayUnreachable,
+    InvalidCron,
+    OutcomeUnknown,
+)
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.options import check_options, number, one_of, whole
+from evertick.base.options import Rule, check_options, number, one_of, whole
 from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.gateway_client import GatewayClient, check_name
@@ -37,6 +44,7 @@ T = TypeVar("T")
 
 LIST_MAX: Final = 1_000
 JOIN_S: Final = 3_600
+A_TEXT: Final = Rule("text", lambda value: isinstance(value, str))
 SECONDS: Final = number(1, 30 * 24 * 3_600)
 OVERDUE_MS: Final = MINUTE_MS
 FIRST: Final = (Instant(-(2**53)), "", "")
@@ -229,7 +237,7 @@ class TenantGateways:
         self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
         *, offline: Literal["fail", "skip"] = "fail",
     ) -> FunctionCall:  # fmt: skip
-        """A run of a command that the gateway lists, as schedules and schedulers take it.
+        """A run of a command that the gateway lists, as schedules and `scheduler.run_after_many` take it.
 
             app.schedules.create("purge", when="every day at 3:00", do=app.gateways.command("edge-1", "purge_cache"))
 
@@ -246,22 +254,26 @@ class TenantGateways:
     def _change(self, gateway: str, do: Callable[[GatewayClient, str], T], action: str, target: str) -> T:
         row = self._row(gateway)
         outcome: str | None = ""
+        is_silent = False
         try:
             return do(self._client(row), self._id_of(row, target))
         except OutcomeUnknown:
             outcome = " (its outcome is unknown)"
             raise
-        except EvertickError:
+        except EvertickError as error:
             outcome = None
+            is_silent = isinstance(error, GatewayUnreachable)
             raise
         finally:
             if outcome is not None:
                 words = f"{gateway}/{target}{outcome}"
                 self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", words))
-            self._look(row)
+            if not is_silent:
+                self._look(row)
 
     def _id_of(self, row: GatewayRow, cron_id: str) -> str:
         """The id of the cron that has this key, or is called so at its gateway."""
+        check_options({"cron": A_TEXT}, {"cron": cron_id})
         copies = self._read(lambda transaction: transaction.list_crons_of_gateway(row.id))
         if any(each.cron_id == cron_id for each in copies):
             return cron_id
@@ -282,6 +294,7 @@ class TenantGateways:
         return self._read(lambda transaction: self._found(transaction, name))
 
     def _found(self, transaction: Transaction, name: str) -> GatewayRow:
+        check_options({"name": A_TEXT}, {"name": name})
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]

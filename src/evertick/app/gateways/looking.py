@@ -14,8 +14,8 @@ from typing import Final
 from evertick.app.environment import Environment
 from evertick.app.gateways.fetching import setting
 from evertick.app.gateways.joining import kept
-from evertick.app.gateways.reaching import client_of, health_of, written
-from evertick.base.errors import EvertickError
+from evertick.app.gateways.reaching import NOT_DONE, client_of, health_of, written
+from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
@@ -32,8 +32,11 @@ FAILED_S: Final = 5.0
 ERROR_CHARS_MAX: Final = 500
 
 
-def look(environment: Environment, row: GatewayRow) -> None:
-    """Look at a gateway that was claimed, and write what is found, or why that failed."""
+def look(environment: Environment, row: GatewayRow, *, is_server: bool = False) -> None:
+    """Look at a gateway that was claimed, and write what is found, or why that failed.
+
+    Raises Misuse for what this process lacks: of that only a server says that the gateway is degraded.
+    """
     clock = environment.clock
     if not row.instance_id or (row.url is None and health_of(row, clock.now())[0] == "offline"):
         return  # nothing would reply; its next heartbeat has it looked at
@@ -53,8 +56,10 @@ def look(environment: Environment, row: GatewayRow) -> None:
         listed = None if crons is None else crons.crons
         written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
     except Exception as error:  # whatever a gateway replies: it must not end the looks at others
+        if isinstance(error, Misuse) and not is_server:
+            raise
         text = str(error) if isinstance(error, EvertickError) else f"{type(error).__name__}: {error}"
-        words = shortened(text, ERROR_CHARS_MAX)
+        words = shortened(text.removesuffix(NOT_DONE), ERROR_CHARS_MAX)
         if row.error is None:
             _logger.warning("the gateway %s of the tenant %s cannot be looked at: %s", row.name, row.tenant, words)
         written(environment, lambda transaction: transaction.note_failed_look(row, words))
@@ -106,7 +111,9 @@ class Looks:
                 return transaction.claim_gateways(now=now, until=until, limit=free)
 
             for row in await executors.write(claim):
-                task = asyncio.create_task(executors.call(partial(look, self._e, row)), name=f"look at {row.name}")
+                task = asyncio.create_task(
+                    executors.call(partial(look, self._e, row, is_server=True)), name=f"look at {row.name}"
+                )
                 task.add_done_callback(self._ended)
                 self._looks.add(task)
         return IDLE_S  # one that ends wakes the loop

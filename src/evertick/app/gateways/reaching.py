@@ -35,6 +35,7 @@ LOOK_EVERY_S: Final = 1.0
 BEAT_MS: Final = 20 * SECOND_MS
 MISSED_MS: Final = 30 * SECOND_MS
 """Without a heartbeat for so long, one was missed."""
+NOT_DONE: Final = "; nothing was done, and nothing is queued"
 OFFLINE_MS: Final = 65 * SECOND_MS
 """Three were missed."""
 
@@ -95,9 +96,7 @@ def require_online(row: GatewayRow, now: Instant) -> None:
     """Raise GatewayUnreachable if a gateway is offline."""
     health, reason = health_of(row, now)
     if health == "offline":
-        raise GatewayUnreachable(
-            f"the gateway {row.name} is offline ({reason}); nothing was done, and nothing is queued"
-        )
+        raise GatewayUnreachable(f"the gateway {row.name} is offline ({reason}){NOT_DONE}")
 
 
 _lock: Final = threading.Lock()
@@ -178,7 +177,7 @@ class FetchedSend:
     def _silence(self, request: Request, *, was_taken: bool) -> Unavailable:
         if not was_taken:
             words = f"the gateway {self._row.name} did not fetch the request within {REQUEST_S:g} s"
-            return GatewayUnreachable(f"{words}; nothing was done, and nothing is queued")
+            return GatewayUnreachable(f"{words}{NOT_DONE}")
         words = f"the gateway {self._row.name} fetched the request and did not reply within {REQUEST_S:g} s"
         return (
             GatewayUnreachable(words) if request.method == "GET" else OutcomeUnknown(f"it may have happened: {words}")

@@ -31,6 +31,8 @@ LIST_FIELDS: Final = (
     "as_of",
 )
 """The columns of the list: what people look for; `-o json` has all."""
+IN_ZONES: Final = ("cron", "rrule")
+"""Kinds of schedules whose times are those of a zone."""
 RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms", "error")
 
 
@@ -38,8 +40,10 @@ RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms",
 class CronFlags:
     """When a cron runs and what it does, as flags."""
 
-    cron: str | None = flag("--cron", metavar="EXPRESSION", help="Five fields, as in '0 3 * * *'.")
-    every: str | None = flag("--every", metavar="DURATION", help="An interval, as in 15m.")
+    cron: str | None = flag(
+        "--cron", metavar="EXPRESSION", help="As in '0 3 * * *'; with six fields the first are seconds."
+    )
+    every: str | None = flag("--every", "--interval", metavar="DURATION", help="An interval, as in 15m.")
     at: str | None = flag("--at", metavar="TIME", help="Once, at an RFC 3339 time.")
     rrule: str | None = flag("--rrule", metavar="RRULE", help="With its DTSTART.")
     zone: str | None = flag("--zone", "--time-zone", metavar="ZONE", help="The time zone; UTC unless given.")
@@ -48,11 +52,15 @@ class CronFlags:
     body: str | None = flag("--body", metavar="TEXT", help="Of --http.")
     builtin: str | None = flag("--builtin", metavar="NAME", help="Run what the gateway has built in.")
     command: str | None = flag("--command", metavar="NAME", help="Run a command of the gateway's configuration.")
-    arguments: str | None = flag("--arguments", metavar="JSON", help="Arguments of --command, as an object of texts.")
+    arguments: str | None = flag(
+        "--arguments", "--input", metavar="JSON", help="Arguments of --command, as an object of texts."
+    )
     name: str | None = flag("--name", metavar="TEXT", help="What people call it.")
 
-    def schedule(self) -> dict[str, Any] | None:
-        """When it runs, as the contract says it; None if nothing says so. Raises UsageError."""
+    def schedule(self, now: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """When it runs, as the contract says it; None if nothing says so. `now` is when it runs until it is changed,
+        whose zone it keeps. Raises UsageError.
+        """
         found: dict[str, dict[str, Any]] = {}
         if self.cron is not None:
             found["--cron"] = {"type": "cron", "expression": self.cron}
@@ -64,24 +72,40 @@ class CronFlags:
             found["--rrule"] = {"type": "rrule", "rrule": self.rrule}
         schedule = _one_of(found)
         if self.zone is not None:
-            if schedule is None or schedule["type"] not in ("cron", "rrule"):
+            schedule = dict(now) if schedule is None and now is not None else schedule
+            if schedule is None or schedule["type"] not in IN_ZONES:
                 raise click.UsageError("--zone goes with --cron and --rrule")
             schedule["timezone"] = self.zone
+        elif schedule is not None and now is not None and schedule["type"] in IN_ZONES and now.get("timezone"):
+            schedule["timezone"] = now["timezone"]
         return schedule
 
-    def action(self) -> dict[str, Any] | None:
-        """What it does, as the contract says it; None if nothing says so. Raises UsageError, InvalidCron."""
+    @property
+    def changes_a_part(self) -> bool:
+        """Whether an update needs to know what the cron is now."""
+        is_in_zone = (self.cron is not None or self.rrule is not None) and self.zone is None
+        return is_in_zone or any(each is not None for each in (self.zone, self.method, self.body, self.arguments))
+
+    def action(self, now: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """What it does, as the contract says it; None if nothing says so. `now` is what it does until it is changed,
+        of which parts can be given. Raises UsageError, InvalidCron.
+        """
         found: dict[str, dict[str, Any]] = {}
+        more = {"method": self.method, "body": self.body}
+        given = {name: value for name, value in more.items() if value is not None}
+        known = (now or {}).get("type")
         if self.http is not None:
-            more = {"method": self.method, "body": self.body}
-            given = {name: value for name, value in more.items() if value is not None}
             found["--http"] = {"type": "http", "url": self.http, **given}
-        elif self.method is not None or self.body is not None:
+        elif given and known == "http":
+            found["--method or --body"] = {**(now or {}), **given}
+        elif given:
             raise click.UsageError("--method and --body go with --http")
         if self.builtin is not None:
             found["--builtin"] = {"type": "builtin", "name": self.builtin}
         if self.command is not None:
             found["--command"] = {"type": "command", "name": self.command}
+        if self.arguments is not None and not found and known == "command":
+            found["--arguments"] = dict(now or {})
         action = _one_of(found)
         if self.arguments is not None:
             if action is None or action["type"] != "command":
@@ -184,11 +208,19 @@ def update(
     out: OutputOptions,
 ) -> None:  # fmt: skip
     """Change a cron at its gateway; what is not given stays."""
-    given = {"schedule": cron.schedule(), "action": cron.action(), "name": cron.name, "enabled": enabled}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        raise click.UsageError("say what changes, for example --disable or --cron '0 4 * * *'")
+    schedule: Mapping[str, Any] | None = None
+    action: Mapping[str, Any] | None = None
     with open_gateways(db) as session:
+        if cron.changes_a_part:
+            found = session.gateways.cron(gateway, cron_id).cron
+            schedule, action = found.schedule.to_json(), found.action.to_json()
+            revision = revision or found.revision
+        given = {
+            "schedule": cron.schedule(schedule), "action": cron.action(action), "name": cron.name, "enabled": enabled,
+        }  # fmt: skip
+        changes = {name: value for name, value in given.items() if value is not None}
+        if not changes:
+            raise click.UsageError("say what changes, for example --disable or --cron '0 4 * * *'")
         changed = session.gateways.update_cron(gateway, cron_id, revision=revision, **changes)
     out.say(f"changed {printable(cron_id)} at {gateway}")
     out.write_view(changed)

@@ -3,7 +3,6 @@
 import ipaddress
 import logging
 import socket
-import ssl
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -65,28 +64,17 @@ class ServeFlags:
         if (self.certificate is None) != (self.key is None):
             raise click.UsageError("--tls-certificate and --tls-key go together")
         if self.certificate is not None and self.key is not None:
-            _check_pair(self.certificate, self.key)
+            from evertick.server.listening import check_pair
+
+            try:
+                check_pair(self.certificate, self.key)
+            except Misuse as error:
+                raise click.UsageError(f"--tls-certificate, --tls-key: {error}") from None
         if not _is_loopback(self.host) and self.certificate is None and not self.behind_proxy:
             raise click.UsageError(
                 f"--host {self.host} can be reached from other machines, and tokens would travel in the clear: give "
                 "--tls-certificate and --tls-key, or --behind-proxy if a proxy before it ends TLS"
             )
-
-
-def _check_pair(certificate: Path, key: Path) -> None:
-    """Raise UsageError for a certificate and a key with which no HTTPS can be served."""
-    try:
-        # Without a password of ours, OpenSSL would ask for one at the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
-            raise click.UsageError(f"--tls-key: {key} is not the key of the certificate {certificate}") from None
-        raise click.UsageError(
-            f"--tls-certificate, --tls-key: {certificate} has to be a certificate and {key} a private key without a "
-            "passphrase, both in PEM form"
-        ) from None
-    except OSError as error:
-        raise click.UsageError(f"--tls-certificate, --tls-key: cannot be read: {error.strerror}") from None
 
 
 @click.command()

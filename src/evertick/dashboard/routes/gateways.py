@@ -31,9 +31,11 @@ from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.forms.moments import duration_in, moment_in
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.markup.templates import every
+from evertick.dashboard.markup.times import Times
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.schedules.choice import Select
 from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.zones.names import zone_named
 from evertick.server.bodies import Named
 from evertick.server.problems import STATUS
 from evertick.server.reply_time import take_longer
@@ -383,13 +385,24 @@ def _schedule_in(page: Page, form: Form) -> dict[str, Any]:
         every = duration_in(form, name)
         found["every_ms"] = 0 if every is None else round(every.total_seconds() * SECOND_MS)
     elif when == "once":
-        at = moment_in(form, name, page.times)
+        at = moment_in(form, name, _times_in(page, form))
         found["at"] = None if at is None else to_iso(from_datetime(at))
     else:
         found["expression" if when == "cron" else "rrule"] = form[name].replace("\r\n", "\n")
         if form["zone"]:
             found["timezone"] = form["zone"]
     return found
+
+
+def _times_in(page: Page, form: Form) -> Times:
+    """The times of the page, in the zone that a form names."""
+    if not form["zone"]:
+        return page.times
+    try:
+        return Times(page.now, zone_named(form["zone"]))
+    except EvertickError as error:
+        form.fail("zone", str(error))
+        return page.times
 
 
 def _action_in(form: Form) -> dict[str, Any]:
