@@ -15,7 +15,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
@@ -25,6 +24,7 @@ from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.records.stored import size_of, storable
+from evertick.base.step_limit import Held
 from evertick.engine.jobs.begun_actions import BegunAction, EndedAction
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.completion import finish
@@ -35,7 +35,6 @@ from evertick.engine.jobs.room import BYTES_MAX, JOB_BYTES_MAX, Claimed, Room
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.engine.runtime.runner import RunningAction
 from evertick.rules.jobs.lifecycle import cut_off, ended, lost, once_more
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
@@ -173,14 +172,14 @@ class ActionLoop(Loop):
 
     def running_logs(self) -> list[tuple[Claim, AttemptLog]]:
         """The logs of functions that run just now; an end takes its own along."""
-        return [(running.claim, running.control.log) for running in self._tasks.values() if not running.has_ended]
+        return [(running.claim, running.log) for running in self._tasks.values() if not running.has_ended]
 
     def stop_running(self, job_id: JobId, stop: Stop) -> None:
         """Ask the function of a canceled job to stop. Its job ends as canceled when it has ended."""
         for running in self._tasks.values():
             if running.claim.id == job_id:
                 running.is_canceled = True
-                running.control.ask(stop)
+                running.ask(stop)
 
     @property
     def stuck(self) -> list[tuple[Claim, WorkerId]]:
@@ -286,7 +285,7 @@ class ActionLoop(Loop):
         await self._all_ended(CLEAN_UP_S)
         for running in list(self._tasks.values()):
             if not running.task.done():
-                running.control.ask(Stop.FORCE)
+                running.ask(Stop.FORCE)
                 _logger.warning("%s does not end although it was cancelled; it is left behind", running.claim.name,
                                 extra={"job_id": running.claim.id})  # fmt: skip
                 self._end(running, self._end_of(running, Canceled()))
@@ -294,7 +293,7 @@ class ActionLoop(Loop):
     def cancel_all(self) -> None:
         """Ask running actions to stop: the worker stops, or its lease was taken away."""
         for running in self._tasks.values():
-            running.control.ask(Stop.CANCEL)
+            running.ask(Stop.CANCEL)
 
     async def _all_ended(self, seconds: float) -> None:
         if self._tasks:
@@ -310,13 +309,9 @@ class ActionLoop(Loop):
         for claim in claims:
             if (claim.id, claim.attempt) in self._tasks:
                 continue  # a failover has undone its claim, and now it was claimed anew: it runs already
-            control = RunningAction()
-            control.log.on_line = self.on_line
-            task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
-            running = BegunAction(claim, worker_id, now, control, task)
-            control.on_stuck = partial(self._note_stuck, running)
-            control.on_held = partial(say_held, self._deps, claim, worker_id)
-            control.finish = partial(self._finish, running)
+            running = BegunAction(self, claim, worker_id, now)
+            running.log.on_line = self.on_line
+            running.task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
             self._tasks[claim.id, claim.attempt] = running
 
     async def _run(self, claim: Claim) -> None:
@@ -329,7 +324,7 @@ class ActionLoop(Loop):
                 end = lost(claim, now=self._deps.clock.now(), entropy=self._deps.entropy)
             else:
                 self._remember(attempt)
-                ran = await self._deps.runner.run_action(claim, running.control)
+                ran = await self._deps.runner.run_action(claim, running)
                 if ran.end is not None:
                     self._is_written(running, ran.end)
                     return
@@ -352,9 +347,9 @@ class ActionLoop(Loop):
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
             # Its last two fields are given here; `_replace` would take several times as long, for each action.
-            self.ends.add(EndedAction(running, JobEnd(*end[:-2], running.control.log.unstored(), running.started_at)))
+            self.ends.add(EndedAction(running, JobEnd(*end[:-2], running.log.unstored(), running.started_at)))
 
-    def _finish(
+    def finish(
         self,
         running: BegunAction,
         transaction: Transaction,
@@ -384,7 +379,7 @@ class ActionLoop(Loop):
         if running.is_canceled:
             outcome = Canceled()
         elif isinstance(outcome, Canceled):
-            if not running.control.asked and not running.task.cancelling():
+            if not running.asked and not running.task.cancelling():
                 text = "something that the function waited for was cancelled"
                 outcome = Raised(asyncio.CancelledError.__name__, text)
             elif self.stopping:
@@ -395,7 +390,12 @@ class ActionLoop(Loop):
             return once_more(claim, outcome, at=again_at)
         return ended(claim, outcome, now=now, entropy=entropy)
 
-    def _note_stuck(self, running: BegunAction) -> None:
+    def say_held(self, running: BegunAction, held: Held) -> None:
+        """See `RunningAction.on_held`."""
+        say_held(self._deps, running.claim, running.worker_id, held)
+
+    def note_stuck(self, running: BegunAction) -> None:
+        """See `RunningAction.on_stuck`."""
         claim = running.claim
         _logger.warning("%s does not end although it was interrupted; it keeps its slot until it ends", claim.name,
                         extra={"job_id": claim.id})  # fmt: skip

@@ -3,6 +3,7 @@
 The app's own runner calls the registered function in this process; others may use a sandbox, a cluster or a gateway.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -39,33 +40,41 @@ class WaitedTooLong(Exception):
     """A function in a transaction has used up its time by waiting. Nothing of it is written, and it is run again."""
 
 
-class Finish(Protocol):
-    """Writes the end of a running action in a transaction of its runner; see `RunningAction.finish`."""
+class RunningAction(ABC):
+    """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread.
 
-    def __call__(
-        self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
-    ) -> JobEnd | None: ...
+    The engine has one object for each action, which this is the runner's view of: several that know each other would
+    wait for the garbage collector.
+    """
 
+    __slots__ = ("asked", "is_stuck", "log", "on_asked")
 
-class RunningAction:
-    """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread."""
-
-    __slots__ = ("asked", "finish", "is_stuck", "log", "on_asked", "on_held", "on_stuck")
-
-    def __init__(self, on_stuck: Callable[[], object] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.asked = Stop.NONE
-        self.on_asked: Callable[[], object] = lambda: None
+        self.on_asked: Callable[[], object] = _nothing
         """Called by `ask`; the runner sets it."""
         self.is_stuck = False
-        self.on_stuck = on_stuck
-        self.on_held: Callable[[Held], object] = lambda held: None
         self.log = AttemptLog()
         """What the function logs, at once."""
-        self.finish: Finish
-        """Writes the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
-        function writes together with its end. Returns what was written, which is canceled if the job was, or None if
-        the claim is not held any more: then nothing else may be written. The runner returns it as `Ran.end`.
+
+    @abstractmethod
+    def finish(
+        self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
+    ) -> JobEnd | None:
+        """Write the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
+        function writes together with its end.
+
+        Returns what was written, which is canceled if the job was, or None if the claim is not held any more: then
+        nothing else may be written. The runner returns it as `Ran.end`.
         """
+
+    @abstractmethod
+    def on_stuck(self) -> None:
+        """It is stuck."""
+
+    @abstractmethod
+    def on_held(self, held: Held) -> None:
+        """It holds the event loop. Called in a thread of its own."""
 
     def ask(self, stop: Stop) -> None:
         """Ask the function to stop. What was asked before counts only if it was less."""
@@ -83,6 +92,10 @@ class RunningAction:
         """The function holds the event loop. Unlike all else, this is called in a thread of its own."""
         self.is_stuck = self.is_stuck or held.is_stuck
         self.on_held(held)
+
+
+def _nothing() -> None:
+    """Nothing is to be done when it is asked to stop."""
 
 
 class Runner(Protocol):

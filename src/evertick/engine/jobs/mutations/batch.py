@@ -187,7 +187,8 @@ class OpenBatch:
         self.write_completions()
         if self.runs is not None:
             self.runs.finish()
-        return self.results
+        results, self.results = self.results, []  # the unit and this know each other: only the collector ends that
+        return results
 
 
 def run_batch(
