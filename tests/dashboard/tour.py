@@ -144,7 +144,7 @@ def _add_gateway(app: Any) -> None:
 
     def write(tx: Any) -> None:
         row = tx.claim_gateway(tx.get_gateway("warehouse", tenant="default").id, until=now)
-        tx.note_look(row, found, crons, now=now)
+        tx.note_sync(row, found, crons, now=now)
         row = tx.get_gateway("warehouse", tenant="default")
         tx.save_gateway(row._replace(last_seen_at=now - 600_000))
 

@@ -9,7 +9,7 @@ import pytest
 
 from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
 from evertick.app.gateways import reaching
-from evertick.app.gateways.looking import AT_A_TIME, Looks, look
+from evertick.app.gateways.syncing import AT_A_TIME, SyncLoop, sync
 from evertick.base.errors import (
     Conflict,
     CronNotFound,
@@ -30,16 +30,16 @@ HOURLY = {"type": "cron", "expression": "0 * * * *"}
 PROBE = {"type": "builtin", "name": "health_probe"}
 
 
-def look_round(platform: Platform) -> None:
-    """Look at all gateways whose time it is."""
+def sync_round(platform: Platform) -> None:
+    """Sync all gateways whose time it is."""
 
     async def until_none_is_due() -> None:
-        looks = Looks(platform.app.environment)
+        syncs = SyncLoop(platform.app.environment)
         while True:
-            await looks.round()
-            if not looks._looks:
+            await syncs.round()
+            if not syncs._syncs:
                 return
-            await looks.end()
+            await syncs.end()
 
     asyncio.run(until_none_is_due())
 
@@ -110,7 +110,7 @@ def test_the_platform_calls_gateways_at_hosts_of_its_list_only(
     environment = platform.app.environment
     row = environment.store.read(lambda tx: tx.get_gateway("edge-1", tenant=TenantId("default")))
     assert row is not None
-    look(environment, row, is_server=True)
+    sync(environment, row, is_server=True)
     assert "lists ''" in (platform.gateways().get("edge-1").reason or "")
     assert len(platform.played["edge-1"].asked) == asked
 
@@ -213,7 +213,7 @@ def test_health_follows_from_when_a_gateway_was_seen(platform: Platform) -> None
 # -- copies
 
 
-def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
+def test_a_sync_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
     platform.join()
     played, gateways = platform.played["edge-1"], platform.gateways()
     played.crons = [cron("a", 120), cron("b", 60), cron("off", enabled=False, next_run_at=None)]
@@ -231,7 +231,7 @@ def test_a_look_asks_for_crons_only_if_they_changed(platform: Platform) -> None:
 
     played.crons = [cron("a", 120)]
     platform.beat()  # with another digest
-    look_round(platform)
+    sync_round(platform)
     found = {each.cron.id: each.removed_at is not None for each in gateways.crons().crons}
     assert found == {"a": False, "b": True, "off": True}
     platform.wait(timedelta(days=1).total_seconds() + 1)
@@ -311,15 +311,15 @@ def test_an_unchanged_fleet_costs_one_small_request_for_each_gateway(platform: P
     for number in range(20):
         platform.join(f"edge-{number}")
         platform.played[f"edge-{number}"].crons = [cron(f"c{each}") for each in range(10)]
-    look_round(platform)
+    sync_round(platform)
     for played in platform.played.values():
         played.asked.clear()
 
     platform.wait(60)
-    look_round(platform)
+    sync_round(platform)
 
     assert [[each.path for each in played.asked] for played in platform.played.values()] == [["/v1/health"]] * 20
-    look_round(platform)  # none is due
+    sync_round(platform)  # none is due
     assert all(len(played.asked) == 1 for played in platform.played.values())
 
 
@@ -377,7 +377,7 @@ def test_what_is_asked_of_an_offline_gateway_is_refused_and_not_queued(platform:
     assert not gateways.joining.fetch(platform.secrets["edge-2"], "i1", [])[1]
 
 
-def test_why_a_look_failed_is_shown(platform: Platform) -> None:
+def test_why_a_sync_failed_is_shown(platform: Platform) -> None:
     platform.join()
     gateways = platform.gateways()
     gateways.check("edge-1")
@@ -485,7 +485,7 @@ def test_a_gateway_that_is_gone_meanwhile_stops_nothing(platform: Platform) -> N
     row = platform.row()
     platform.gateways().remove("edge-1")
 
-    look(platform.app.environment, row)
+    sync(platform.app.environment, row)
 
     assert not platform.gateways().list()
     assert not platform.gateways().crons().crons
@@ -498,13 +498,13 @@ def test_a_gateway_that_does_not_reply_delays_no_other(platform: Platform) -> No
     slow.before = may_end.wait
 
     async def rounds() -> None:
-        looks = Looks(platform.app.environment)
+        syncs = SyncLoop(platform.app.environment)
         while sum(bool(each.asked) for each in platform.played.values()) < AT_A_TIME + 3:
-            await looks.round()
+            await syncs.round()
             await asyncio.sleep(0.01)
         assert not slow.asked
         may_end.set()
-        await looks.end()
+        await syncs.end()
 
     asyncio.run(rounds())
     assert slow.asked
@@ -524,12 +524,12 @@ def test_a_gateway_that_does_not_reply_delays_no_other(platform: Platform) -> No
         (500, "no JSON object"),
     ],
 )
-def test_whatever_one_gateway_replies_others_are_looked_at(platform: Platform, reply: tuple[int, Any]) -> None:
+def test_whatever_one_gateway_replies_others_are_synced(platform: Platform, reply: tuple[int, Any]) -> None:
     platform.join("edge-1")
     platform.join("edge-2")
     platform.played["edge-1"]._reply = lambda request: reply  # type: ignore[method-assign]
 
-    look_round(platform)
+    sync_round(platform)
 
     bad, good = platform.gateways().list()
     assert (bad.health, good.health) == ("degraded", "healthy")
@@ -547,7 +547,7 @@ def test_a_list_that_cannot_be_kept_is_the_trouble_of_its_gateway(platform: Plat
     platform.join("edge-2")
     platform.played["edge-1"].crons = [cron(cron_id="a") | changes]
 
-    look_round(platform)
+    sync_round(platform)
 
     bad, good = platform.gateways().list()
     assert good.health == "healthy"

@@ -42,7 +42,7 @@ class GatewayRequests(Requests):
 
     @sent
     def check(self, name: str) -> Call[GatewayView]:
-        """Look at a gateway now. Raises GatewayNotFound."""
+        """Ask a gateway now how it is, and which crons it has. Raises GatewayNotFound."""
         read = GatewayView.model_validate
         return Call(method="POST", path=f"{self._of(name)}/check", read=read, wait_s=GATEWAY_S)
 

@@ -1,4 +1,4 @@
-"""What stands behind the contract: the scheduler whose crons a gateway shows.
+"""What is behind the contract: the scheduler whose crons a gateway shows.
 
 `gateway/server.py` serves any backend. It checks tokens and schemas, makes a missing idempotency key and turns errors
 into problems; a backend raises those of `evertick.base.errors`: CronNotFound, RunNotFound, RevisionConflict,

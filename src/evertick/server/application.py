@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from evertick._version import __version__
 from evertick.app.app import App
 from evertick.app.gateways.fetching import Polls
-from evertick.app.gateways.looking import Looks
+from evertick.app.gateways.syncing import SyncLoop
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.history import Pulse
 from evertick.server.callers import Authorize, add_routes
@@ -139,9 +139,9 @@ class Server:
         self.api.add_exception_handler(HTTPException, missed)
 
     @asynccontextmanager
-    async def looking(self) -> AsyncIterator[None]:
-        """While it is open, gateways are looked at."""
-        task = asyncio.create_task(Looks(self.app.environment).run(), name="looks at gateways")
+    async def syncing(self) -> AsyncIterator[None]:
+        """While it is open, gateways are synced."""
+        task = asyncio.create_task(SyncLoop(self.app.environment).run(), name="sync of gateways")
         try:
             yield
         finally:

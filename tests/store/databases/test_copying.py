@@ -87,7 +87,7 @@ def filled(url: str) -> str:
     found = app.environment.store.write(lambda tx: tx.claim_gateways(now=NEVER, until=NEVER, limit=1))
     health = Found("healthy", "[]", "1", "d", "[]", "[]")
     crons = [GatewayCron.model_validate(cron())]
-    app.environment.store.write(lambda tx: tx.note_look(found[0], health, crons, now=Instant(0)))
+    app.environment.store.write(lambda tx: tx.note_sync(found[0], health, crons, now=Instant(0)))
     app.tenants.set("acme", running=2)
     app.pools.set("mail", running=2)
     work_off(app, 2)

@@ -17,8 +17,8 @@ from evertick.app.environment import Environment
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
-from evertick.app.gateways.looking import LOOK_MS, look
 from evertick.app.gateways.reaching import client_of, health_of, require_online
+from evertick.app.gateways.syncing import SYNC_MS, sync
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Audited, Transact, Work, unaudited
@@ -143,8 +143,8 @@ class TenantGateways:
         self._write(self._audited(work, "gateway.rotate", name))
 
     def check(self, name: str) -> GatewayView:
-        """Look at a gateway now: its health, and its crons if they have changed. Raises GatewayNotFound."""
-        self._look(self._row(name))
+        """Sync with a gateway now: its health, and its crons if they have changed. Raises GatewayNotFound."""
+        self._sync(self._row(name))
         return self.get(name)
 
     # -- crons
@@ -269,7 +269,7 @@ class TenantGateways:
                 words = f"{gateway}/{target}{outcome}"
                 self._write(self._audited(lambda transaction: None, f"gateway.cron.{action}", words))
             if not is_silent:
-                self._look(row)
+                self._sync(row)
 
     def _id_of(self, row: GatewayRow, cron_id: str) -> str:
         """The id of the cron that has this key, or is called so at its gateway."""
@@ -284,11 +284,11 @@ class TenantGateways:
         require_online(row, self._now())
         return client_of(self._access.environment, row)
 
-    def _look(self, row: GatewayRow) -> None:
-        until = Instant(self._now() + LOOK_MS)
+    def _sync(self, row: GatewayRow) -> None:
+        until = Instant(self._now() + SYNC_MS)
         claimed = self._write(lambda transaction: transaction.claim_gateway(row.id, until=until))
         if claimed is not None:
-            look(self._access.environment, claimed)
+            sync(self._access.environment, claimed)
 
     def _row(self, name: str) -> GatewayRow:
         return self._read(lambda transaction: self._found(transaction, name))

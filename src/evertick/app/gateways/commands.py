@@ -81,7 +81,7 @@ def check_target(
 
 def check_command(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
     """Check the arguments of a run. Raises GatewayNotFound, and UnknownCommand for one that the gateway did not list
-    when it was looked at last.
+    when its copy was synced last.
     """
     row = _gateway(transaction, tenant, given.get("gateway"))
     commands = json.loads(row.commands)

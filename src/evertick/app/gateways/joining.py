@@ -52,7 +52,7 @@ def kept(words: Sequence[str]) -> str:
 
 
 def new_join_token() -> str:
-    """A join token that nobody has yet."""
+    """A new join token."""
     return JOIN_PREFIX + secrets.token_urlsafe(32)
 
 
@@ -110,8 +110,8 @@ class Joining:
                 copied_digest="" if before is None else before.copied_digest,
                 copied_at=None if before is None else before.copied_at,
                 error=None,
-                look_at=now,
-                looks=0 if before is None else before.looks + 1,
+                sync_at=now,
+                syncs=0 if before is None else before.syncs + 1,
             )
             token = None if said.url is None else access_token(row.id, row.generation)
             transaction.save_gateway(row)

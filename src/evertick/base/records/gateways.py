@@ -32,8 +32,8 @@ class GatewayRow(NamedTuple):
     copied_digest: str
     copied_at: Instant | None
     error: str | None
-    look_at: Instant
-    looks: int
+    sync_at: Instant
+    syncs: int
 
 
 class GatewayCronRow(NamedTuple):
@@ -80,7 +80,7 @@ class Beat(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a look at a gateway has found."""
+    """What a sync with a gateway has found."""
 
     status: str
     warnings: str

@@ -90,7 +90,7 @@ class Pages:
             if self._is_over:
                 return
             self._end = lambda: loop.call_soon_threadsafe(end)
-        async with server.looking():
+        async with server.syncing():
             await running.serve(sockets=[listening])
         with self._lock:
             self._end = None

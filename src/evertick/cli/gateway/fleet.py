@@ -31,7 +31,7 @@ def list_gateways(after: str, limit: int, db: str | None, out: OutputOptions) ->
 
 @click.command()
 @click.argument("gateway", metavar="NAME")
-@click.option("--now", "is_now", is_flag=True, help="Look at the gateway first: its health and its crons.")
+@click.option("--now", "is_now", is_flag=True, help="Ask the gateway first: its health and its crons.")
 @data_options
 @row_options
 def get(gateway: str, is_now: bool, db: str | None, out: OutputOptions) -> None:

@@ -178,7 +178,7 @@ async def _run(
             "evertick %s serves %s at %s://%s:%s", __version__, app.name, scheme, shown, port,
             extra={"app": app.name, "database": shown_url(app.environment.store.url)},
         )  # fmt: skip
-        await stack.enter_async_context(served.looking())
+        await stack.enter_async_context(served.syncing())
         await server.serve(sockets=[listening])
 
 

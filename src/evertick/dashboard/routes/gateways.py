@@ -156,7 +156,7 @@ async def show_gateway(page: Shown, name: Named, asked: Annotated[Shows, Query()
 
 @routes.form("/gateways/{name}/check", Scope.OPERATE)
 async def check_gateway(page: Shown, name: Named) -> Response:
-    """Look at a gateway now."""
+    """Ask a gateway now how it is, and which crons it has."""
     take_longer(2 * GATEWAY_S)
     view = await _gateways(page).check(name)
     return page.done(page.url("gateways", name), f"{name} is {view.health}{f': {view.reason}' if view.reason else ''}.")

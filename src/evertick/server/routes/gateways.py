@@ -180,7 +180,7 @@ async def rotate_gateway(gateways: Gateways, name: Named) -> Response:
 
 @routes.at("POST", "/gateways/{name}/check", Scope.OPERATE, returns=GatewayView)
 async def check_gateway(gateways: Gateways, name: Named) -> Response:
-    """Look at a gateway now."""
+    """Ask a gateway now how it is, and which crons it has."""
     take_longer(2 * GATEWAY_S)
     return reply(await gateways.check(name))
 

@@ -49,23 +49,23 @@ class Gateways(Protocol):
         ...
 
     def claim_gateways(self, *, now: Instant, until: Instant, limit: int) -> list[GatewayRow]:
-        """Gateways of all tenants that are to be looked at now; nobody else looks at them before `until`."""
+        """Gateways of all tenants that are to be synced now; no other process syncs them before `until`."""
         ...
 
     def claim_gateway(self, gateway_id: str, *, until: Instant) -> GatewayRow | None:
-        """One gateway, that is looked at now; None if it is gone."""
+        """One gateway, that is synced now; None if it is gone."""
         ...
 
-    def note_look(
+    def note_sync(
         self, gateway: GatewayRow, found: Found, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
-        """Write what a look has found; `crons` None are those of the copy. Returns False, and writes nothing, if a
-        later look has begun.
+        """Write what a sync has found; `crons` None are those of the copy. Returns False, and writes nothing, if a
+        later sync has begun.
         """
         ...
 
-    def note_failed_look(self, gateway: GatewayRow, error: str) -> None:
-        """Write why a look has failed, unless a later one has begun."""
+    def note_failed_sync(self, gateway: GatewayRow, error: str) -> None:
+        """Write why a sync has failed, unless a later one has begun."""
         ...
 
     def list_gateway_crons(
@@ -110,8 +110,8 @@ class Gateways(Protocol):
         """Remove a request; returns what became of it."""
         ...
 
-    def next_look_at(self) -> Instant | None:
-        """When the next gateway is to be looked at; None if there is none."""
+    def next_sync_at(self) -> Instant | None:
+        """When the next gateway is to be synced; None if there is none."""
         ...
 
     def drop_gateway_requests(self, *, before: Instant) -> int:

@@ -61,11 +61,11 @@ class SqlGateways(Driver):
     def claim_gateway(self, gateway_id: str, *, until: Instant) -> GatewayRow | None:
         return _only(self._fetch("claim_gateway", {"id": gateway_id, "next": until}))
 
-    def note_look(
+    def note_sync(
         self, gateway: GatewayRow, found: Found, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
-        key = {"id": gateway.id, "looks": gateway.looks}
-        if not self._run("note_look", {**key, "now": now, **found._asdict()}):
+        key = {"id": gateway.id, "syncs": gateway.syncs}
+        if not self._run("note_sync", {**key, "now": now, **found._asdict()}):
             return False
         if crons is not None:
             kept = {row.cron_id: row for row in self.list_crons_of_gateway(gateway.id) if row.removed_at is None}
@@ -79,8 +79,8 @@ class SqlGateways(Driver):
             self._run("forget_removed_crons", {"gateway_id": gateway.id, "before": now - REMOVED_FOR_MS})
         return True
 
-    def note_failed_look(self, gateway: GatewayRow, error: str) -> None:
-        self._run("note_failed_look", {"id": gateway.id, "looks": gateway.looks, "error": error})
+    def note_failed_sync(self, gateway: GatewayRow, error: str) -> None:
+        self._run("note_failed_sync", {"id": gateway.id, "syncs": gateway.syncs, "error": error})
 
     def list_gateway_crons(
         self, tenant: TenantId, *, after: tuple[Instant, str, str], limit: int, where: CronFilter = EVERY_CRON
@@ -124,8 +124,8 @@ class SqlGateways(Driver):
         rows = self._fetch("delete_gateway_request", {"id": request_id})
         return GatewayRequestRow(*rows[0]) if rows else None
 
-    def next_look_at(self) -> Instant | None:
-        at = self._fetch("next_look_at", {})[0][0]
+    def next_sync_at(self) -> Instant | None:
+        at = self._fetch("next_sync_at", {})[0][0]
         return None if at is None else Instant(at)
 
     def drop_gateway_requests(self, *, before: Instant) -> int:

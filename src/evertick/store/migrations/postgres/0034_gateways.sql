@@ -32,16 +32,16 @@ create table gateways (
     digest        text    not null,
     copied_digest text    not null,
     copied_at     bigint,
-    -- Why the last look at the gateway failed.
+    -- Why the last sync failed.
     error         text collate "C",
-    -- When to look again, and the number of the last look: of two at a time the later one's copy counts.
-    look_at       bigint not null,
-    looks         bigint not null
+    -- When to sync again, and the number of the last sync: of two at a time the later one's copy counts.
+    sync_at       bigint not null,
+    syncs         bigint not null
 );
 create unique index gateways_by_name on gateways (tenant, name);
 create unique index gateways_by_secret on gateways (secret);
 create unique index gateways_by_old_secret on gateways (old_secret) where old_secret is not null;
-create index gateways_to_look_at on gateways (look_at);
+create index gateways_to_sync on gateways (sync_at);
 
 create table gateway_crons (
     tenant      text    not null,

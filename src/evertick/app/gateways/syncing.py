@@ -1,8 +1,8 @@
-"""Looks at gateways: after each change, when a heartbeat has another digest, and every LOOK_MS.
+"""Syncs the copies of the crons of gateways: after each change, when a heartbeat has another digest, and every SYNC_MS.
 
-A look asks for the health of the gateway, which is one small request, and for its crons only if their digest is not
-that of the copy. Looks are numbered: what a look finds is dropped if a later one has begun, so that no old list
-replaces a newer one. Of several servers, one looks at a gateway at a time.
+A sync asks for the health of the gateway, which is one small request, and for its crons only if their digest is not
+that of the copy. Syncs are numbered: what one finds is dropped if a later one has begun, so that no old list
+replaces a newer one. Of several servers, one syncs a gateway at a time.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from evertick.store.contract.store import Transaction
 
 _logger: Final = logging.getLogger("evertick.gateways")
 
-LOOK_MS: Final = MINUTE_MS
+SYNC_MS: Final = MINUTE_MS
 AT_A_TIME: Final = 16
 IDLE_S: Final = 15.0
 """How long the loop waits at most, if nothing tells it of a gateway."""
@@ -32,14 +32,14 @@ FAILED_S: Final = 5.0
 ERROR_CHARS_MAX: Final = 500
 
 
-def look(environment: Environment, row: GatewayRow, *, is_server: bool = False) -> None:
-    """Look at a gateway that was claimed, and write what is found, or why that failed.
+def sync(environment: Environment, row: GatewayRow, *, is_server: bool = False) -> None:
+    """Sync the copy of a gateway that was claimed, and write what is found, or why that failed.
 
     Raises Misuse for what this process lacks: of that only a server says that the gateway is degraded.
     """
     clock = environment.clock
     if not row.instance_id or (row.url is None and health_of(row, clock.now())[0] == "offline"):
-        return  # nothing would reply; its next heartbeat has it looked at
+        return  # nothing would reply; it is synced with its next heartbeat
     try:
         client = client_of(environment, row)
         health = client.health()
@@ -54,27 +54,27 @@ def look(environment: Environment, row: GatewayRow, *, is_server: bool = False) 
             commands=kept([*health.commands, *health.builtins]),
         )
         listed = None if crons is None else crons.crons
-        written(environment, lambda transaction: transaction.note_look(row, found, listed, now=clock.now()))
-    except Exception as error:  # whatever a gateway replies: it must not end the looks at others
+        written(environment, lambda transaction: transaction.note_sync(row, found, listed, now=clock.now()))
+    except Exception as error:  # whatever a gateway replies: it must not end the syncs of others
         if isinstance(error, Misuse) and not is_server:
             raise
         text = str(error) if isinstance(error, EvertickError) else f"{type(error).__name__}: {error}"
         words = shortened(text.removesuffix(NOT_DONE), ERROR_CHARS_MAX)
         if row.error is None:
-            _logger.warning("the gateway %s of the tenant %s cannot be looked at: %s", row.name, row.tenant, words)
-        written(environment, lambda transaction: transaction.note_failed_look(row, words))
+            _logger.warning("the gateway %s of the tenant %s cannot be synced: %s", row.name, row.tenant, words)
+        written(environment, lambda transaction: transaction.note_failed_sync(row, words))
 
 
-class Looks:
-    """The loop that looks at all gateways of a database. Servers run it; workers need not."""
+class SyncLoop:
+    """The loop that syncs the copies of all gateways of a database. Servers run it; workers need not."""
 
     def __init__(self, environment: Environment) -> None:
         self._e = environment
         self._news = asyncio.Event()
-        self._looks: set[asyncio.Task[None]] = set()
+        self._syncs: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Look for ever. What fails is logged, and tried again."""
+        """Sync for ever. What fails is logged, and tried again."""
         stop = self._e.store.listen(setting(self._news))
         try:
             while True:
@@ -83,7 +83,7 @@ class Looks:
                     wait_s = await self.round()
                 except Exception as error:
                     is_bug = not isinstance(error, EvertickError)
-                    _logger.warning("gateways are not looked at: %s", error, exc_info=is_bug)
+                    _logger.warning("gateways are not synced: %s", error, exc_info=is_bug)
                     wait_s = FAILED_S
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
@@ -92,36 +92,36 @@ class Looks:
             stop()
 
     async def round(self) -> float:
-        """Begin looks at gateways whose time it is, AT_A_TIME in all; returns for how many seconds there is nothing to
+        """Begin syncs of gateways whose time it is, AT_A_TIME in all; returns for how many seconds there is nothing to
         begin. A gateway that is slow to reply delays no other.
         """
         executors, clock = self._e.executors, self._e.clock
-        self._looks = {each for each in self._looks if not each.done()}
-        while (free := AT_A_TIME - len(self._looks)) > 0:
+        self._syncs = {each for each in self._syncs if not each.done()}
+        while (free := AT_A_TIME - len(self._syncs)) > 0:
             now = clock.now()
-            next_at = await executors.read(lambda transaction: transaction.next_look_at())
+            next_at = await executors.read(lambda transaction: transaction.next_sync_at())
             if next_at is None or next_at > now:
                 return IDLE_S if next_at is None else min(IDLE_S, max(0.05, (next_at - now) / SECOND_MS))
-            until = Instant(now + LOOK_MS)
+            until = Instant(now + SYNC_MS)
 
             def claim(
                 transaction: Transaction, now: Instant = now, until: Instant = until, free: int = free
             ) -> list[GatewayRow]:
-                transaction.drop_gateway_requests(before=Instant(now - LOOK_MS))
+                transaction.drop_gateway_requests(before=Instant(now - SYNC_MS))
                 return transaction.claim_gateways(now=now, until=until, limit=free)
 
             for row in await executors.write(claim):
                 task = asyncio.create_task(
-                    executors.call(partial(look, self._e, row, is_server=True)), name=f"look at {row.name}"
+                    executors.call(partial(sync, self._e, row, is_server=True)), name=f"sync of {row.name}"
                 )
                 task.add_done_callback(self._ended)
-                self._looks.add(task)
+                self._syncs.add(task)
         return IDLE_S  # one that ends wakes the loop
 
     async def end(self) -> None:
-        """Wait for the looks that have begun."""
-        if self._looks:
-            await asyncio.wait(self._looks)
+        """Wait for the syncs that have begun."""
+        if self._syncs:
+            await asyncio.wait(self._syncs)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._news.set()
