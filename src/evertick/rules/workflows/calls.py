@@ -85,7 +85,7 @@ class Call:
         self.is_recorded = False
         """Whether the journal has its row."""
         self.awaited: CallFuture | Timer | None = None
-        """What the code waits for."""
+        """What the code waits for; None when that has come, so that neither waits for the garbage collector."""
 
     def take_name_of(self, recorded: str) -> None:
         """A journal has it under a name that it had before: so its end and its errors have that name, too."""

@@ -209,7 +209,7 @@ class Run(DeterministicLoop):
             return self._main.cancel
         call = self.open_calls.pop(row.seq)
         call.is_recorded = True
-        waiting = call.awaited
+        waiting, call.awaited = call.awaited, None
         if isinstance(waiting, Timer):
             return waiting._run
         assert waiting is not None  # noqa: S101
