@@ -12,11 +12,13 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from evertick.api.gateways import NewAction, NewSchedule
+from evertick.app.functions.explaining import problems_of
 from evertick.base.errors import Misuse
 from evertick.gateway_client import NAME, check_url
 
 HOST: Final = re.compile(r"(\*\.)?[a-z0-9.-]+(:\d{1,5})?|\[[0-9a-f:]+\]:\d{1,5}")
 FILE_BYTES_MAX: Final = 1 << 20
+NO_SETTING: Final = "there is no such setting here; the guide of gateways has a table of all"
 
 
 def _named(text: str) -> str:
@@ -182,9 +184,8 @@ def read_config(file: Path) -> GatewayConfig:
     except OSError as error:
         raise Misuse(f"{file}: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise Misuse(f"{file}: {place}: {first['msg']}") from None
+        words = problems_of(error, "the file").replace("extra inputs are not permitted", NO_SETTING)
+        raise Misuse(f"{file}: {words}") from None
     except ValueError as error:
         raise Misuse(f"{file}: this is no TOML: {error}") from None
     return _absolute(config, file.resolve().parent)

@@ -42,9 +42,9 @@ from evertick.server.problems import Problem, add_handlers
 COMMENT_EVERY_S: Final = 15.0
 IsToken = Callable[[str], bool]
 DESCRIPTION: Final = (
-    "The contract of Evertick gateways: crons that a gateway owns and runs, also while the platform is down. A key declares a "
-    "cron, so adding is safe to repeat; a run is asked for once by its Idempotency-Key; a change with If-Match is "
-    "refused if the cron has another revision."
+    "The contract of Evertick gateways: crons that a gateway owns and runs, also while its platform is down. A key "
+    "declares a cron, so adding is safe to repeat; a run is asked for once by its Idempotency-Key; a change with "
+    "If-Match is refused if the cron has another revision."
 )
 
 

@@ -15,10 +15,15 @@ def problems_of(error: "ValidationError", whole: str, *, below: int = 0) -> str:
     `whole` names what was checked; places are told from so many steps `below` it.
     """
     return "; ".join(
-        f"{_place(item['loc'][below:]) or whole}: {item['msg'][:1].lower()}{item['msg'][1:]}"
-        + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
+        f"{_place(item['loc'][below:]) or whole}: {_words(item['msg'])}"
+        + ("" if item["type"] in ("missing", "extra_forbidden", "value_error") else f" (got {_short(item['input'])})")
         for item in error.errors(include_url=False)[:PROBLEMS_MAX]
     )
+
+
+def _words(message: str) -> str:
+    words = message.removeprefix("Value error, ")
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def _place(steps: tuple[str | int, ...]) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from evertick.api.gateway_fleet import FleetCron, FleetCrons, GatewayView, JoinToken
 from evertick.api.gateways import RUNS_MAX, CronChanges, GatewayCron, GatewayCronChange, GatewayRun, NewGatewayCron
 from evertick.app.environment import Environment
+from evertick.app.functions.explaining import problems_of
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
@@ -365,9 +366,7 @@ def _validated(kind: type[S], given: Mapping[str, Any]) -> S:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InvalidCron(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
+        raise InvalidCron(problems_of(error, "the cron")) from None
 
 
 def _view(row: GatewayRow, now: Instant) -> GatewayView:

@@ -145,7 +145,7 @@ class FetchedSend:
         self._e, self._row = environment, row
 
     def __call__(self, request: Request) -> Reply:
-        """Wait for the reply. Raises GatewayUnreachable if the gateway did not fetch the request, else OutcomeUnknown."""
+        """Wait for the reply. Raises GatewayUnreachable if the request was not fetched, else OutcomeUnknown."""
         e, ends_at = self._e, time.monotonic() + REQUEST_S
         request_id, now = e.ids.make("gwq", e.clock.now()), e.clock.now()
         text = json.dumps(
