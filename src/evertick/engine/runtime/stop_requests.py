@@ -125,7 +125,8 @@ class StopRequests:
         before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
         if before == self._wakes:
             return  # the thread has read it
-        signal.set_wakeup_fd(before)
+        if before != NO_FILE:
+            signal.set_wakeup_fd(before)
         self.ask(SIGNALS)
 
     def _read_signals(self, woken: int) -> None:
