@@ -144,8 +144,8 @@ class PlatformLink:
             file = self._config.join_token_file
             where = "give platform.join_token_file" if file is None else f"put it into {file}"
             raise _Refused(
-                f"the gateway is not registered, and has no join token; {where}: evertick gateway join-token "
-                f"{self._name} makes one at the platform"
+                f"the gateway is not registered, and has no join token; {where}. The platform makes one: evertick "
+                f"gateway join-token {self._name}"
             )
         health = await self._backend.health()
         body = {
