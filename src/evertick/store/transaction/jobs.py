@@ -312,7 +312,7 @@ def _new_job_rows(jobs: Sequence[NewJob]) -> list[Row]:
     for job in jobs:
         others = job[1:_ARGS_FIELD] + job[_ARGS_FIELD + 1 :]
         if others != before:
-            before, row = others, _new_job_row(job)
+            before, row = others, new_job_row(job)
         args = job.args if len(job.args) <= BODY_CHARS else ""
         rows.append((
             job.id, *row[1:ARGS_COLUMN], args, *row[ARGS_COLUMN + 1 : SIZE_COLUMN], size_of(job.args),
@@ -321,7 +321,8 @@ def _new_job_rows(jobs: Sequence[NewJob]) -> list[Row]:
     return rows
 
 
-def _new_job_row(job: NewJob) -> Row:
+def new_job_row(job: NewJob) -> Row:
+    """A new job in the order of NEW_JOB_COLUMNS, with its arguments."""
     return (
         job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value,
         job.requested_at, job.due_at, job.created_at, job.parent_id, job.key, text_of(job.retry),
