@@ -49,7 +49,7 @@ def test_a_gateway_runs_and_is_checked(folder: Path, start: Start) -> None:
     ("text", "words"),
     [
         ("name = ", "this is no TOML"),
-        ("nam = 'x'", "name: Field required"),
+        ("nam = 'x'", "name: field required"),
         ("name = 'x'\nlisten = '4500'", "listen: "),
         ("name = 'x'\n[commands.a]\nargv = []", "commands.a.argv"),
         ("name = 'x'\n[commands.a]\nargv = ['x']\narguments = {zone = ['eu']}", "the argument zone is nowhere in argv"),
