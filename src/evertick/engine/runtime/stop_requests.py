@@ -96,9 +96,7 @@ class StopRequests:
         threading.Thread(target=self._read_signals, args=(woken,), name="evertick-signals", daemon=True).start()
         for each in _heard():
             self._former[each] = signal.signal(each, self._handle)
-        before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
-        if before != NO_FILE:
-            signal.set_wakeup_fd(before)
+        self._take_wakeups()
         # A child must not write into the pipe, not even before its first line of Python runs.
         os.register_at_fork(
             before=self._hold_signals, after_in_parent=self._release_signals, after_in_child=self._forget_in_child
@@ -121,13 +119,18 @@ class StopRequests:
 
     # -- signals
 
-    def _handle(self, *_: object) -> None:
+    def _take_wakeups(self) -> bool:
+        """Let signals be written into the pipe, unless an event loop of the program has them written into a file of its
+        own. Returns whether they were before.
+        """
         before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
-        if before == self._wakes:
-            return  # the thread has read it
-        if before != NO_FILE:
+        if before not in (NO_FILE, self._wakes):
             signal.set_wakeup_fd(before)
-        self.ask(SIGNALS)
+        return before == self._wakes
+
+    def _handle(self, *_: object) -> None:
+        if not self._take_wakeups():  # else the thread has read it
+            self.ask(SIGNALS)
 
     def _read_signals(self, woken: int) -> None:
         with os.fdopen(woken, "rb", buffering=0) as numbers:
