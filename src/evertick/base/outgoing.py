@@ -61,10 +61,12 @@ def checked(url: str, hosts: tuple[str, ...], who: str) -> SplitResult:
         or " " in url
     ):
         raise Refused("an address is one such as https://api.example.com/path", "invalid_argument")
-    if not _is_listed(host, port or PORTS[parts.scheme], PORTS[parts.scheme], hosts):
+    usual = PORTS[parts.scheme]
+    port = port or usual
+    if not _is_listed(host, port, usual, hosts):
         allowed = ", ".join(hosts) or "no host"
         raise Refused(
-            f"{who} may not reach {host}:{port or PORTS[parts.scheme]}; they may reach {allowed} (without a port: "
+            f"{who} may not reach {host}:{port}; they may reach {allowed} (without a port: "
             "443 of https, 80 of http)", "not_allowed",
         )  # fmt: skip
     return parts

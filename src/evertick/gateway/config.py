@@ -184,8 +184,7 @@ def read_config(file: Path) -> GatewayConfig:
     except OSError as error:
         raise Misuse(f"{file}: {error.strerror}") from None
     except ValidationError as error:
-        words = problems_of(error, "the file").replace("extra inputs are not permitted", NO_SETTING)
-        raise Misuse(f"{file}: {words}") from None
+        raise Misuse(f"{file}: {problems_of(error, 'the file', unknown=NO_SETTING)}") from None
     except ValueError as error:
         raise Misuse(f"{file}: this is no TOML: {error}") from None
     return _absolute(config, file.resolve().parent)

@@ -40,7 +40,10 @@ class GatewayProcess:
         builtins: dict[str, Builtin] = {"health_probe": self._probe, "refresh_capabilities": self._refresh}
         self._file = file
         self._actions = Actions(config, builtins)
-        self.backend = _backend(config, self._actions, instance_id)
+        try:
+            self.backend = _backend(config, self._actions, instance_id)
+        except Misuse as error:
+            raise Misuse(f"{file}: {error}") from None
         self._server = GatewayServer(self.backend, lambda token: self.state.is_token(token, time.time()))
         if config.tls_certificate is not None and config.tls_key is not None:
             check_pair(config.tls_certificate, config.tls_key)
@@ -115,13 +118,7 @@ class GatewayProcess:
 def gateway_of(file: Path) -> GatewayProcess:
     """The gateway of a configuration file. Raises Misuse."""
     file = file.resolve()
-    config = read_config(file)
-    try:
-        return GatewayProcess(config, file)
-    except Misuse as error:
-        if str(error).startswith("crons."):
-            raise Misuse(f"{file}: {error}") from None
-        raise
+    return GatewayProcess(read_config(file), file)
 
 
 def _backend(config: GatewayConfig, actions: Actions, instance_id: str) -> Backend:

@@ -48,16 +48,23 @@ DESCRIPTION: Final = (
 )
 
 
+def _is_dialed(request: Request) -> bool:
+    return bool(getattr(request.state, "is_dialed", False))
+
+
+def _is_anonymous(request: Request) -> bool:
+    return "authorization" not in request.headers and not _is_dialed(request)
+
+
 class _Route(ScopedRoute):
     """A route that asks for the gateway's token."""
 
     async def check(self, request: Request) -> None:
         """Raise Problem for a request without a valid token."""
         state = request.app.state
-        if getattr(request.state, "is_dialed", False):
+        if _is_dialed(request):
             return
-        is_public = (self.openapi_extra or {})[SCOPE_KEY] == PUBLIC
-        if is_public and "authorization" not in request.headers:
+        if (self.openapi_extra or {})[SCOPE_KEY] == PUBLIC and _is_anonymous(request):
             return
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and state.is_token(token.strip()):
@@ -86,7 +93,7 @@ Asked = Annotated[Backend, Depends(_backend)]
 async def health(request: Request, backend: Asked) -> Response:
     """How the gateway is; it needs no token, and names commands and builtins to who sends one."""
     found = await backend.health()
-    if "authorization" not in request.headers and not getattr(request.state, "is_dialed", False):
+    if _is_anonymous(request):
         found = found.model_copy(update={"commands": (), "builtins": ()})
     return reply(found)
 

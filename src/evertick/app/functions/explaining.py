@@ -3,26 +3,29 @@
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pydantic_core import ValidationError
+    from pydantic_core import ErrorDetails, ValidationError
 
 PROBLEMS_MAX: Final = 5
 """Problems of one value that are told."""
 
 
-def problems_of(error: "ValidationError", whole: str, *, below: int = 0) -> str:
+def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: str | None = None) -> str:
     """What is wrong and where: `items[1].price: input should be a valid number (got 'x' (str))`.
 
-    `whole` names what was checked; places are told from so many steps `below` it.
+    `whole` names what was checked; places are told from so many steps `below` it. `unknown` says what
+    is wrong with a name that is not known, in place of pydantic's words.
     """
     return "; ".join(
-        f"{_place(item['loc'][below:]) or whole}: {_words(item['msg'])}"
+        f"{_place(item['loc'][below:]) or whole}: {_words(item, unknown)}"
         + ("" if item["type"] in ("missing", "extra_forbidden", "value_error") else f" (got {_short(item['input'])})")
         for item in error.errors(include_url=False)[:PROBLEMS_MAX]
     )
 
 
-def _words(message: str) -> str:
-    words = message.removeprefix("Value error, ")
+def _words(item: "ErrorDetails", unknown: str | None) -> str:
+    if unknown is not None and item["type"] == "extra_forbidden":
+        return unknown
+    words = item["msg"].removeprefix("Value error, ")
     return f"{words[:1].lower()}{words[1:]}"
 
 
