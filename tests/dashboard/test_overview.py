@@ -1,7 +1,9 @@
 """The overview, and the search for everything."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from bs4 import BeautifulSoup
@@ -163,6 +165,16 @@ def test_bars_say_how_many_runs_come_and_where_it_is_crowded() -> None:
     assert crowd([3, 4, 655, 5]) == 2
     assert crowd([300, 310, 305]) is None, "it is everywhere as crowded"
     assert crowd([1, 0, 9]) is None and crowd([]) is None
+
+
+def test_bars_after_midnight_are_labelled_with_the_time_alone(site: Site) -> None:
+    """A date on each label would overlap the next label."""
+    site.app.schedules.create("a", when=every(seconds=5), do=order_of(site.app))
+    evening = (23 - datetime.now(UTC).hour + 12) % 24 - 12
+    page = site.page("/t/default?" + urlencode({"tz": f"Etc/GMT{-evening:+d}"}))
+    labels = [each.text for each in page.select(".dens text:not(.hi)")]
+    assert labels[0].startswith(("22:", "23:")) and labels[-1] < labels[0], "midnight is between them"
+    assert all(re.fullmatch(r"\d\d:\d\d", each) for each in labels)
 
 
 def test_an_overview_of_nothing_teaches(site: Site) -> None:

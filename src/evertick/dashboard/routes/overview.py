@@ -130,7 +130,7 @@ def _number(count: int, more: bool) -> str:
 
 def _bars(page: Page, coming: ComingView) -> Any:
     def label(position: int) -> str:
-        return page.times.clock(_begin(coming, position))
+        return f"{page.times.local(_begin(coming, position)):%H:%M}"  # A date after midnight would not fit.
 
     def href(position: int) -> str:
         minutes = -(-(_begin(coming, position + 1) - page.now) // MINUTE_MS)
