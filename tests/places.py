@@ -14,7 +14,7 @@ FOREIGN_VERSION = 77
 
 
 def with_plain_names(url: str) -> str:
-    """The same address, once the database has Evertick's tables with plain names, as earlier releases made them."""
+    """The same address, once the database has Evertick's tables with plain names."""
     store = open_store(url)
     store.migrate()
     store.close()

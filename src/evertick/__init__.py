@@ -24,7 +24,6 @@ error), `evertick.recurrence` (times without a database) and `evertick.testing` 
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 from evertick._version import __version__
 from evertick.base.lazy import lazy_names
@@ -70,10 +69,4 @@ else:
             return _load(name)
         if name in _MODULES:  # `import evertick` is enough for `evertick.errors.JobNotFound`
             return import_module(f"evertick.{name}")
-        # These names were exported here before the public modules existed; programs that use them work until 0.2.
-        for home in ("evertick.functions", "evertick.documents", "evertick.schedules"):
-            if name in import_module(home).__all__:
-                warn(f"evertick.{name} has moved to {home}.{name}", DeprecationWarning, stacklevel=2)
-                value = globals()[name] = getattr(import_module(home), name)
-                return value
         return _load(name)

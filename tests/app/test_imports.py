@@ -110,11 +110,7 @@ def test_the_package_exports_what_a_first_program_needs() -> None:
     assert set(dir(evertick)) == set(evertick.__all__)
 
 
-def test_names_that_have_moved_are_found_where_they_were_in_this_release() -> None:
-    from evertick.schedules import Fate
-
-    with pytest.warns(DeprecationWarning, match=r"evertick.Fate has moved to evertick.schedules.Fate"):
-        assert evertick.__getattr__("Fate") is Fate
+def test_a_name_that_the_package_does_not_have_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Fata'"):
         evertick.__getattr__("Fata")
 

@@ -37,7 +37,6 @@ from evertick.cli.dev.lines import WORDS_MAX, DevHandler
 from evertick.cli.root import COMMANDS, EPILOG, run
 from evertick.store.schema import steps
 from tests.cli.test_every_command import LEAVES
-from tests.places import with_plain_names
 
 
 def test_version_answers_without_loading_click_or_pydantic() -> None:
@@ -308,12 +307,9 @@ def test_migrate_says_as_data_what_it_did(tmp_path: Path, capsys: pytest.Capture
     for _ in range(2):
         assert run(["migrate", "--db", f"sqlite:///{path}", "-o", "json"]) == 0
         said.append(json.loads(capsys.readouterr().out))
-    earlier = with_plain_names(f"sqlite:///{tmp_path}/earlier.db")
-    assert run(["migrate", "--move", "--db", earlier, "-o", "jsonl"]) == 0
 
     names = [step.name for step in steps("sqlite")]
-    assert said == [{"database": str(path), "steps": each, "moved": []} for each in (names, [])]
-    assert "jobs" in json.loads(capsys.readouterr().out)["moved"]
+    assert said == [{"database": str(path), "steps": each} for each in (names, [])]
 
 
 def test_a_long_log_line_is_cut_and_says_how_much_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,11 +125,10 @@ class CopyReport(Schema):
 
 
 class MigrationReport(Schema):
-    """What a migration did: the steps that were taken, and the tables that went to a place of their own."""
+    """The steps that a migration took."""
 
     database: str
     steps: list[str]
-    moved: list[str]
 
 
 class VersionReport(Schema):

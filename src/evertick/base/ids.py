@@ -180,8 +180,7 @@ def full_pool(app: str, pool: str) -> str:
 def app_of(pool: str) -> str | None:
     """The app to which a pool belongs; None for a pool of no app.
 
-    Jobs of no app were written by releases before 0.2, or without the app's code at hand: workers of every app that has
-    their function run them.
+    Jobs of no app were written without the app's code at hand: workers of every app that has their function run them.
     """
     app, separator, _ = pool.rpartition(POOL_SEPARATOR)
     return app if separator else None
@@ -194,7 +193,7 @@ def pool_name(pool: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def queue_of(pool: str, function: str) -> QueueId:
-    """The id of the queue of a function in a pool, by its full name. The migration 0005_queues repeats this in SQL.
+    """The id of the queue of a function in a pool, by its full name.
 
     It is computed, so that writing a job asks the database nothing. A release that writes jobs in a newer format
     computes other queues for them: workers of earlier ones leave those alone. With 10,000 queues in a database, the

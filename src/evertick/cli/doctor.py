@@ -15,7 +15,6 @@ from evertick.cli.core.databases import (
     DATABASE_URL_VARIABLE,
     named_tenant,
     open_database,
-    shown_url,
     source_options,
     tenants_option,
 )
@@ -101,14 +100,6 @@ def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
     url = db or app.database_url
     with open_database(url) as store:
         report = examine(app, store, named_tenant(), file)
-        if not store.place:
-            from evertick.store.place import USUAL_PLACES
-
-            click.echo(
-                f"Evertick's tables have plain names in {shown_url(url)}, among those of others; to move them to "
-                f"{USUAL_PLACES[store.dialect]}, stop all programs that use it and run `evertick migrate --move`",
-                err=True,
-            )
     if out.is_data:
         out.write_json(report.to_json())
     else:

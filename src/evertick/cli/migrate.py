@@ -12,36 +12,27 @@ from evertick.cli.core.output import OutputOptions, output_option
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--move", is_flag=True, help="First move tables with plain names to a place of their own.")
 @db_option
 @output_option
-def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) -> None:
+def migrate(file: str | None, db: str | None, out: OutputOptions) -> None:
     """Bring the schema of a database up to this version of Evertick.
 
     The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/, or
     that of the app in app.py.
-
-    With --move, the tables of an earlier release, which have plain names, first go, with their rows, to the schema
-    `evertick` of a PostgreSQL database or under the prefix `evertick_` in a SQLite file, or to the place that the
-    address names (?schema=, ?prefix=). Stop all programs that use them before.
     """
     from evertick.api.commands import MigrationReport
-    from evertick.store.moving import move_tables
     from evertick.store.open import open_settled
     from evertick.store.sqlite.address import make_folder_of
 
     url = _url(file, db)
     make_folder_of(url)
-    moved = move_tables(url) if move else []
-    if move:
-        click.echo(f"moved {len(moved)} tables", err=True)
     store = open_settled(url)
     try:
         steps = store.migrate()
     finally:
         store.close()
     if out.is_data:
-        out.write_json(MigrationReport(database=shown_url(url), steps=steps, moved=moved).to_json())
+        out.write_json(MigrationReport(database=shown_url(url), steps=steps).to_json())
     elif not out.is_none:
         for step in steps:
             click.echo(step)

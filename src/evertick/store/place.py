@@ -2,8 +2,8 @@
 
 `postgresql://.../shop?schema=evertick` puts them into a schema, `sqlite:///shop.db?prefix=evertick_` puts the prefix
 before their names and those of their indexes. Where an address names no place they are at the usual one, the schema
-`evertick` or the prefix `evertick_`; except that a database in which they have their plain names, as earlier releases
-made them, keeps them there (`Store.settle`).
+`evertick` or the prefix `evertick_`; except that a database in which they have their plain names, which nothing but
+`open_store` gives them, keeps them there (`Store.settle`).
 
 Statements and migrations are written with plain names. `placed` changes their texts once, when they are loaded; a
 migration on PostgreSQL runs with the schema as its search path instead.
@@ -79,9 +79,3 @@ def tables_at(dialect: str, version: int) -> frozenset[str]:
     """The plain names of the tables, without `meta`, that a database has had up to a version of its schema."""
     texts = [step.text for step in schema.steps(dialect) if step.number <= version]
     return frozenset(re.findall(r"create table (\w+)", " ".join(texts)))
-
-
-def indexes_of(dialect: str) -> frozenset[str]:
-    """The plain names of all indexes that migrations have made."""
-    text = " ".join(step.text for step in schema.steps(dialect))
-    return frozenset(re.findall(r"create (?:unique )?index (?:concurrently )?(?:if not exists )?(\w+)", text))

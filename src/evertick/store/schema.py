@@ -34,9 +34,6 @@ OLDEST_KEY: Final = "oldest_code"
 BEGUN_KEY: Final = "begun_step"
 """Under which it keeps the step of which only the statements afterwards are missing."""
 
-CODES_KEPT_FROM: Final = 6
-"""The version from which on workers say which version their code knows."""
-
 _OLDEST: Final = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
 _AFTERWARDS: Final = re.compile(r"^-- afterwards:$", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -169,7 +166,7 @@ def _migrate(url: str) -> str:
 
 def shuts_out(step: Step, state: SchemaState) -> bool:
     """Whether workers may run now that cannot use the database after a step."""
-    return step.oldest_code > state.oldest_code and state.version >= CODES_KEPT_FROM
+    return step.oldest_code > state.oldest_code and state.version > 0
 
 
 def refuse_while_running(step: Step, older: Sequence[OlderWorker], *, place: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
+from evertick.store import schema
 from evertick.store.open import open_store
 from evertick.store.postgres.address import PostgresAddress
 from evertick.store.postgres.connections import refusal, shown, tables_in
@@ -63,9 +64,11 @@ def test_a_postgresql_of_a_newer_release_asks_for_an_upgrade(postgres_url: str) 
     refused(postgres_url, SchemaMismatch, r"the schema of postgresql://.*:\*\*\*@.* is version 999, .*upgrade")
 
 
-def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("pragma user_version = 1")
+def test_an_empty_database_and_an_older_one_say_what_to_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = (*schema.steps("sqlite"), schema.Step(2, "0002_more", "create table more (a integer);"))
+    monkeypatch.setattr(schema, "steps", lambda _: more)
     empty, older = (open_store(f"sqlite:///{path}") for path in (tmp_path / "empty.db", file))
 
     with pytest.raises(

@@ -104,12 +104,6 @@ def test_a_step_that_says_nothing_is_for_code_that_knows_it(bare_store: Store, r
         bare_store.check_schema()
 
 
-def test_the_step_from_which_workers_say_their_version_is_the_one_that_adds_it() -> None:
-    for known in KNOWN.values():
-        (step,) = [step for step in known if step.name.endswith("_releases")]
-        assert step.number == schema.CODES_KEPT_FROM
-
-
 def test_a_step_that_shuts_workers_out_waits_for_them(database_url: str, release: Release) -> None:
     app = App("old", database_url=database_url)
     release.of("create table shed (a integer);")

@@ -20,7 +20,7 @@ from evertick.base.records.jobs import (
 from evertick.base.records.retry import RETRY, RetryPolicy
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import Codec, text_of
-from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata, Target
 from evertick.rules.schedules.policies import Overlap
 from evertick.store.contract.store import Store
@@ -39,8 +39,7 @@ OLD_METADATA = (
 OLD_STATE = (
     '{"counters":{"on_time":1},"last_result":[["schedule","",1800014400000],1800014400005,"job_1",""],"note":"n",'
     '"pause":[1800014400000,"ann","n",null],"policies":["skip",1,"all",31536000000,false,1000],"remaining":9,'
-    '"run_id_template":"w-{nominal}","running":[[[1800014400000,1800014400000,"skip","schedule",""],"w-1","on_time",'
-    '1800014400001,null]],"seen_until":1800014400000,"touched_at":1800014400000,"v":1}'
+    '"run_id_template":"w-{nominal}","seen_until":1800014400000,"touched_at":1800014400000,"v":1}'
 )
 OLD_SPEC = '{"crons":["0 9 * * 1-5"],"time_zone":"Europe/Berlin"}'
 
@@ -79,7 +78,6 @@ def test_a_schedule_of_an_earlier_release_is_read(store: Store) -> None:
     )  # fmt: skip
     state = row.state
     assert (state.policies.overlap, state.remaining, state.note, state.paused) == (Overlap.SKIP, 9, "n", True)
-    assert state.running[0].occurrence.origin is Origin.SCHEDULE
     assert state.counters.of(Reason.ON_TIME) == 1
 
 

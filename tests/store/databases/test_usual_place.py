@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.store.place import USUAL_PLACES, own_tables, tables_at
+from evertick.store.place import own_tables, tables_at
 from evertick.store.schema import code_version
 from evertick.store.sqlite.address import path_of
 from tests.app.engine import Engine
@@ -91,28 +91,14 @@ def test_tables_of_others_stand_in_nobodys_way(shared: str, tmp_path: Path) -> N
             assert connection.execute("pragma user_version").fetchone() == (FOREIGN_VERSION,)
 
 
-def test_a_database_with_plain_names_keeps_them_until_they_are_moved(fresh: str, tmp_path: Path) -> None:
-    """As every database of an earlier release."""
-    before = app_at(with_plain_names(fresh))
+def test_a_database_with_plain_names_keeps_them(fresh: str) -> None:
+    app = app_at(with_plain_names(fresh))
     there = tables_in(fresh)
-    job_id = before.scheduler.run_after(0, "note", "ada")
-    assert (before.environment.store.place, tables_in(fresh)) == ("", there)
-    before.close()
-    (tmp_path / "app.py").write_text(
-        "from evertick import App\napp = App('shop')\napp.mutation(name='note')(lambda ctx, text: text)\n"
-    )
-
-    said = evertick(tmp_path, "doctor", "--db", fresh)
-    assert "plain names" in said.err and "evertick migrate --move" in said.err
-    moved = evertick(tmp_path, "migrate", "--move", "--db", fresh)
-    assert (moved.code, moved.err.splitlines()[0].startswith("moved ")) == (0, True)
-    assert "plain names" not in evertick(tmp_path, "doctor", "--db", fresh).err
-
-    after = app_at(fresh)
-    with Engine(after) as engine:
+    job_id = app.scheduler.run_after(0, "note", "ada")
+    assert (app.environment.store.place, tables_in(fresh)) == ("", there)
+    with Engine(app) as engine:
         engine.wait(job_id)
-    assert after.environment.store.place == USUAL_PLACES[dialect_of(fresh)]
-    after.close()
+    app.close()
 
 
 @pytest.mark.parametrize("plain", [True, False])

@@ -109,24 +109,6 @@ def test_all_runs_are_read_where_one_may_be_asked_to_stop(store: Store) -> None:
     assert row.state.unlisted == Unlisted()
 
 
-def test_a_state_of_an_earlier_release_holds_its_runs_itself_until_it_is_written(store: Store) -> None:
-    text = (
-        '{"policies":["skip",1,"all",31536000000,false,1000],"run_id_template":"w","seen_until":5,"touched_at":5,"v":1,'
-        '"running":[[[1,2,"skip","schedule",""],"w-1","on_time",3,null]],'
-        '"waiting":[[4,4,"buffer_all","trigger","r"]]}'
-    )
-    add(store, schedule(stored_state=STATE.text(text)))
-    row = find(store)
-    before = row.state
-    assert (before.open_runs, before.waits, count(store)) == (1, 1, 0)
-
-    save(store, row, before._replace(note="written"))
-
-    after = find(store).state
-    assert (after.running, after.waiting) == (before.running, before.waiting)
-    assert count(store) == 2
-
-
 def test_what_a_schedule_had_open_goes_with_it(store: Store) -> None:
     """A namesake must not take the runs of its predecessor for its own."""
     begin(store, EMPTY._replace(running=(run(1),), waiting=(waiting(2),)))

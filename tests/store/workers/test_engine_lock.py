@@ -19,7 +19,6 @@ from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import SERVES, Serves, Worker
 from evertick.store.contract.store import Store
 from evertick.store.copying import copy_tables
-from evertick.store.moving import move_tables
 from evertick.store.open import open_store
 from evertick.store.sqlite.engine_lock import engine_process
 
@@ -171,8 +170,6 @@ def test_an_engine_that_cannot_be_asked_for_counts_as_unknown_and_never_as_none(
             store.read(lambda tx: tx.workers_alive(LONG_AGO))
         with pytest.raises(StorageFailed, match="cannot find out whether a worker runs"):
             copy_tables(url, f"{url}.copy")
-        with pytest.raises(StorageFailed, match="cannot find out whether a worker runs"):
-            move_tables(url)
 
 
 def test_another_user_sees_the_engine_that_runs(url: str) -> None:

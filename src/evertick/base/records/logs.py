@@ -1,11 +1,9 @@
 """Lines that a function logs, and the list that collects them while it runs."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from evertick.base.instants import Instant
-from evertick.base.records.stored import storable
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 """The levels of lines, the lowest first."""
@@ -71,15 +69,3 @@ def append(lines: list[LogLine], more: Sequence[LogLine]) -> None:
             return
         is_last = number == LINES_MAX
         lines.append(line._replace(number=number, text="" if is_last else line.text, is_cut=is_last or line.is_cut))
-
-
-def storable_lines(logs: str) -> str | None:
-    """The lines of a log that was kept with its job, `{"lines": [[ms, level, text], ...]}`, as a JSON list whose texts
-    SQLite returns as they are; None if it cannot be read. For databases of schema 7 and earlier.
-    """
-    try:
-        kept = json.loads(logs)
-        lines = [[int(at), storable(str(level)), storable(str(text))] for at, level, text in kept["lines"]]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return json.dumps(lines)

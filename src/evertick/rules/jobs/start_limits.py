@@ -44,7 +44,7 @@ def next_start_at(limit: StartLimit, *, now: Instant) -> Instant | None:
 
 
 def _each(per_minute: int) -> int:
-    """Microseconds that one start uses; an earlier release let larger rates be stored."""
+    """Microseconds that one start uses."""
     return max(1, MINUTE_US // per_minute)
 
 

@@ -3,8 +3,7 @@
 The text is canonical (equal states give equal texts) and leaves out what has its default, so that the usual state is
 short. Of open runs and waiting occurrences it holds the numbers; they themselves are rows of their own, so that a tick
 writes what it changes, however many there are. `VERSION` is written with it; a text of a newer version is refused
-rather than misread. Version 1 held them itself: it is read as before, and still written while there are none, so that
-a worker of an earlier release that runs meanwhile can read as much as possible.
+rather than misread.
 """
 
 import json
@@ -27,14 +26,12 @@ from evertick.rules.schedules.state import (
     OccurrenceKey,
     Pause,
     Recount,
-    Run,
     RunEnd,
     ScheduleState,
-    Stop,
     Unlisted,
 )
 
-VERSION: Final = 2
+VERSION: Final = 1
 LISTS: Final = '"open":['
 """What only the texts contain that leave open runs or waiting occurrences to rows of their own."""
 
@@ -51,8 +48,7 @@ _ORIGINS: Final = {origin.value: origin for origin in Origin}
 def to_text(state: ScheduleState) -> str:
     """The state as JSON text: its parts in the order of their names, each put together by hand.
 
-    An encoder that sorts takes three times as long, and a start and the end of its run each write a state. The obstacle
-    is `blocked_reason`, as version 1 has always called it.
+    An encoder that sorts takes three times as long, and a start and the end of its run each write a state.
     """
     open_runs, waits = state.open_runs, state.waits
     by_reason, remaining = state.counters.by_reason, state.remaining
@@ -72,7 +68,7 @@ def to_text(state: ScheduleState) -> str:
         f'"run_id_template":{_quoted(state.run_id_template)},' if state.run_id_template else "",
         f'"seen_until":{state.seen_until},',
         '"spec_ended":true,' if state.spec_ended else "",
-        f'"touched_at":{state.touched_at},"v":{VERSION if open_runs or waits else 1}',
+        f'"touched_at":{state.touched_at},"v":{VERSION}',
     )
     return f"{{{''.join(parts)}}}"
 
@@ -103,8 +99,8 @@ def from_text(text: str) -> ScheduleState:
         get("remaining"),
         get("spec_ended", False),
         None if recount is None else Recount(*recount),
-        tuple([_run(row) for row in value["running"]]) if "running" in value else (),
-        tuple([_occurrence(row) for row in value["waiting"]]) if "waiting" in value else (),
+        (),
+        (),
         Unlisted(*value["open"]) if "open" in value else NONE_UNLISTED,
         tuple([_occurrence(row) for row in value["ahead"]]) if "ahead" in value else (),
         tuple([_backfill(row) for row in value["backfills"]]) if "backfills" in value else (),
@@ -154,17 +150,6 @@ def _occurrence(row: Row) -> Occurrence:
     nominal_at, actual_at, overlap, origin, request = row
     return Occurrence(
         nominal_at=nominal_at, actual_at=actual_at, overlap=Overlap(overlap), origin=Origin(origin), request=request
-    )
-
-
-def _run(row: Row) -> Run:
-    occurrence, run_id, why, started_at, stop = row
-    return Run(
-        occurrence=_occurrence(occurrence),
-        run_id=run_id,
-        why=Reason(why),
-        started_at=started_at,
-        stop=None if stop is None else Stop(stop),
     )
 
 

@@ -4,8 +4,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evertick.base.ids import queue_of
-from evertick.base.records.logs import storable_lines
 from evertick.store import schema
 from evertick.store.place import placed
 from evertick.store.sqlite.engine_lock import engine_runs
@@ -43,8 +41,6 @@ def take(
 
 
 def _run(step: schema.Step, connection: sqlite3.Connection, prefix: str, *, place: str) -> None:
-    connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
-    connection.create_function("storable_lines", 1, storable_lines, deterministic=True)  # for 0009_history
     try:
         for statement in _statements_of(placed(step.text, "sqlite", prefix)):
             connection.execute(statement)

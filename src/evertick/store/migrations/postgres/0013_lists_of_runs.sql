@@ -1,6 +1,0 @@
--- Lists of finished runs of workflows, whatever other jobs lie between them.
--- oldest code: 12
-
--- afterwards:
-
-create index concurrently if not exists history_runs on history (tenant, state, (id || '')) where kind = 'workflow';
