@@ -1,16 +1,16 @@
 """Statements: the SQL files, read once.
 
-A statement's name is its file's name: `sql/<room>/<name>.sql`. A database has a version of its own beside it,
-`<name>.<dialect>.sql`, only where it must differ; that version's first line says why. Parameters are
-written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
+There is a file for each subject, `sql/<subject>.sql`. A statement begins with the line `-- name: <name>` and ends
+before the next such line. `-- name: <name> (postgres)` is for one database, where the two must differ; its comment says
+why. Parameters are written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
 
-A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
+A list is one text for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
 that an index begins with, `<name> by name asc`, and for the indexes of runs and of failed jobs that were not run
 again, `<name> of runs asc` and `<name> unretried asc`. `{id}` is the last column of such an index. On PostgreSQL that
 is an expression: it would otherwise often read the primary key backwards and hope to meet what a list wants;
-`{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`. `{narrowed}` is the text of
-`_narrowed.sql`, the filters that all lists share, and other parts are shared in the same way (`_SHARED`). `{running}`
-is the table of jobs, read by what runs.
+`{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`. What begins with `-- part: <name>` is no
+statement but stands for `{<name>}` in others: `{narrowed}` are the filters that all lists share. `{running}` is the
+table of jobs, read by what runs.
 
 `together` makes one statement of several lists. Each has its own value of the parameters in `OF_EACH`.
 
@@ -34,6 +34,8 @@ from typing import Final
 
 from evertick.store.place import placed
 
+_HEADING: Final = re.compile(r"^-- (name|part): (\w+)(?: \((\w+)\))?\n", re.MULTILINE)
+_PART: Final = re.compile(r"\{(\w[\w ]*)\}")
 _COMMENT: Final = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 _DIRECTIONS: Final = {"asc": (">", "<="), "desc": ("<", ">=")}
@@ -48,38 +50,24 @@ _ERRORS: Final = {
 """An error's type and message, as they are shown, with JSON's escapes."""
 _OWN: Final = {
     "sqlite": {
-        "{id}": "id",
-        "{schedule_id}": "schedule_id",
-        "{running}": "jobs indexed by jobs_running",
-        "{kept counts}": "job_counts",
-        "{error}": _ERRORS["sqlite"],
-        "{says}": f"instr(lower({_ERRORS['sqlite']}), :error) > 0",
+        "id": "id",
+        "schedule_id": "schedule_id",
+        "running": "jobs indexed by jobs_running",
+        "kept counts": "job_counts",
+        "error": _ERRORS["sqlite"],
+        "says": f"instr(lower({_ERRORS['sqlite']}), :error) > 0",
     },
     "postgres": {
-        "{id}": "(id || '')",
-        "{schedule_id}": "(schedule_id || '')",
-        "{running}": "jobs",
-        "{kept counts}": "(select tenant, name, unfinished, success, failed, canceled, retried from job_counts "
+        "id": "(id || '')",
+        "schedule_id": "(schedule_id || '')",
+        "running": "jobs",
+        "kept counts": "(select tenant, name, unfinished, success, failed, canceled, retried from job_counts "
         "union all select tenant, name, unfinished, success, failed, canceled, retried from job_count_changes) as kept",
-        "{error}": _ERRORS["postgres"],
-        "{says}": f"""position(:error in lower({_ERRORS["postgres"]} collate "C")) > 0""",
+        "error": _ERRORS["postgres"],
+        "says": f"""position(:error in lower({_ERRORS["postgres"]} collate "C")) > 0""",
     },
 }
 """Parts of lists that each database has in its own words."""
-_SHARED: Final = (
-    "narrowed",
-    "attributed",
-    "found",
-    "open",
-    "names",
-    "with_rows",
-    "chosen",
-    "coming",
-    "changes",
-    "slots",
-    "queues",
-)
-"""Parts of statements that are files, `_<name>.sql`."""
 _KIND: Final = '", "kind": "'
 _IS_ROOT: Final = "coalesce(substr(on_complete, {} + 12, 5), '') <> 'step\"'"
 """Whether no other run has called a run: as the indexes of such runs say it, so that they are taken."""
@@ -190,16 +178,21 @@ def statement_names(dialect: str) -> frozenset[str]:
 def _texts(dialect: str) -> dict[str, str]:
     """The texts of the files for a dialect, with their parts filled in."""
     texts: dict[str, str] = {}
-    for room in (files("evertick.store") / "sql").iterdir():
-        for entry in room.iterdir():
-            name, _, written_for = entry.name.removesuffix(".sql").partition(".")
-            if written_for == dialect or (not written_for and name not in texts):
-                texts[name] = _REPEATED.sub(_repeated, entry.read_text(encoding="utf-8"))
-    shared = {f"{{{name}}}": _COMMENT.sub("", texts.pop(f"_{name}")).rstrip() for name in _SHARED}
-    own = shared | _OWN[dialect]
-    for part, words in own.items():
-        texts = {name: text.replace(part, words) for name, text in texts.items()}
-    return {name: text for plain in texts.items() for name, text in _filled_in(*plain)}
+    parts = dict(_OWN[dialect])
+    for entry in (files("evertick.store") / "sql").iterdir():
+        _, *found = _HEADING.split(entry.read_text(encoding="utf-8"))
+        for what, name, written_for, text in zip(*(iter(found),) * 4, strict=True):
+            if written_for not in (None, dialect):
+                continue
+            if what == "part":
+                parts[name] = _COMMENT.sub("", text).rstrip()
+            else:
+                texts[name] = _REPEATED.sub(_repeated, text)
+
+    def with_parts(text: str) -> str:
+        return _PART.sub(lambda found: with_parts(parts[found[1]]) if found[1] in parts else found[0], text)
+
+    return {each: text for name, plain in texts.items() for each, text in _filled_in(name, with_parts(plain))}
 
 
 def _repeated(found: re.Match[str]) -> str:

@@ -1,3 +1,0 @@
--- drop_gateway_requests: those whose senders died.
-delete from gateway_requests
- where deadline < :before

@@ -1,3 +1,0 @@
--- next_sync_at: when the next gateway is to be synced.
-select min(sync_at)
-  from gateways

@@ -1,2 +1,0 @@
--- unfinished_names: the functions of a tenant's unfinished jobs.
-{names}

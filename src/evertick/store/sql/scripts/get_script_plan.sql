@@ -1,4 +1,0 @@
--- get_script_plan: the limits of a tenant that differ from those of the app.
-select limits
-  from script_plans
- where tenant = :tenant

@@ -1,7 +1,0 @@
--- list_script_runs: the attempts of all scripts of a tenant that ended before a moment, the newest first.
-select job_id, attempt, tenant, script, version, schedule_id, deaths, outcome, exceeded, error, started, ended_at,
-       waited_ms, cpu_ms, wall_ms, rss_kb, host_calls, staged, isolation, engine, paused
-  from script_runs
- where tenant = :tenant and ended_at < :before and attempt > 0
- order by ended_at desc
- limit :limit

@@ -1,2 +1,0 @@
--- delete_view: remove a view.
-delete from saved_views where tenant = :tenant and id = :id

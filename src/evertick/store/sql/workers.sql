@@ -1,0 +1,45 @@
+-- name: expired_workers
+-- Workers whose lease ran out, locked; those that another reaper looks after are skipped.
+select id, started_at, leased_until, host, pid, app, release, serves, code, zone_data
+  from workers
+ where leased_until <= :now
+ order by leased_until
+ limit :limit
+{for update skip locked}
+
+-- name: holders_without_row
+-- Identities that hold jobs but are no workers (any more). A loose scan of the index
+-- jobs_running: one step a holder, however many jobs each has.
+with recursive holders (worker_id) as (
+    select (select worker_id from jobs where state = 'in_progress' order by worker_id limit 1)
+    union all
+    select (select worker_id from jobs where state = 'in_progress' and worker_id > holders.worker_id
+             order by worker_id limit 1)
+      from holders
+     where holders.worker_id is not null
+)
+select worker_id
+  from holders
+ where worker_id is not null and worker_id not in (select id from workers)
+
+-- name: list_workers
+-- Every worker, oldest first.
+select id, started_at, leased_until, host, pid, app, release, serves, code, zone_data
+  from workers
+ order by started_at, id
+
+-- name: register_worker
+-- A process starts to run jobs. `code` is the version of the schema that it knows.
+insert into workers (id, started_at, leased_until, host, pid, app, release, serves, code, zone_data)
+values (:id, :started_at, :leased_until, :host, :pid, :app, :release, :serves, :code, :zone_data)
+
+-- name: remove_worker
+-- The worker is gone, and holds nothing any more.
+delete from workers
+ where id = :id
+
+-- name: renew_lease
+-- The worker lives. Changes nothing once its lease was taken away: then it must stop.
+update workers
+   set leased_until = :leased_until
+ where id = :id

@@ -1,2 +1,0 @@
--- delete_journals: what the runs of the JSON list :runs have here.
-delete from workflow_journal where run_id in {list :runs}

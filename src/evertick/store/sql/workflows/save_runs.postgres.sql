@@ -1,8 +1,0 @@
--- save_runs: as SQLite's, for many runs in one round trip. :rows is a JSON array of objects.
-with e as materialized (
-    select * from json_to_recordset(:rows::json) as e (generation integer, progress text, run_id text)
-)
-update workflow_runs
-   set generation = e.generation, progress = e.progress
-  from e
- where workflow_runs.run_id = any (array(select run_id from e)) and workflow_runs.run_id = e.run_id
