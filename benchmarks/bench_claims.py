@@ -19,8 +19,9 @@ from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import FunctionKind, NewJob
 from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.metrics import Counters
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_settled
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 BATCH = 256
 TURNS = 15

@@ -28,7 +28,7 @@ from benchmarks.flatness import fill
 from benchmarks.peers.run import ground
 from evertick import App, MutationCtx
 from evertick.base.instants import DAY_MS
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 LIST_BAR_MS: Final = 50
 PAGES_ON: Final = 50

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 from benchmarks.raw import at_usual_place
 from evertick.base.ids import queue_of
 from evertick.base.instants import DAY_MS
-from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.place import USUAL_PLACES
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 
 PAGE: Final = 250_000
 """Rows of one transaction."""

@@ -29,7 +29,8 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.base.records.schedules import OccurrenceFilter, ScheduleFilter
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 WORK_BAR: Final = 1.15
 LIST_BAR_MS: Final = 50

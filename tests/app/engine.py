@@ -16,8 +16,8 @@ from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing.jobs import JobView, view
 from evertick.testing.loop import JumpingLoop
 

@@ -26,7 +26,7 @@ from evertick import App, MutationCtx, Step, every
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records.jobs import Job, JobFilter
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 from tests.postgres import emptied

@@ -19,9 +19,9 @@ from evertick.engine.jobs.mutations import loop
 from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
 from evertick.engine.jobs.room import BYTES_MAX, Claimed, Room
 from evertick.engine.runtime.executors import ThreadExecutors
-from evertick.store.contract.notifications import Notification
-from evertick.store.contract.store import Isolation
+from evertick.store.notifications import Notification
 from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.store import Isolation
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, worker_of
 from tests.store.rows import ANN

@@ -15,7 +15,7 @@ from evertick.engine.maintenance.reaper import AGAIN_MS, Over, Reaper
 from evertick.engine.runtime import heartbeat as heartbeat_module
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.heartbeat import HeartbeatThread
-from evertick.store.contract.store import Isolation
+from evertick.store.store import Isolation
 from evertick.testing.loop import JumpingLoop
 from tests.app.engine import SharedStore, run_for, worker_of
 from tests.app.test_slots import LoopClock

@@ -16,8 +16,9 @@ from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import LAST_WRITES_S
 from evertick.functions import JobState
 from evertick.rules.jobs.lifecycle import CRASHES_MAX
-from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing.loop import JumpingLoop
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine, job_of, worker_of

@@ -11,7 +11,7 @@ import pytest
 from evertick import App, MutationCtx
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.functions import JobState
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.places import with_plain_names

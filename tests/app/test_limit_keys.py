@@ -17,7 +17,7 @@ from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.room import Claimed
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

@@ -9,7 +9,7 @@ from evertick import App, MutationCtx
 from evertick.base.errors import DatabaseUnavailable
 from evertick.engine.jobs.mutations import recovery
 from evertick.functions import JobState
-from evertick.store.contract.store import Isolation
+from evertick.store.store import Isolation
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 

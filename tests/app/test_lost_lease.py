@@ -9,7 +9,7 @@ from evertick.base.ids import WorkerId
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.room import Claimed
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing.loop import JumpingLoop
 from tests.app.engine import SharedStore, run_for, worker_of
 

@@ -14,7 +14,7 @@ from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import TenantId
 from evertick.base.instants import HOUR_MS, Instant
 from evertick.metrics import Metrics
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 from evertick.testing import World, hours
 from tests.app.conftest import OpenApp

@@ -7,7 +7,7 @@ from evertick.api.status import OverdueView
 from evertick.app.status import status_of
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.store.schedule_rows import schedule

@@ -13,7 +13,7 @@ from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records.pools import PoolLimits
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

@@ -13,7 +13,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.engine.runtime.registration import Registration
-from evertick.store.contract.notifications import EVERYTHING, Listener
+from evertick.store.notifications import EVERYTHING, Listener
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S
 

@@ -10,8 +10,8 @@ from evertick.engine.jobs import actions
 from evertick.engine.jobs.actions import ENDS_MAX
 from evertick.engine.runtime.executors import InlineExecutors, Work
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Isolation
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Isolation
 from evertick.testing.loop import JumpingLoop
 from tests.app.engine import LoopClock, run_for, worker_of
 

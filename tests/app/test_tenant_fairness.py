@@ -10,7 +10,7 @@ from evertick.base.ids import JobId, QueueId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.engine.jobs.tenant_fairness import BatchSize, divide, in_turns, levelled
-from evertick.store.contract.claims import Head
+from evertick.store.records.claims import Head
 from evertick.testing import World
 
 

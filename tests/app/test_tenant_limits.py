@@ -17,8 +17,9 @@ from evertick.base.records.tenants import TenantLimits, TenantUsage
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.room import Room
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.transaction.limits.tenants import SqlTenants
+from evertick.store.store import Isolation
+from evertick.store.transaction.limits.tenants import Tenants
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
@@ -320,7 +321,7 @@ def test_a_creation_asks_for_limits_only_where_there_are_some(
     app, _ = counting(open_app)
     asked: list[str] = []
     for question in ("any_tenant_limits", "get_tenant_limits"):
-        monkeypatch.setattr(SqlTenants, question, _noting(asked, getattr(SqlTenants, question)))
+        monkeypatch.setattr(Tenants, question, _noting(asked, getattr(Tenants, question)))
     monkeypatch.setattr("evertick.app.scheduling.quotas.ASK_EVERY_MS", 3_600_000)
 
     for name in ("one", "two"):
@@ -350,7 +351,7 @@ def test_where_no_tenant_has_limits_a_claim_asks_nothing_more(
         raise AssertionError("no tenant has limits")
 
     for question in ("held_back_tenants", "start_limits", "running_jobs", "get_tenant_limits"):
-        monkeypatch.setattr(SqlTenants, question, asked)
+        monkeypatch.setattr(Tenants, question, asked)
     job_id = app.scheduler.run_after(0, "work")
 
     with Engine(app) as engine:

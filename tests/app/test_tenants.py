@@ -10,7 +10,7 @@ from evertick.app.documents import indexing
 from evertick.app.documents.indexing import build_indexes
 from evertick.base.errors import InvalidTenant, NotUnique, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, TENANT_CHARS_MAX
-from evertick.store.transaction.documents import SqlDocuments
+from evertick.store.transaction.documents import Documents
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -239,7 +239,7 @@ def test_building_goes_on_where_a_killed_process_left_off(open_app: OpenApp, mon
     write_notes(open_app(), tenants, 3)
     monkeypatch.setattr(indexing, "BATCH", 2)
     written = 0
-    original = SqlDocuments.put_index_entries
+    original = Documents.put_index_entries
 
     def put(self: Any, tenant: Any, entries: Any) -> None:
         nonlocal written
@@ -248,7 +248,7 @@ def test_building_goes_on_where_a_killed_process_left_off(open_app: OpenApp, mon
             raise KeyboardInterrupt
         original(self, tenant, entries)
 
-    monkeypatch.setattr(SqlDocuments, "put_index_entries", put)
+    monkeypatch.setattr(Documents, "put_index_entries", put)
     app = open_app()
     app.table("notes", indexes={"by_number": ["number"]})
     with pytest.raises(KeyboardInterrupt):

@@ -15,9 +15,10 @@ from evertick.engine.jobs.claims import Claims
 from evertick.engine.runtime.executors import InlineExecutors, Work
 from evertick.engine.runtime.heartbeat import renew
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.sqlite.store import SqliteStore
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing.loop import JumpingLoop
 from tests.app.engine import LoopClock, job_of, run_for, worker_of
 from tests.store.rows import ANN, claim_one, end_of, finish

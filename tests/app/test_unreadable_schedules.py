@@ -18,7 +18,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime
 from evertick.engine.maintenance.unreadable import UnreadableSchedules
 from evertick.engine.schedules.evaluator import Evaluator
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from tests.app.conftest import OpenApp
 from tests.sampling import one_in
 

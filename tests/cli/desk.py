@@ -11,7 +11,8 @@ import pytest
 from evertick import App
 from evertick.cli.root import run
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 SEED_CREATE = (
     "schedule", "create",

@@ -11,8 +11,8 @@ from evertick.base.clock import SystemClock
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, WorkerId
 from evertick.base.instants import HOUR_MS, Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, ServedFunction, Serves, Worker
-from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.transaction.transaction import Transaction
 from tests.cli.desk import Command, Ended
 from tests.server.serving import serving
 

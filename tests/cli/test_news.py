@@ -12,8 +12,8 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
+from evertick.store.store import Store
 from tests.store.rows import insert, new_job
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -66,7 +66,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
         assert lazy.words[:40] in done.stdout
 
 
-HEAVY = ("pydantic", "sqlite3", "psycopg", "httpx2", "evertick.store.contract.store", "evertick.app.app")
+HEAVY = ("pydantic", "sqlite3", "psycopg", "httpx2", "evertick.store.store", "evertick.app.app")
 """What no help needs: schemas, drivers, the client's library, stores and apps."""
 MODULES_MAX = 230
 """Modules that a command may import for its help: those of `evertick --help`, and about a hundred more."""

@@ -22,9 +22,9 @@ from evertick.dashboard.markup.templates import action_words, capitalise
 from evertick.dashboard.routes.overview import alike, heading, late_now, unexplained
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, ScheduleState
-from evertick.store.contract.store import Transaction
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.transaction.transaction import Transaction
 from tests.app.engine import Engine
 from tests.conftest import ON_BOTH_DATABASES
 from tests.dashboard.browser import Window

@@ -28,8 +28,9 @@ from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules.commands import Requester
 from evertick.rules.schedules.events import Paused
 from evertick.rules.schedules.policies import Overlap, Policies
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.kills.fire import Fire, Struck
 from tests.kills.schedule_program import run_worker
 from tests.postgres import PostgresServer

@@ -24,7 +24,8 @@ from typing import Any, Final
 import click
 
 from evertick.base.errors import Conflict, JobNotFound, Unavailable
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.kills.fire import Fire, Struck
 from tests.kills.workflow_program import EFFECTS, ONCE, app, run_worker, ten
 from tests.places import with_plain_names

@@ -27,8 +27,8 @@ from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resume
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.rules.schedules.state import Backfill, Pause
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.rules.timeline import Created, Facts, Json, NotThere, Stale, Started, Stopped, wire_of
 from tests.schedules.rows import schedule_row

@@ -20,10 +20,11 @@ from evertick.engine.schedules.persistence import write
 from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill, Pause
-from evertick.store.contract.claims import Share
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.records.claims import Share
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.schedules.rows import schedule_row
 
 NOON = Instant(1_800_014_400_000)  # 2027-01-15T12:00:00Z

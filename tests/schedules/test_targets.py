@@ -10,8 +10,8 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.engine.schedules.eligibility import Eligibility
 from evertick.engine.schedules.outcome import Evaluation
 from evertick.schedules import Fate, Reason
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.schedules.api_app import minutes
 

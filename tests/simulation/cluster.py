@@ -21,7 +21,7 @@ from evertick.base.records.pools import PoolLimits
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
-from evertick.store.contract.notifications import Notifications
+from evertick.store.notifications import Notifications
 from tests.simulation.database import HeartbeatTask, SimulatedExecutors, SimulatedStore
 from tests.simulation.functions import FUNCTIONS, KINDS, Planned, Spec, schedule, work
 from tests.simulation.loop import SimulatedClock

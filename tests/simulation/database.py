@@ -29,8 +29,9 @@ from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Executors
 from evertick.engine.runtime.heartbeat import renew
-from evertick.store.contract.notifications import Listener, Notifications
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.notifications import Listener, Notifications
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.simulation.processes import Process, current_process
 from tests.simulation.world import World
 

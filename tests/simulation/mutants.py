@@ -24,7 +24,7 @@ from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry
-from evertick.store.contract.claims import Head
+from evertick.store.records.claims import Head
 from evertick.store.sqlite import transaction as sqlite_transaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.statements import load_statements

@@ -26,9 +26,9 @@ from evertick.engine.worker import Worker
 from evertick.rules.schedules.events import BackfillAsked, BackfillCanceled, Event, LimitSet, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill
-from evertick.store.contract.notifications import Notifications
-from evertick.store.contract.store import Transaction
+from evertick.store.notifications import Notifications
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 from tests.schedules.rows import schedule_row
 from tests.simulation.cluster import NoTimeLimits
 from tests.simulation.database import HeartbeatTask, SimulatedExecutors, SimulatedStore

@@ -16,8 +16,8 @@ from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.rules.schedules import decide, overlap
 from evertick.rules.schedules import state_builder as desk
 from evertick.store.records.schedule import Schedule
-from evertick.store.transaction.ledger import SqlLedger
-from evertick.store.transaction.schedules import SqlSchedules
+from evertick.store.transaction.ledger import Ledger
+from evertick.store.transaction.schedules import Schedules
 from tests.simulation.functions import Stage
 from tests.simulation.mutants import Mutant, Plant, both, sql, swap
 
@@ -26,7 +26,7 @@ WRITE: Final = schedule_writing.write
 IN_ORDER: Final = evaluation._in_order
 SORT_OUT: Final = overlap.sort_out
 UPDATED: Final = decide._updated
-DUE: Final = SqlSchedules.due_schedules
+DUE: Final = Schedules.due_schedules
 
 
 def jobs_first(transaction: Any, items: Sequence[Evaluated], context: Evaluation) -> None:
@@ -114,7 +114,7 @@ def rows_of_a_moment_ago() -> Iterator[None]:
         pages[id(world)] = fresh
         return old if old and world.loop.random.random() < 0.3 else fresh
 
-    with patch.object(SqlSchedules, "due_schedules", due):
+    with patch.object(Schedules, "due_schedules", due):
         yield
 
 
@@ -136,9 +136,9 @@ MUTANTS: Final = (
     Mutant("wrong overlap", "an open run is overlooked", swap(desk, "sort_out", one_run_overlooked)),
     Mutant("newest first", "what waits starts in the wrong order", swap(desk, "sort_out", newest_first)),
     Mutant("window", "nothing is ever too late", swap(desk, "too_late", lambda *args: None)),
-    Mutant("deaf", "ends of runs are not heard", swap(SqlLedger, "run_reports", no_reports)),
+    Mutant("deaf", "ends of runs are not heard", swap(Ledger, "run_reports", no_reports)),
     Mutant("unread", "ends of runs are heard and change nothing", swap(evaluation, "_in_order", reports_unread)),
-    Mutant("unnoted", "ends of runs are not in the ledger", swap(SqlLedger, "end_occurrences", ends_unnoted)),
+    Mutant("unnoted", "ends of runs are not in the ledger", swap(Ledger, "end_occurrences", ends_unnoted)),
     Mutant(
         "version ignored",
         "a schedule is judged as it was, and written over what it is",
@@ -149,7 +149,7 @@ MUTANTS: Final = (
         "a run that ended still counts as open",
         sql("close_occurrences", "where tenant = ?", "where 0 and tenant = ?"),
     ),
-    Mutant("opens lost", "a run that began does not count as open", swap(SqlSchedules, "_write_open", nothing_opened)),
+    Mutant("opens lost", "a run that began does not count as open", swap(Schedules, "_write_open", nothing_opened)),
     Mutant(
         "early start",
         "a run starts before the end it waited for",

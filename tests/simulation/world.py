@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar
 
 from evertick.base.instants import Instant
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.transaction.transaction import Transaction
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.processes import PROCESS
 

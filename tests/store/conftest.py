@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
+from evertick.store.store import Store
 from tests.postgres import emptied
 
 OpenStore = Callable[[], Store]

@@ -40,7 +40,7 @@ from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP
 from evertick.base.records.stored import Stored
-from evertick.store.contract.claims import START, Share
+from evertick.store.records.claims import START, Share
 from tests.store.limit_key_model import LIMIT_KEYS, LimitKeyDraws
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SCHEDULES, SELDOM, ScheduleDraws

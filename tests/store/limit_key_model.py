@@ -8,7 +8,7 @@ from typing import Any, Final
 from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, pool_name, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import PRIORITY_MS, Claim, FunctionKind, Job, JobState
-from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
+from evertick.store.records.claims import HeldKey, LimitKey, ReadyJob
 
 LIMIT_KEYS: Final = (None, "c", "d", "ключ")
 

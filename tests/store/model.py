@@ -43,8 +43,8 @@ from evertick.base.records.jobs import (
 from evertick.base.records.stored import Stored, text_of
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.claims import START, Head, OwnJob, Share, Suspect
-from evertick.store.contract.history import JobsFound, LinesFound
+from evertick.store.records.claims import START, Head, OwnJob, Share, Suspect
+from evertick.store.records.pages import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 

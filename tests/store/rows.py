@@ -20,8 +20,9 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Codec
-from evertick.store.contract.claims import Share
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.records.claims import Share
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 
 NOW: Final = Instant(1_000_000)
 ANN: Final = WorkerId("worker_ann")

@@ -1,4 +1,4 @@
-"""The model's part for schedules: what `evertick.store.contract.schedules` promises, over plain dicts."""
+"""The model's part for schedules: what `evertick.store.transaction.schedules` promises, over plain dicts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,9 @@ from typing import Any
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport
 from evertick.rules.schedules.state import new_state
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import NOW, at, job_id
 
 

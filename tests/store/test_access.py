@@ -2,7 +2,7 @@
 
 from evertick.base.ids import AUDIT_PREFIX, TenantId
 from evertick.base.records.access import AccessToken, AuditLine, Scope
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import at
 
 ACME = TenantId("acme")

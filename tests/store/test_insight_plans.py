@@ -9,8 +9,9 @@ import pytest
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
 from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import NOW, at, new_job
 from tests.store.schedule_rows import line, occurrence, schedule
 from tests.store.test_query_plans import nodes, postgres_plan, sqlite_steps

@@ -7,7 +7,8 @@ import pytest
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId
 from evertick.base.records.pools import PoolHold, PoolLimits
 from evertick.base.records.tenants import StartLimit, TenantLimits
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import at, claim, insert, new_job
 

@@ -21,10 +21,11 @@ from evertick.base.records.pools import PoolLimits
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.base.records.tenants import TenantLimits
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
-from evertick.store.contract.store import Store, Transaction
-from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
+from evertick.store.records.workflows import Entry
+from evertick.store.store import Store
 from evertick.store.transaction.statements import load_statements, of_each, statement_names, together
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, claim_in, job_id, new_job, worker
 
 FUTURE, DONE, RUNNING, SUSPECTS, DUE = 6_000, 6_000, 200, 50, 300

@@ -8,7 +8,8 @@ from evertick.base.ids import TenantId
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import JobState
 from evertick.base.records.tenants import StartLimit, TenantLimits
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, NOW, claim, claim_one, end_of, insert, new_job
 from tests.store.schedule_rows import schedule

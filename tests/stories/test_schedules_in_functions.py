@@ -13,8 +13,8 @@ from evertick.base.errors import AlreadyExists, LimitExceeded
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.engine.schedules.eligibility import Eligibility
 from evertick.engine.schedules.outcome import Evaluation
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World, days, hours, minutes, moment, seconds
 
 app = App("reports")

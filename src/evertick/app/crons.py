@@ -42,8 +42,8 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
 from evertick.rules.schedules.policies import CatchUp
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 
 P = ParamSpec("P")
 Writing = MutationCtx | SyncActionCtx

@@ -42,8 +42,9 @@ from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.metadata import CODE
 from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.app import App

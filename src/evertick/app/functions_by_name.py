@@ -21,7 +21,8 @@ from evertick.base.records.jobs import OWN_FUNCTIONS, SCRIPT_FUNCTION, FunctionK
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed, readable
 from evertick.rules.jobs.serving import served, served_under
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 NAME_CHARS_MAX = 512
 JOBS_LOOKED_AT = 1_000

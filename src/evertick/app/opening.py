@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import FailureHooks
     from evertick.engine.runtime.executors import Executors
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 T = TypeVar("T")
 

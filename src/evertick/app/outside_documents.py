@@ -17,7 +17,7 @@ from evertick.app.run.run import TransactionRun
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 P = ParamSpec("P")

@@ -9,8 +9,8 @@ from evertick.base.paging import PAGE_MAX
 from evertick.base.records.history import JobPlace
 from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 PAGE_CHARS_MAX: Final = 16_000_000
 """Characters of arguments and results after which a page of jobs ends: a job may have a megabyte of each."""

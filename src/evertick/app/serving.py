@@ -13,7 +13,7 @@ from evertick.base.ids import WorkerId
 from evertick.engine.runtime.event_loop import a_loop_runs_here, program_set_aside, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.stop_requests import StopRequests
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 if TYPE_CHECKING:
     from evertick.engine.worker import Worker

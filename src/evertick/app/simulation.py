@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock, agree
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.instants import Instant
-from evertick.store.contract.store import Store
 from evertick.store.sqlite.address import path_of
+from evertick.store.store import Store
 
 SUFFIX: Final = ".clock"
 

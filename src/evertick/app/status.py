@@ -30,8 +30,8 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.jobs.serving import served, served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
 LEVELS: Final = ("none", "partial", "full")

@@ -7,7 +7,8 @@ of a mutation, on a connection of the caller's, or in a transaction of its own.
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

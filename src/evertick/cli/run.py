@@ -35,7 +35,7 @@ from evertick.recurrence.parse.duration import parse_milliseconds
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.app.functions.function import Function
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The arguments of a call, by position and by name."""

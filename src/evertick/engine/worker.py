@@ -32,7 +32,7 @@ from evertick.engine.runtime.loop import BACKOFF_MAX_S, Loop
 from evertick.engine.runtime.registration import Registration
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.engine.schedules.evaluator import Evaluator
-from evertick.store.contract.notifications import EVERYTHING, Notifications
+from evertick.store.notifications import EVERYTHING, Notifications
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -66,8 +66,8 @@ from evertick.gateway.config import GatewayConfig
 from evertick.recurrence.builders import at, cron, every, rrule
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.fates import Fate, Origin, RunOutcome
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 APP: Final = "gateway"
 MANAGED: Final = "cron:"

@@ -41,7 +41,7 @@ from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of
 from evertick.server.problems import Problem, is_told, of_bug
 from evertick.server.reply_time import in_time, take_longer
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:  # only apps that use scripts load them
     from evertick.app.scripts.api import TenantScripts

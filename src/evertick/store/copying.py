@@ -15,7 +15,7 @@ from typing import Any
 
 from evertick.base.errors import Misuse
 from evertick.store.addresses import shown
-from evertick.store.contract.copying import Side
+from evertick.store.copying_side import Side
 from evertick.store.open import open_settled
 from evertick.store.place import own_tables
 

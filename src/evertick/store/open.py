@@ -4,8 +4,8 @@ from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl
 from evertick.store.addresses import shown
-from evertick.store.contract.store import Store
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Store
 
 _EXAMPLES: Final = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 

@@ -25,9 +25,9 @@ from evertick.base.records.jobs import is_of
 from evertick.engine.runtime.metrics import Counters, JobEnded
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
-from evertick.store.contract.store import Transaction
 from evertick.store.open import open_store
 from evertick.store.sqlite.address import path_of
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing.executors import NoTimeLimits, WorldExecutors
 from evertick.testing.faults import Faults
 from evertick.testing.loop import JumpingLoop, Process

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from evertick.base.instants import Instant
-from evertick.store.contract.notifications import EVERYTHING, Listener
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.notifications import EVERYTHING, Listener
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 from evertick.testing.faults import Faults
 

@@ -42,7 +42,7 @@ from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, 
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 from evertick.testing.connections import OwnConnections
 from evertick.testing.engine import SimulatedEngine

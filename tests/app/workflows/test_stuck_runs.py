@@ -14,7 +14,7 @@ from evertick.base.records.insight import StuckRun
 from evertick.engine.jobs.workflows.misfits import Misfits, wait_ms
 from evertick.errors import Misuse
 from evertick.metrics import Metrics
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until

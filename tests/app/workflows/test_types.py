@@ -10,7 +10,7 @@ from evertick import App, MutationCtx, Step, every
 from evertick.app.functions.function import Workflow
 from evertick.errors import FunctionNotFound, Misuse, ScheduleNotFound, WorkflowInactive
 from evertick.schedules import Reason, Spec
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World, minutes
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
@@ -229,9 +229,9 @@ def test_the_statuses_are_read_once_for_a_page_and_only_for_workflows(monkeypatc
     @app.mutation(name="plain")
     def plain(ctx: MutationCtx) -> None: ...
 
-    from evertick.store.transaction.workflows.types import SqlWorkflowTypes
+    from evertick.store.transaction.workflows.types import WorkflowTypes
 
-    original = SqlWorkflowTypes.workflow_types
+    original = WorkflowTypes.workflow_types
 
     def counted(transaction: Transaction, names: Any = None) -> Any:
         asked.append(names)
@@ -240,7 +240,7 @@ def test_the_statuses_are_read_once_for_a_page_and_only_for_workflows(monkeypatc
     with World(app) as world:
         for number in range(20):
             app.schedules.create(f"p{number}", when=every(minutes=1), do=plain)
-        monkeypatch.setattr(SqlWorkflowTypes, "workflow_types", counted)
+        monkeypatch.setattr(WorkflowTypes, "workflow_types", counted)
         world.advance(minutes(1))
         assert asked == []
         for number in range(20):

@@ -5,7 +5,7 @@ import pytest
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.calls import Call
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import NOW, OTHER, at
 
 FIRST = Call("app.pay", "abc", '{"paid":true}')

@@ -7,8 +7,9 @@ import pytest
 from evertick.base.ids import DEFAULT_TENANT, QueueId, TenantId, queue_of
 from evertick.base.records.jobs import Claim, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.contract.claims import Head, Share
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.records.claims import Head, Share
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import (
     ACTION,
     ANN,

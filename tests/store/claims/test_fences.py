@@ -6,7 +6,7 @@ import pytest
 
 from evertick.base.records.jobs import Claim, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import (
     ACTION,
     ANN,

@@ -7,9 +7,9 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, queue_of
 from evertick.base.records.jobs import Claim, JobFilter, JobState, NewJob
-from evertick.store.contract.claims import Head
-from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.records.claims import Head, HeldKey, LimitKey, ReadyJob
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import (
     ANN,

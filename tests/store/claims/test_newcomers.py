@@ -8,8 +8,8 @@ from evertick.base.records.tenants import TenantLimits
 from evertick.engine.jobs.claims import BESIDE_SHARE, LOOK_KEPT_MS
 from evertick.engine.jobs.newcomers import KEPT_MS
 from evertick.engine.jobs.room import Room
-from evertick.store.contract.store import Isolation
 from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.store import Isolation
 from tests.store.claims.test_turns import ALoop, fill, tenant
 from tests.store.conftest import OpenStore
 from tests.store.rows import ACTION, ANN, at, insert, new_job

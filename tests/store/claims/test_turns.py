@@ -15,7 +15,8 @@ from evertick.engine.jobs.claims import HEADS_MAX, KNOWN_HEADS_MAX, LOOK_KEPT_MS
 from evertick.engine.jobs.room import Claimed, Room
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, end_of, finish, insert, new_job, numbers
 

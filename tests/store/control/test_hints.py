@@ -9,12 +9,13 @@ import psycopg
 import pytest
 
 from evertick.base.records.jobs import FunctionKind
-from evertick.store.contract.notifications import EVERYTHING, Listener, Notification, Notifications
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.notifications import EVERYTHING, Listener, Notification, Notifications
 from evertick.store.postgres import notifier as postgres_hints
 from evertick.store.postgres.notifier import PostgresNotifier, read_payload
 from evertick.store.postgres.store import PostgresStore
 from evertick.store.postgres.transaction import TOLD_LOCK
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, BEN, at, claim_one, insert, new_job
 

@@ -9,7 +9,8 @@ from evertick.base.errors import DatabaseUnavailable, Misuse, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import NOW, at, find, insert, job_id, new_job, worker
 

@@ -21,7 +21,6 @@ from evertick.base.instants import NEVER, Instant
 from evertick.base.records.gateways import Found
 from evertick.base.records.jobs import Worker
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptVersionRow
-from evertick.store.contract.store import Transaction
 from evertick.store.copying import copy_tables
 from evertick.store.open import open_settled
 from evertick.store.place import own_tables
@@ -29,6 +28,7 @@ from evertick.store.postgres import copying
 from evertick.store.postgres.copying import held_database
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.copying import held_file
+from evertick.store.transaction.transaction import Transaction
 from tests.cli.desk import work_off
 from tests.cli.programs import evertick
 from tests.gateways.conftest import cron

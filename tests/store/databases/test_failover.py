@@ -16,11 +16,12 @@ from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, TransactionRefused, Unavailable
 from evertick.base.records.jobs import Claim
 from evertick.store.addresses import servers_in
-from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.postgres import primary as primary_module
 from evertick.store.postgres.connections import WHOLE
 from evertick.store.postgres.primary import PrimaryWatch
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.postgres import PostgresServer
 from tests.standby import REPLICATED, Standby, url_of_both, wait_for_copies
 from tests.store.rows import ANN, NOW, get, insert, new_job

@@ -8,8 +8,8 @@ import pytest
 
 from evertick.base.errors import SchemaMismatch
 from evertick.store import schema
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
+from evertick.store.store import Store
 from tests.store.rows import find, insert, new_job
 
 MIGRATE = """

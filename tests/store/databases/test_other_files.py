@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch, StorageFailed
-from evertick.store.contract.store import Store
 from evertick.store.open import open_settled, open_store
 from evertick.store.schema import steps
 from evertick.store.sqlite import connecting
+from evertick.store.store import Store
 from tests.cli.desk import commands
 from tests.store.rows import find, insert, new_job
 

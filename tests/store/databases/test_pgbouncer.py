@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from evertick import App, MutationCtx, Settings
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Unavailable
-from evertick.store.contract.store import Isolation, Store
 from evertick.store.open import open_store
 from evertick.store.postgres.address import SESSION
 from evertick.store.postgres.store import PostgresStore
+from evertick.store.store import Isolation, Store
 from tests.pooler import Pgbouncer
 from tests.store.conftest import OpenStore
 from tests.store.rows import get, insert, new_job

@@ -14,9 +14,10 @@ from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId, WorkerId
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.runs import RunRecord
-from evertick.store.contract.store import Isolation, Store, Transaction
-from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
+from evertick.store.records.workflows import Entry
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.postgres import PostgresServer
 from tests.store.conftest import OpenStore
 from tests.store.control.test_hints import listening

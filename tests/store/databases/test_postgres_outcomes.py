@@ -10,7 +10,8 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import Claim, JobState
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore, stores_at
 from tests.store.proxy import CommitProxy, Mode
 from tests.store.rows import NOW, claim, claim_in, claim_one, end_of, finish, get, insert, is_held, new_job

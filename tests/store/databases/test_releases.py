@@ -11,10 +11,10 @@ import pytest
 from evertick import App
 from evertick.base.errors import DatabaseUnavailable, SchemaMismatch
 from evertick.store import schema
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from evertick.store.postgres import migration
 from evertick.store.schema import Step
+from evertick.store.store import Store
 from tests.app.engine import Engine
 from tests.store.rows import find, insert, new_job
 

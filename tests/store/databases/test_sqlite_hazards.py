@@ -16,9 +16,9 @@ import pytest
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, StorageFailed
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.documents import StoredDocument
-from evertick.store.contract.store import Transaction
 from evertick.store.open import open_store
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import find, get, insert, job_id, new_job
 
 pytestmark = pytest.mark.timeout(120)

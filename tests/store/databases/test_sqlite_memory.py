@@ -7,9 +7,9 @@ import pytest
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter
 from evertick.store import schema
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from evertick.store.sqlite import memory
+from evertick.store.store import Store
 from tests.store.rows import new_job
 
 

@@ -23,8 +23,8 @@ from evertick.base.records.stored import Codec, text_of
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata, Target
 from evertick.rules.schedules.policies import Overlap
-from evertick.store.contract.store import Store
 from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
+from evertick.store.store import Store
 from tests.store.rows import NOW, claim_one
 from tests.store.schedule_rows import add, schedule
 

@@ -11,9 +11,10 @@ from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter
-from evertick.store.contract import store as contract
-from evertick.store.contract.store import Store, Transaction
+from evertick.store import store as contract
 from evertick.store.open import open_store
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import new_job
 
 FOR_EVER = {

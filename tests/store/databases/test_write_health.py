@@ -11,9 +11,9 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, StorageFailed
 from evertick.store import write_health
-from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Store
 from evertick.store.write_health import BELIEVED_S, PROBE_EVERY_S, WriteHealth, unwritable
 from tests.cli.desk import commands
 from tests.store.rows import insert, new_job

@@ -14,9 +14,9 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable
 from evertick.store import write_health
-from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
 from evertick.store.sqlite.writer_queue import WriterQueue
+from evertick.store.transaction.transaction import Transaction
 
 OTHER = """
 import sys

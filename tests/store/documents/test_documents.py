@@ -7,7 +7,8 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.documents import IndexPart, StoredDocument
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import OTHER
 
 HIGHEST: Final = b"\xff" * 8

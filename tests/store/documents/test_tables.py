@@ -8,7 +8,7 @@ import pytest
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.documents import StoredDocument
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import NOW, OTHER
 
 NAMES: Final = ("a", "log", "log_b", "log_01", "log_2026", "log_A", "logs", "log__", "Z9", "log_0", "log_c0ffee", "b")

@@ -5,7 +5,7 @@ import pytest
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.jobs import COMPLETION, CanceledJob, FunctionKind, JobState, Stop
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import (
     BEN,
     ENDED,

@@ -9,9 +9,10 @@ from evertick.base.ids import DEFAULT_TENANT, WorkerId
 from evertick.base.records.history import JobCounts, JobPlace
 from evertick.base.records.jobs import JOB_ERROR, SERVES, JobError, JobFilter, JobState, ServedFunction, Serves, Worker
 from evertick.base.records.stored import text_of
-from evertick.store.contract.history import JobsFound, WaitingFound
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.records.pages import JobsFound, WaitingFound
+from evertick.store.store import Store
 from evertick.store.transaction import lists
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import (
     ACTION,
     ANN,

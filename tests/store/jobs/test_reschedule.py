@@ -2,7 +2,7 @@
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import JobState
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import OTHER, at, claim, claim_one, get, insert, job_id, new_job, numbers
 
 

@@ -7,7 +7,7 @@ import pytest
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import JobFilter, JobState
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from evertick.store.transaction import lists
 from tests.store.rows import OTHER, at, cancel, claim, end_of, finish, get, insert, job_id, new_job, numbers
 

@@ -10,7 +10,8 @@ from evertick.base.records.jobs import JOB_ERROR, CanceledJob, JobError, JobStat
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.rules.schedules.fates import Origin
 from evertick.rules.schedules.state import OccurrenceKey
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ACTION, ANN, NOW, OTHER, at, claim, claim_one, end_of, finish, get, insert, job_id, new_job
 from tests.store.schedule_rows import add, job_numbers, ledger, minutes, occurrence, record, report, schedule, waiting

@@ -5,8 +5,8 @@ from evertick.base.instants import Instant
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import Occurrence, Run, ScheduleState, Stop, Unlisted, new_state
-from evertick.store.contract.store import Store
 from evertick.store.records.schedule import STATE, Schedule
+from evertick.store.store import Store
 from evertick.store.transaction.schedules import FEW
 from tests.store.rows import NOW
 from tests.store.schedule_rows import add, report, schedule

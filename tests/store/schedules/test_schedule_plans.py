@@ -7,10 +7,11 @@ from typing import Any, Final
 import pytest
 
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.records.schedule import STATE
+from evertick.store.store import Store
 from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import NOW, at, job_id
 from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
 from tests.store.schedules.test_open_occurrences import EMPTY, run

@@ -5,8 +5,9 @@ import pytest
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.records.schedules import BY_ID, ScheduleFilter, ScheduleOrder
-from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.records.schedule import METADATA, Schedule
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import NOW, OTHER, at
 from tests.store.schedule_rows import add, ids, line, schedule

@@ -17,10 +17,10 @@ from evertick.base.errors import DatabaseLocked, DatabaseUnavailable, InvalidDat
 from evertick.base.ids import WorkerId
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import SERVES, Serves, Worker
-from evertick.store.contract.store import Store
 from evertick.store.copying import copy_tables
 from evertick.store.open import open_store
 from evertick.store.sqlite.engine_lock import engine_process
+from evertick.store.store import Store
 
 HOLD = """
 import os, sys

@@ -7,8 +7,9 @@ import pytest
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import WorkerId
 from evertick.base.records.jobs import Worker
-from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import ANN, BEN, NOW, at, claim, end_of, finish, insert, new_job, worker
 
 CAT = WorkerId("worker_cat")

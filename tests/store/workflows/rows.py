@@ -8,8 +8,9 @@ from evertick.base.instants import NEVER, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobState
 from evertick.base.records.journal import Row, RowKind
 from evertick.base.records.runs import Message, RunRecord
-from evertick.store.contract.store import Store, Transaction
-from evertick.store.contract.workflows import Entry, Parked
+from evertick.store.records.workflows import Entry, Parked
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.rows import ANN, NOW, at, claim, end_of, job_id, new_job
 
 WORKFLOW = FunctionKind.WORKFLOW

@@ -8,8 +8,8 @@ from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
 from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
-from evertick.store.contract.store import Store
-from evertick.store.contract.workflows import Entry
+from evertick.store.records.workflows import Entry
+from evertick.store.store import Store
 from tests.store.rows import ANN, BEN, NOW, at, claim, end_of, job_id, new_job
 from tests.store.workflows.rows import WORKFLOW, append, due_at, row, started, waiting
 

@@ -8,7 +8,7 @@ from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.records.jobs import COMPLETION, Completion, JobFilter, JobState, NewJob
 from evertick.base.records.run_states import RunFilter, RunState
 from evertick.base.records.runs import STEP
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from evertick.store.transaction import lists
 from tests.store.rows import ACTION, NOW, OTHER, at, claim, end_of, finish, insert, job_id, new_job, numbers
 from tests.store.workflows.rows import WORKFLOW, park, started

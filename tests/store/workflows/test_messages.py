@@ -10,8 +10,9 @@ from evertick.base.instants import NEVER
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
 from evertick.base.records.runs import MessageKind, NewMessage, Sender
-from evertick.store.contract.store import Isolation, Store, Transaction
-from evertick.store.contract.workflows import Parked
+from evertick.store.records.workflows import Parked
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, NOW, at, claim, end_of, job_id, new_job
 from tests.store.workflows.rows import due_at, park, start, started, waiting

@@ -6,7 +6,7 @@ from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.base.records.run_states import RunFilter, RunState
 from evertick.base.records.runs import MessageKind, NewMessage
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import ANN, NOW, OTHER, at, claim, end_of, insert, job_id, new_job, numbers
 from tests.store.workflows.rows import WORKFLOW, due_at, park, start, started
 

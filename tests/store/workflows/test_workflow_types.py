@@ -1,7 +1,7 @@
 """The status of workflows in the store."""
 
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from tests.store.rows import at
 
 

@@ -18,7 +18,7 @@ from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from, table_of, t
 from evertick.base.instants import Instant, from_datetime
 from evertick.base.paging import check_limit
 from evertick.base.records.access import AuditLine
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

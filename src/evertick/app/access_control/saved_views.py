@@ -19,7 +19,7 @@ from evertick.base.ids import VIEW_PREFIX, TenantId
 from evertick.base.instants import Instant
 from evertick.base.options import is_storable
 from evertick.base.records.views import SavedViewRow
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 PAGES: Final = ("schedules", "jobs", "workflows")
 """The lists that have views."""

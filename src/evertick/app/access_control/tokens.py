@@ -19,7 +19,7 @@ from evertick.base.ids import TOKEN_PREFIX, TenantId, table_of, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant, duration_ms
 from evertick.base.paging import check_limit
 from evertick.base.records.access import AccessToken, Scope
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 NAME_CHARS_MAX: Final = 200
 PAGE_MAX: Final = 1_000

@@ -17,10 +17,10 @@ from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
-from evertick.store.contract.store import Transaction
 from evertick.store.place import USUAL_PLACES
 from evertick.store.sqlite.ownership import is_ours
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, WriteConflict
 from evertick.base.ids import TenantId, table_of
 from evertick.base.records.documents import StoredDocument
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 EVERY_TENANT: Final = TenantId("")
 """Under which the state of an index is kept; no tenant can be called so."""

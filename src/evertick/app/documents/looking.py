@@ -27,8 +27,8 @@ from evertick.base.instants import DAY_MS, Instant
 from evertick.base.json_errors import begins_as_json, read_json
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
-from evertick.store.contract.store import Transaction
 from evertick.store.transaction.index_keys import after_prefix, encode_key
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 SHARE_MIN: Final = 100

@@ -12,7 +12,7 @@ from evertick.base.instants import Instant
 from evertick.base.job_options import KEY
 from evertick.base.options import check_options
 from evertick.base.records.calls import Call
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 
 class KeyedCall:

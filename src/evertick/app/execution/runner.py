@@ -42,7 +42,8 @@ from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import in_context, retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import WAITING_RUNS_MAX, Ran, RunningAction
 from evertick.rules.workflows.calls import Call
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 if TYPE_CHECKING:

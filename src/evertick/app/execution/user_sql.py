@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from evertick.app.execution.session_rollbacks import Rollbacks
 from evertick.base.errors import Misuse, TransactionRefused
 from evertick.base.time_limit import current_guard
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.unit_of_work import FunctionUnit
 

@@ -38,7 +38,7 @@ from evertick.base.options import Rule, check_options, number, one_of, whole
 from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.gateway_client import GatewayClient, check_name
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from evertick.base.records.gateways import GatewayRow
 from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.gateway_client import GatewayClient
 from evertick.recurrence.spec.spec import Spec
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 OFFLINE: Final = ("fail", "skip")
 """What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is canceled."""

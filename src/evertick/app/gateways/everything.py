@@ -18,8 +18,8 @@ from evertick.base.instants import NEVER, Instant
 from evertick.base.paging import check_limit, opened, sealed, wrong_cursor
 from evertick.base.records.gateways import CronFilter, GatewayCronRow, GatewayRow
 from evertick.base.records.schedules import ScheduleFilter, ScheduleOrder
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
+from evertick.store.transaction.transaction import Transaction
 
 KINDS: Final = ("schedule", "cron", "gateway")
 """Schedules of the run time, crons of the code, crons of gateways."""

@@ -11,7 +11,7 @@ from evertick.app.environment import Environment
 from evertick.app.gateways.joining import Joining
 from evertick.base.errors import EvertickError
 from evertick.engine.runtime.executors import call_in_loop
-from evertick.store.contract.notifications import Notification, Notifications
+from evertick.store.notifications import Notification, Notifications
 
 LOOK_S: Final = 1.0
 """How often it is looked up who has something to fetch, if nothing tells it."""

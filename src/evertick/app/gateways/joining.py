@@ -26,7 +26,7 @@ from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.options import check_options, text
 from evertick.base.records.gateways import Beat, GatewayRow
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from evertick.base.records.gateways import GatewayRow
 from evertick.base.time_limit import current_guard
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.gateway_client import GatewayClient, HttpSend, Reply, Request, Send, check_url
-from evertick.store.contract.notifications import Notification, Notifications
+from evertick.store.notifications import Notification, Notifications
 
 T = TypeVar("T")
 

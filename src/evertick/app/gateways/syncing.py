@@ -19,7 +19,7 @@ from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
 from evertick.base.records.gateways import Found, GatewayRow
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.gateways")
 

@@ -18,7 +18,7 @@ from evertick.app.workflows.run_views import run_views
 from evertick.base.ids import JobId, TenantId
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import JobFilter, JobSummary
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 FAILURES_MAX: Final = 1_000
 """How many of the newest failures are grouped."""

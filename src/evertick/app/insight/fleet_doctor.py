@@ -23,8 +23,9 @@ from evertick.base.records.jobs import Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.rules.jobs.serving import served
 from evertick.store.addresses import servers_in
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
 SKEW_MAX_MS: Final = 1_000

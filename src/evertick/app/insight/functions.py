@@ -16,7 +16,7 @@ from evertick.base.records.insight import SLOT_MS, DueGroup, FunctionActivity, S
 from evertick.base.records.jobs import ServedFunction
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 Named = TypeVar("Named", DueGroup, Sample)
 

@@ -15,7 +15,7 @@ from evertick.base.ids import JobId, TenantId
 from evertick.base.paging import check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import Job, JobSummary
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 JOBS_MAX: Final = AT_ONCE
 """Jobs of a page."""

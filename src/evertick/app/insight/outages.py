@@ -13,8 +13,8 @@ from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime, Trouble
 from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import MISSED_REASONS, Reason
-from evertick.store.contract.insight import MissedLook
-from evertick.store.contract.store import Transaction
+from evertick.store.records.pages import MissedLook
+from evertick.store.transaction.transaction import Transaction
 
 MISSED_MAX: Final = 1_000
 """Missed times of each reason that are looked at."""

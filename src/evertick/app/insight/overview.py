@@ -33,9 +33,9 @@ from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import MISSED_REASONS
-from evertick.store.contract.insight import ComingLook, TroubleLook
-from evertick.store.contract.store import Transaction
+from evertick.store.records.pages import ComingLook, TroubleLook
 from evertick.store.records.schedule import UNREADABLE, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 
 ACTIVITY_MAX_MS: Final = 2 * DAY_MS
 BUCKET_MS: Final = 5 * MINUTE_MS

@@ -13,7 +13,7 @@ from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, Instant, span_begin, to_datetime
 from evertick.base.records.insight import SLOT_MS, PoolEnding
 from evertick.base.records.jobs import JobState
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 LOOK_MAX: Final = 1_000
 """Jobs that are looked at: the newest that have ended."""

@@ -14,7 +14,7 @@ from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import FoundJob
 from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 EACH_MAX: Final = 8
 """Things of each kind that are found."""

@@ -5,7 +5,7 @@ from typing import Final
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobFilter, JobState
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 COUNT_LOOKS_MAX: Final = 20
 """Pages of jobs that are looked through to count them."""

@@ -19,7 +19,7 @@ from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.history import LineFilter, LinePlace
 from evertick.base.records.logs import LEVELS
 from evertick.base.records.stored import storable
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 FAMILY_MAX: Final = 500
 """Jobs of one request whose lines are listed."""

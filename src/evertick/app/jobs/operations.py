@@ -40,7 +40,7 @@ from evertick.base.records.tries import lines_of
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.engine.runtime.tracing import Tracing
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 RETRY_PAGE: Final = 500
 """Jobs that `retry_all` looks at in one transaction."""

@@ -13,7 +13,7 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobPlace
 from evertick.base.records.jobs import Job, JobFilter
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 Views = Callable[[Transaction, Sequence[Job]], tuple[JobView, ...]]
 

@@ -9,7 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobState
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 BLOCKED: Final = "blocked: no worker runs this function"
 ALONE: Final = "waits: no worker is alive"

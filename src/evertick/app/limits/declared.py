@@ -19,7 +19,7 @@ from evertick.base.records.retry import IS_RETRY, RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.app.transacting import Work
-    from evertick.store.contract.store import Transaction
+    from evertick.store.transaction.transaction import Transaction
 
 
 class Pool(str):

@@ -28,7 +28,7 @@ from evertick.base.records.pools import NO_LIMITS, NO_SETTINGS
 from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.state import cut
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 LIMITED_MAX: Final = 1_000
 """Pools that may have limits: all of them are read when a worker looks whether there are any."""

@@ -18,7 +18,7 @@ from evertick.base.ids import TenantId, tenant_named
 from evertick.base.options import FLAG, check_names, check_options, whole
 from evertick.base.paging import TENANTS_MAX
 from evertick.base.records.tenants import TenantLimits
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 COUNTED_MAX: Final = 1_000_000
 """Schedules of a tenant are counted up to this."""

@@ -9,7 +9,7 @@ from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.pools import NO_LIMITS, PoolLimits, PoolUse
 from evertick.base.records.tenants import StartLimit
 from evertick.rules.jobs.start_limits import next_start_at
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 
 class PoolRoom:

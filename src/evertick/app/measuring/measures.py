@@ -17,7 +17,7 @@ from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.schedules.fates import Origin
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.app import App

@@ -25,8 +25,8 @@ from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import MISSED_REASONS, Fate, Origin, Reason
 from evertick.rules.schedules.state import FireTime, ScheduleState
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

@@ -17,8 +17,8 @@ from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 BACKFILL_PREFIX = "backfill"
 

@@ -11,8 +11,8 @@ from evertick.base.records.jobs import Job, Worker
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.rules.jobs.serving import blocked
 from evertick.rules.schedules.fates import Fate
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 RUNS_LOOKED_AT: Final = 100
 """Open runs of a schedule that are looked at; of those that one policy lets wait, the oldest come first."""

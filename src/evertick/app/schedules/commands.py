@@ -46,8 +46,8 @@ from evertick.rules.schedules.metadata import RUN_TIME, ScheduleMetadata
 from evertick.rules.schedules.overlap import behind_overdue
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILLS_MAX, OccurrenceKey, Pause, ScheduleState, new_state
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 
 BULK_PAGE: Final = 500
 """Schedules that a bulk operation changes in one transaction."""

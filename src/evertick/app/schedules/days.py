@@ -15,8 +15,8 @@ from evertick.engine.schedules.times import times_of
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.zones.zones import Zone, instant_of, local_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

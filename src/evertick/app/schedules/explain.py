@@ -36,8 +36,8 @@ from evertick.rules.schedules.lifecycle import pause_detail
 from evertick.rules.schedules.metadata import CODE
 from evertick.rules.schedules.policies import CatchUp, Overlap
 from evertick.rules.schedules.state import FireTime
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

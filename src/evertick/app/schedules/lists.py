@@ -16,8 +16,8 @@ from evertick.base.records.schedules import RunEnding
 from evertick.recurrence.wire.short import short_form
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, started_late
 from evertick.rules.schedules.fates import Fate, Origin
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

@@ -30,8 +30,8 @@ from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.fates import Fate, Reason
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
+from evertick.store.transaction.transaction import Transaction
 
 TIMES_MAX: Final = 10_000
 """Times that one call of `matching_times` lists."""

@@ -16,7 +16,7 @@ from evertick.rules.schedules.overlap import behind_overdue
 from evertick.rules.schedules.plan import Plan, Verdict
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import OccurrenceKey
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

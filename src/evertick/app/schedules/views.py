@@ -35,8 +35,8 @@ from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOu
 from evertick.rules.schedules.metadata import RUN_TIME, KnownBackfill
 from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
+from evertick.store.transaction.transaction import Transaction
 
 UPCOMING: Final = 10
 _UNREADABLE: Final = "cannot be read; a newer release wrote it, its time zone is not known here, or it is damaged"

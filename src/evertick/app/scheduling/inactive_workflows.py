@@ -7,7 +7,7 @@ from evertick.app.functions.function import Function
 from evertick.base.errors import WorkflowInactive
 from evertick.base.records.jobs import FunctionKind, JobState, NewJob
 from evertick.base.records.workflow_types import WorkflowStatus
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 
 def runs_among(jobs: Sequence[NewJob]) -> set[str]:

@@ -41,7 +41,7 @@ from evertick.base.records.retry import IS_RETRY, RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.run.run import Budget

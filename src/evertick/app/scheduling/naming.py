@@ -9,7 +9,7 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.job_options import check_key
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter
 from evertick.engine.jobs.repair import job_found
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 LOOKED_AT: Final = 100
 """Keys with the same beginning among which one may have been meant that no job has."""

@@ -13,7 +13,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import JobState, NewJob
 from evertick.base.records.stored import size_of
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 ASK_EVERY_MS: Final = 1_000
 """Time between two questions whether any tenant has limits: so long a first limit may take to be heard of."""

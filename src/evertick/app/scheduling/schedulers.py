@@ -23,7 +23,8 @@ from evertick.base.instants import Instant
 from evertick.base.options import check_names
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import CANCEL_PAGE, cancel, cancel_many, cancel_page
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 P = ParamSpec("P")
 One = TypeVar("One")

@@ -96,8 +96,8 @@ from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec.spec import Spec
 from evertick.sandbox.protocol import Ended, Language, Level, Outcome, ScriptError
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 H = TypeVar("H", bound=Callable[..., Any])
 P = ParamSpec("P")

@@ -57,7 +57,7 @@ from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.rules.schedules.fates import Fate
 from evertick.sandbox.pool import Sandbox
 from evertick.sandbox.protocol import Ended, Json, Language, Level, Outcome, ScriptError, ScriptRun, StopRun
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 TRIES: Final = 3

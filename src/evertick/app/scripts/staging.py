@@ -20,7 +20,7 @@ from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.sandbox.protocol import NOWHERE, HostError, Json, Outcome, Place, StopRun
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from evertick.base.records.history import JobAttempt
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job
 from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.base.records.run_states import OPEN
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.workflows.operations import RunId, WorkflowOperations

@@ -43,8 +43,8 @@ from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord,
 from evertick.base.records.stored import json_of, json_of_typed, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
-from evertick.store.contract.store import Transaction
-from evertick.store.contract.workflows import Entry
+from evertick.store.records.workflows import Entry
+from evertick.store.transaction.transaction import Transaction
 
 EVENT_BYTES_MAX: Final = 1024 * 1024
 """The value of an event."""

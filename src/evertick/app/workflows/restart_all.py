@@ -9,7 +9,7 @@ from evertick.app.workflows.restarting import check_restart
 from evertick.base.errors import AlreadyExists, Misuse, SchemaMismatch, StepStillRuns, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, JobId
 from evertick.base.records.jobs import JobState
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.workflows.operations import WorkflowOperations

@@ -12,7 +12,7 @@ from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobError, JobS
 from evertick.base.records.journal import DELIVERED, Row, RowKind
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.engine.jobs.completion import STEP_CANCELED
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 STEP_ERRORS: Final = ("StepFailed", "StepOutcomeUnknown")
 """What the error of a run is called that let the error of a step through."""

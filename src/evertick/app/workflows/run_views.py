@@ -6,7 +6,7 @@ from evertick.api.workflows import RunView
 from evertick.app.transacting import Work
 from evertick.base.ids import JobId, TenantId
 from evertick.base.records.jobs import FunctionKind, Job
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 
 def run_views(transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:

@@ -13,7 +13,7 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.insight import StuckRun
 from evertick.base.records.jobs import NO_ERROR
 from evertick.base.records.runs import TRY_AGAIN_MS
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 LOOK: Final = 10_000
 """Jobs that wait for the next minute among which they are looked for."""

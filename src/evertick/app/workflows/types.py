@@ -21,7 +21,7 @@ from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 from evertick.rules.jobs.serving import served
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 Named = Function[..., Any] | str
 

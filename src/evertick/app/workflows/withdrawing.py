@@ -11,7 +11,7 @@ from evertick.base.options import check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.records.jobs import Job
 from evertick.base.records.journal import CallKind, RowKind
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.workflows.operations import RunId, WorkflowOperations

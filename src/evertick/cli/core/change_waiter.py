@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 
 class ChangeWaiter:

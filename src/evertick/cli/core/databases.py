@@ -22,7 +22,7 @@ from evertick.cli.core.connections import no_server_options, refuse_server, serv
 
 if TYPE_CHECKING:
     from evertick.app.app import App
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
 DATA_FOLDER: Final = Path(".evertick")

@@ -18,7 +18,7 @@ from evertick.app.serving import Stopper
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.step_limit import holder_of
 from evertick.cli.core.databases import now_of
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 _logger: Final = logging.getLogger("evertick.cli")
 

@@ -14,7 +14,7 @@ from evertick.base.errors import EvertickError
 from evertick.cli.core.output import is_terminal
 
 if TYPE_CHECKING:
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, is_terminal
 
 if TYPE_CHECKING:
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 EVERY_S: Final = 1.0
 """Relative times grow old by themselves."""

@@ -11,7 +11,7 @@ from evertick.cli.sessions.base import opened
 if TYPE_CHECKING:
     from evertick.app.documents.looking import Data
     from evertick.client import surfaces
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 
 class DataSession(NamedTuple):

@@ -42,9 +42,9 @@ from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
 from evertick.cli.dev.pages import Pages
 from evertick.engine.runtime.stop_requests import STOP_SIGNALS, StopRequests, leave
-from evertick.store.contract.store import Store
 from evertick.store.open import open_settled
 from evertick.store.sqlite.address import make_folder_of
+from evertick.store.store import Store
 
 LOCK_WAIT_S = 2.0
 """A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""

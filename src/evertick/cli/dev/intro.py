@@ -14,7 +14,7 @@ from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.databases import shown_url
 from evertick.recurrence.parse.moments import format_instant
 from evertick.recurrence.zones.names import zone_named
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 CRONS_MAX: Final = 100
 """Crons that are listed."""

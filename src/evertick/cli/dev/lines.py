@@ -38,7 +38,8 @@ from evertick.rules.schedules.fates import Fate, Reason
 
 if TYPE_CHECKING:
     from evertick.engine.runtime.metrics import JobEnded
-    from evertick.store.contract.store import Store, Transaction
+    from evertick.store.store import Store
+    from evertick.store.transaction.transaction import Transaction
 
 LINES_MAX: Final = 10
 """Lines of one kind about one function in one second; what goes beyond is counted."""

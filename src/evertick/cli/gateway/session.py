@@ -11,7 +11,7 @@ from evertick.cli.sessions.base import OnDatabase, OnServer, opened
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.client.clients import Client
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found
 from evertick.engine.schedules.persistence import not_found
-from evertick.store.contract.store import Store, Transaction
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

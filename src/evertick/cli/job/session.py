@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from evertick.cli.job.local_session import JobSession
     from evertick.cli.job.remote_session import RemoteJobSession
     from evertick.client.clients import Client
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 AnyJobSession: TypeAlias = "JobSession | RemoteJobSession"
 """What commands work on."""

@@ -39,8 +39,9 @@ from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.zones.zones import Edge
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.state import OccurrenceKey
-from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.store import Store
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

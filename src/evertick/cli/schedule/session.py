@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evertick.cli.schedule.remote_session import RemoteSession
     from evertick.client.clients import Client
     from evertick.engine.runtime.settings import Settings
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 Session: TypeAlias = "ScheduleSession | RemoteSession"
 """What commands work on."""

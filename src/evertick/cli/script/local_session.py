@@ -17,7 +17,7 @@ from evertick.base.instants import to_datetime
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.sessions.base import OnDatabase
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evertick.cli.script.local_session import ScriptSession
     from evertick.cli.script.remote_session import RemoteScriptSession
     from evertick.client.clients import Client
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 AnyScriptSession: TypeAlias = "ScriptSession | RemoteScriptSession"
 """What commands work on."""

@@ -17,7 +17,8 @@ from evertick.cli.sessions.elsewhere import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.client.clients import Client
-    from evertick.store.contract.store import Store, Transaction
+    from evertick.store.store import Store
+    from evertick.store.transaction.transaction import Transaction
 
 L = TypeVar("L")
 R = TypeVar("R")

@@ -14,7 +14,8 @@ from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, JobId, ScheduleId, Ten
 from evertick.cli.core.databases import chosen_tenant, named_tenant
 
 if TYPE_CHECKING:
-    from evertick.store.contract.store import Store, Transaction
+    from evertick.store.store import Store
+    from evertick.store.transaction.transaction import Transaction
 
 LOOKED_AT: Final = 100
 """Tenants that are looked through, by name: of those that have unfinished or failed jobs, or schedules."""

@@ -13,7 +13,7 @@ from evertick.app.workflows.types import TypeOperations, WorkflowTypes
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.cli.core.databases import actor, chosen_tenant
 from evertick.cli.sessions.base import OnDatabase
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evertick.cli.workflow.local_session import RunSession
     from evertick.cli.workflow.remote_session import RemoteRunSession
     from evertick.client.clients import Client
-    from evertick.store.contract.store import Store
+    from evertick.store.store import Store
 
 AnyRunSession: TypeAlias = "RunSession | RemoteRunSession"
 """What commands work on."""

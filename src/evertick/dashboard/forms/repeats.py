@@ -12,7 +12,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.calls import Call
 from evertick.server.problems import Problem
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 KIND: Final = "form"
 

@@ -16,7 +16,7 @@ from evertick.engine.jobs.completion import logged_by
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.loop import Loop
-from evertick.store.contract.store import Isolation
+from evertick.store.store import Isolation
 
 STORE_AFTER_MS: Final = 500
 """How long a line waits for others: most actions end sooner, and their lines are stored with the end."""

@@ -36,8 +36,9 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import cut_off, ended, lost, once_more
-from evertick.store.contract.notifications import Notification
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.notifications import Notification
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -12,7 +12,7 @@ from evertick.base.records.logs import LogLine
 from evertick.base.step_limit import Held
 from evertick.engine.runtime.runner import RunningAction
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 
 class Owner(Protocol):

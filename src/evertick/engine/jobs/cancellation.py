@@ -14,8 +14,9 @@ from evertick.base.records.jobs import JOB_ERROR, JobError
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.store.contract.notifications import Notification
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.notifications import Notification
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 LOOKS_PER_POLL: Final = 5
 """How often it looks for requests while actions run, in the time in which other loops look once: every second, usually.

@@ -36,8 +36,9 @@ from evertick.engine.jobs.room import JOB_BYTES_MAX, Claimed, Room
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.claims import START, Head, Share, Suspect
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.records.claims import START, Head, Share, Suspect
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 HEADS_MAX: Final = 256
 """Heads read in one look, unless more jobs than that are wanted."""

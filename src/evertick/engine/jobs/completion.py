@@ -33,7 +33,7 @@ from evertick.base.records.schedules import RunReport
 from evertick.base.records.stored import Stored, storable
 from evertick.rules.jobs.lifecycle import stopped
 from evertick.rules.schedules.fates import RunOutcome
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

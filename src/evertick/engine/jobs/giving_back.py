@@ -4,7 +4,8 @@ from evertick.base.ids import WorkerId
 from evertick.base.records.jobs import Claim
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 
 async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) -> None:

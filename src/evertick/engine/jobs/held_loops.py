@@ -15,7 +15,7 @@ from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import JOB_ERROR, Claim, JobError
 from evertick.base.step_limit import Held
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.store import Isolation
+from evertick.store.store import Isolation
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -17,9 +17,8 @@ from evertick.base.ids import JobId, QueueId, pool_name
 from evertick.base.records.jobs import Claim
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.start_limits import StartLimits
-from evertick.store.contract.claims import Share, Suspect
-from evertick.store.contract.limit_keys import HeldKey, LimitKey
-from evertick.store.contract.store import Transaction
+from evertick.store.records.claims import HeldKey, LimitKey, Share, Suspect
+from evertick.store.transaction.transaction import Transaction
 
 KEYS_MAX: Final = 1_000
 """Functions and keys with held jobs that one look reads. The next one goes on from there."""

@@ -7,7 +7,8 @@ from typing import Final
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.engine.runtime.executors import Executors
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
 from evertick.base.records.jobs import Claim
-from evertick.store.contract.claims import Head
+from evertick.store.records.claims import Head
 
 EVERY_MS: Final = 25
 """The least time from a search that found none to the next: a statement can take several milliseconds."""

@@ -15,7 +15,7 @@ from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
 from evertick.base.records.runs import STEP, RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 _SAME: Final = (
     "tenant", "kind", "name", "args", "key", "retry", "on_complete", "pool", "priority", "limit_key",

@@ -7,7 +7,7 @@ from typing import Final
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim
-from evertick.store.contract.claims import Head
+from evertick.store.records.claims import Head
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 """Arguments that one loop of a worker holds at most, in bytes."""

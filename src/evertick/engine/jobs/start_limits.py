@@ -16,8 +16,9 @@ from evertick.base.records.pools import PoolLimits
 from evertick.base.records.tenants import StartLimit
 from evertick.engine.jobs.tenant_fairness import levelled
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
-from evertick.store.contract.claims import Head, Share, Suspect
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.records.claims import Head, Share, Suspect
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 ASK_EVERY_MS: Final = 1_000
 """Time between two questions whether there are limits: so long a first limit may take to be heard of."""

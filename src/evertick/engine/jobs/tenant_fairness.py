@@ -19,7 +19,7 @@ from typing import Final
 from evertick.base.ids import TenantId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import BY_RANK, Claim
-from evertick.store.contract.claims import Head, Share
+from evertick.store.records.claims import Head, Share
 
 SHARE: Final = 4
 """A batch beside others' jobs is so many times smaller."""

@@ -12,7 +12,7 @@ from evertick.base.records.jobs import JobFilter, JobState, JobSummary
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -8,7 +8,7 @@ from typing import Final
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.store.contract.store import Isolation
+from evertick.store.store import Isolation
 
 CHANGES_MAX: Final = 10_000
 """Changes added in one transaction."""

@@ -6,7 +6,8 @@ from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 ACTIVITY_KEPT_MS: Final = 2 * DAY_MS
 

@@ -22,7 +22,8 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import ended, lost
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -14,8 +14,9 @@ from evertick.base.instants import HOUR_MS, Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.evaluator import LOOK_AT_LEAST_EVERY_MS
-from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.schedules")
 

@@ -9,7 +9,7 @@ from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.runner import Runner
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.tracing import Tracing
-from evertick.store.contract.store import Store
+from evertick.store.store import Store
 
 
 @dataclass(slots=True, kw_only=True)

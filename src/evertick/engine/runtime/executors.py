@@ -24,7 +24,8 @@ from evertick.base.errors import WriteConflict
 from evertick.base.ids import Entropy
 from evertick.base.records.retry import RetryPolicy
 from evertick.rules.jobs.retry import retry_delay_ms
-from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.store import Isolation, Store
+from evertick.store.transaction.transaction import Transaction
 
 A = TypeVar("A")
 B = TypeVar("B")

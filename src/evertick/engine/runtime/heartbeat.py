@@ -14,7 +14,8 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.repeated_log import RepeatedLog
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

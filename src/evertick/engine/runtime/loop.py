@@ -15,7 +15,7 @@ from evertick.base.errors import Conflict, EvertickError, TransactionRefused, Un
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.repeated_log import RepeatedLog
-from evertick.store.contract.notifications import EVERYTHING, Notifications
+from evertick.store.notifications import EVERYTHING, Notifications
 
 _logger: Final = logging.getLogger("evertick.engine")
 

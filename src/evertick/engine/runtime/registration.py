@@ -20,8 +20,9 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.recurrence.zones.names import zone_data_source
-from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.schema import code_version
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 HELD_MAX: Final = 10_000
 """Jobs that one worker can hold at most, with the default settings many times over."""

@@ -15,7 +15,7 @@ from evertick.base.step_limit import Held
 from evertick.base.time_limit import TimeOver
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 

@@ -43,8 +43,8 @@ from evertick.rules.schedules.events import Deleted, Event, Paused, Resumed, Upd
 from evertick.rules.schedules.fates import AFTER_OUTAGE, FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import BUFFER_MAX, Policies
 from evertick.rules.schedules.state import FireTime, Pause, cut
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 REPORTS_MAX: Final = 1_000
 ROUNDS_MAX: Final = 800

@@ -13,7 +13,7 @@ from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflow_types import WorkflowStatus
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:  # every app imports this module, and only those with schedules load their rules
     from evertick.engine.schedules.outcome import Evaluation

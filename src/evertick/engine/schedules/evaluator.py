@@ -30,9 +30,10 @@ from evertick.engine.schedules.log import log_evaluated
 from evertick.engine.schedules.outcome import Evaluated, Evaluation, oldest_start
 from evertick.engine.schedules.persistence import write
 from evertick.engine.schedules.usual import evaluate
-from evertick.store.contract.notifications import Notification
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.notifications import Notification
 from evertick.store.records.schedule import UNREADABLE, Schedule
+from evertick.store.store import Isolation
+from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -20,8 +20,8 @@ from evertick.engine.schedules.run_lines import run_lines
 from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.state import OccurrenceKey
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed without a request."""

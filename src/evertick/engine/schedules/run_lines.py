@@ -14,7 +14,7 @@ from evertick.base.records.logs import line_of
 from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules.outcome import Evaluated
 from evertick.rules.schedules.fates import FAILURES, Reason, RunOutcome
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 BY_SCHEDULE: Final = 0
 """The attempt of these lines."""

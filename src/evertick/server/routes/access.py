@@ -14,7 +14,7 @@ from evertick.base.errors import AlreadyExists
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Cursor, Limit, Named
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

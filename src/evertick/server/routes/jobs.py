@@ -24,7 +24,7 @@ from evertick.base.records.jobs import JobState
 from evertick.server.bodies import Changed, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.server.problems import Problem
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 routes = tenant_routes("jobs")
 

@@ -29,7 +29,7 @@ from evertick.base.records.access import Scope
 from evertick.server.bodies import Changed, Cursor, Limit, Named, Piece
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
 from evertick.server.routes.choice import Choice
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 routes = tenant_routes("schedules")
 

@@ -13,7 +13,7 @@ from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, reply, tenant_routes
 from evertick.server.problems import Problem
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 routes = tenant_routes("views")
 

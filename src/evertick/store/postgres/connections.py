@@ -30,11 +30,11 @@ from evertick.base.errors import (
 )
 from evertick.store import schema
 from evertick.store.addresses import shown
-from evertick.store.contract.store import LostInFunction
 from evertick.store.postgres.address import REQUIRED, SESSION, PostgresAddress
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.lock_waits import has_waited
 from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
+from evertick.store.store import LostInFunction
 from evertick.store.transaction.driver import nested_write
 from evertick.store.write_health import unwritable
 

@@ -9,7 +9,7 @@ from psycopg import errors as pg_errors
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId
-from evertick.store.contract.claims import OwnJob
+from evertick.store.records.claims import OwnJob
 from evertick.store.transaction.endings import checks_deferred
 
 

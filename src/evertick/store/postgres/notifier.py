@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from evertick.base.errors import DatabaseUnavailable
-from evertick.store.contract.notifications import EVERYTHING, Listener, Notification, Notifications
+from evertick.store.notifications import EVERYTHING, Listener, Notification, Notifications
 from evertick.store.postgres.connections import RELAXED, Connections
 
 _logger: Final = logging.getLogger("evertick.store")

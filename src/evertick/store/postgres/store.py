@@ -24,17 +24,18 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
+from evertick.store import store as contract
 from evertick.store.addresses import shown
-from evertick.store.contract import store as contract
-from evertick.store.contract.notifications import Listener
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.notifications import Listener
 from evertick.store.place import USUAL_PLACES, place_of, placed
 from evertick.store.postgres.connections import EACH, RELAXED, Connections, ours
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.store import Isolation
 from evertick.store.transaction.driver import of_the_driver
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 
 T = TypeVar("T")

@@ -21,8 +21,6 @@ from evertick.base.ids import JobId, QueueId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.contract.claims import Head, Share
-from evertick.store.contract.store import LostInFunction
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import (
     OF_STORAGE,
@@ -39,10 +37,12 @@ from evertick.store.postgres.deferred import Deferred
 from evertick.store.postgres.lock_waits import LockWaits, has_waited, lock_limit
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.postgres.watched import WatchedCursor
+from evertick.store.records.claims import Head, Share
+from evertick.store.store import LostInFunction
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
 from evertick.store.transaction.jobs import ARGS_COLUMN, NEW_JOB_COLUMNS, SIZE_COLUMN, counted, outcome_of
 from evertick.store.transaction.statements import load_statements
-from evertick.store.transaction.transaction import SqlTransaction
+from evertick.store.transaction.transaction import Transaction
 
 COPY_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 COPY_FROM: Final = 16
@@ -69,7 +69,7 @@ NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction,
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
 
 
-class PostgresTransaction(SqlTransaction):
+class PostgresTransaction(Transaction):
     """One transaction on a psycopg connection."""
 
     def __init__(

@@ -24,8 +24,7 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
-from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.address import FILE, path_of, require_folder
 from evertick.store.sqlite.change_poller import ForeignCommits
@@ -40,7 +39,9 @@ from evertick.store.sqlite.same_file import SameFile
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
+from evertick.store.store import Isolation
 from evertick.store.transaction.driver import nested_write, of_the_driver
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 
 T = TypeVar("T")

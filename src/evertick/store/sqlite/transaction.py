@@ -15,16 +15,16 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState, Worker
 from evertick.base.records.stored import text_of
-from evertick.store.contract.claims import Share
+from evertick.store.records.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import ours, rolled_back
 from evertick.store.transaction.driver import Row, unstorable
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends, outcome_of
 from evertick.store.transaction.statements import load_statements
-from evertick.store.transaction.transaction import SqlTransaction
+from evertick.store.transaction.transaction import Transaction
 
 
-class SqliteTransaction(SqlTransaction):
+class SqliteTransaction(Transaction):
     """One transaction on a sqlite3 connection."""
 
     def __init__(self, connection: Any, place: str = "the database", *, prefix: str = "") -> None:

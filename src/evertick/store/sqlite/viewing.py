@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from evertick.store.contract import store as contract
-from evertick.store.contract.store import Transaction
+from evertick.store import store as contract
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

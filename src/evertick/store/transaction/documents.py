@@ -14,36 +14,42 @@ NEWEST_LOOK: Final = 20
 """The last ids of a table among which its newest one is looked for: others, whose name begins alike, may lie there."""
 
 
-class SqlDocuments(Driver):
-    """The contracts `Documents` and `Calls`."""
+class Documents(Driver):
+    """Documents and their indexes, and mutations that were called with an idempotency key."""
 
     def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        """A document's JSON text, or None."""
         rows = self._fetch("get_document", {"id": document_id, "tenant": tenant})
         return rows[0][0] if rows else None
 
     def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        """Write documents, new or changed. An id stands in `documents` once."""
         if documents:
             rows = [(tenant, document.id, document.body) for document in documents]
             self._run_many("put_documents", ("tenant", "id", "body"), rows)
 
     def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
         if ids:
             self._run_many("delete_documents", ("tenant", "id"), [(tenant, document_id) for document_id in ids])
 
     def scan_documents(
         self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
     ) -> list[StoredDocument]:
+        """Documents with `low < id < high`, by id, which is by creation time."""
         name = "scan_documents_desc" if descending else "scan_documents_asc"
         rows = self._fetch(name, {"tenant": tenant, "low": low, "high": high, "limit": limit})
         return [StoredDocument(*row) for row in rows]
 
     def document_tables(self, tenant: TenantId, *, steps: int) -> tuple[list[str], bool]:
+        """The tables in which a tenant has documents, by name, and whether these are all: `steps` bounds the look."""
         rows = self._fetch("document_tables", {"tenant": tenant, "steps": steps})
         return sorted({found for row in rows if (found := table_of(row[0]))}), len(rows) < steps
 
     def count_documents(
         self, tenant: TenantId, tables: Sequence[str], *, until: Instant, limit: int
     ) -> dict[str, TableCount]:
+        """How many documents made before `until` each of these tables has, up to `limit`, and its newest one."""
         params = {"tenant": tenant, "tables": json.dumps(list(tables)), "limit": limit + 1, "newest": NEWEST_LOOK}
         params["until"] = first_id_from("", until)
         found = {}
@@ -53,9 +59,11 @@ class SqlDocuments(Driver):
         return found
 
     def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Write (index, key, document id) triples."""
         self._change_index_entries("put_index_entries", tenant, entries)
 
     def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Remove (index, key, document id) triples."""
         self._change_index_entries("delete_index_entries", tenant, entries)
 
     def _change_index_entries(self, name: str, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
@@ -64,6 +72,7 @@ class SqlDocuments(Driver):
             self._run_many(name, columns, [(tenant, *entry) for entry in entries])
 
     def scan_index(self, part: IndexPart, *, after: IndexPosition, limit: int) -> list[tuple[bytes, StoredDocument]]:
+        """Documents of a part of an index, in its order, beyond the position `after`."""
         # No id is empty, so (low, "") is just below the first key of the range, and (high, "") just above its last.
         tenant, index_name, low, high, descending = part
         key, document_id = min(after, (high, "")) if descending else max(after, (low, ""))
@@ -75,29 +84,37 @@ class SqlDocuments(Driver):
         return [(bytes(key), StoredDocument(document_id, body)) for key, document_id, body in rows]
 
     def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        """The indexes that are built: name to JSON list of fields."""
         return dict(self._fetch("list_document_indexes", {"tenant": tenant}))
 
     def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        """An index is built now."""
         self._run("save_document_index", {"tenant": tenant, "index_name": index_name, "fields": fields})
 
     def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        """Remove an index with all its entries."""
         self._run("clear_index_entries", {"tenant": tenant, "index_name": index_name})
         self._run("drop_document_index", {"tenant": tenant, "index_name": index_name})
 
     def clear_index(self, tenant: TenantId, index_name: str, *, limit: int) -> int:
+        """Remove up to `limit` entries of an index; returns how many there were."""
         return self._run("clear_index", {"tenant": tenant, "index_name": index_name, "limit": limit})
 
     def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        """Tenants that have documents, by name, beyond `after`."""
         return [row[0] for row in self._fetch("tenants_with documents", {"after": after, "limit": limit})]
 
     def tenants_with_entries(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        """Tenants that have entries of any declared index, by name, beyond `after`."""
         return [row[0] for row in self._fetch("tenants_with entries", {"after": after, "limit": limit})]
 
     def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
+        """What a mutation called with this idempotency key answered."""
         rows = self._fetch("find_call", {"key": key, "tenant": tenant})
         return Call(*rows[0]) if rows else None
 
     def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
+        """Remember an answer. Raises WriteConflict if the key was saved meanwhile."""
         self._run(
             "save_call",
             {
@@ -111,4 +128,5 @@ class SqlDocuments(Driver):
         )
 
     def prune_calls(self, *, before: Instant, limit: int) -> int:
+        """Forget calls made before `before`; returns how many."""
         return self._run("prune_calls", {"before": before, "limit": limit})

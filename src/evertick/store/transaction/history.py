@@ -19,8 +19,8 @@ from evertick.base.records.history import (
 )
 from evertick.base.records.jobs import JOB_ERROR
 from evertick.base.records.logs import LogLine
-from evertick.store.contract.history import LinesFound
-from evertick.store.transaction.lists import SqlLists
+from evertick.store.records.pages import LinesFound
+from evertick.store.transaction.lists import Lists
 
 LOG_COLUMNS: Final = ("job_id", "attempt", "number", "at", "level", "text", "is_cut", "tenant", "name", "stored_at")
 LOOK_MAX: Final = 10_000
@@ -31,14 +31,15 @@ LINES_PRUNED_MAX: Final = 5_000
 """Lines of logs removed in one transaction."""
 
 
-class SqlHistory(SqlLists):
-    """The contract `History`."""
+class History(Lists):
+    """Lists of jobs, their attempts and logs, and removing what is old."""
 
     @abstractmethod
     def _delete_history(self, ids: str) -> None:
         """Remove finished jobs, a JSON list of ids, but for their logs."""
 
     def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
+        """How many jobs each function of a tenant has, by name; or one of them. The counts are kept."""
         counts = {}
         for function, unfinished, running, *ended, retried in self._fetch(
             "count_jobs", {"tenant": tenant, "name": name}
@@ -48,13 +49,18 @@ class SqlHistory(SqlLists):
         return dict(sorted(counts.items()))
 
     def pulse(self, tenant: TenantId) -> Pulse:
+        """A glance at a tenant: another one when jobs, schedules or logs have changed, but for details such as the time
+        at which a job is due.
+        """
         [(*schedules, logs)] = self._fetch("pulse", {"tenant": tenant})
         return Pulse(str(self.count_jobs(tenant)), str(schedules), str(logs))
 
     def sum_counts(self, *, limit: int) -> int:
+        """Add at most `limit` changes to the kept counts; returns how many. 0 where counts are changed in place."""
         return 0
 
     def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
+        """The attempts of jobs, the first one first; jobs without any are left out."""
         rows = sorted(self._fetch("list_attempts", {"jobs": json.dumps(list(ids))})) if ids else []
         found: dict[JobId, list[JobAttempt]] = {}
         for job_id, *r in rows:
@@ -62,16 +68,22 @@ class SqlHistory(SqlLists):
         return found
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:
+        """What the attempts of a job have logged, in order. The lines of a running action are there soon."""
         rows = self._fetch("list_logs", {"id": job_id})
         return [JobLine(r[0], LogLine(r[1], r[2], r[3], r[4], bool(r[5]))) for r in rows]
 
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
+        """A job and, by id, those that follow from it: what it scheduled, what those did ...; at most `limit`."""
         rows = self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})
         return [job_id, *sorted(row[0] for row in rows if row[0] != job_id)]
 
     def beginnings(
         self, ids: Collection[JobId], *, tenant: TenantId, limit: int
     ) -> dict[JobId, tuple[JobId, str | None]]:
+        """Of each of some jobs the one that began its request, at most `limit` steps up, and that one's key.
+
+        A job that is no longer kept has no key, and what it followed from is not known any more.
+        """
         rows = self._fetch("beginnings", {"ids": json.dumps(sorted(ids)), "tenant": tenant, "limit": limit})
         farthest = sorted(rows, key=lambda row: int(row[1]))
         return {row[0]: (row[2], row[3]) for row in farthest}
@@ -79,6 +91,10 @@ class SqlHistory(SqlLists):
     def look_for_lines(
         self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
     ) -> LinesFound:
+        """Lines of a tenant's jobs in the order in which they were stored, beyond the place `after`.
+
+        Without `where.jobs` it looks through ten thousand lines at most, and says where to go on.
+        """
         low, high = _before(where.since or FIRST), _before(where.until or LAST)
         start, end, nearer = (high, low, min) if newest_first else (low, high, max)
         params = {
@@ -103,6 +119,7 @@ class SqlHistory(SqlLists):
         return LinesFound(lines, lines[-1].place if len(rows) > limit else horizon)
 
     def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
+        """Keep lines of attempts, as stored at `now`. What is kept already stays as it is."""
         rows = [
             (log.job_id, log.attempt, *line[:4], int(line.is_cut), log.tenant, log.name, now)
             for log in lines
@@ -112,6 +129,9 @@ class SqlHistory(SqlLists):
             self._run_many("add_logs", LOG_COLUMNS, rows)
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:
+        """Remove jobs that ended before `before`, with all that belongs to them. Returns how many rows were removed:
+        at least `limit` if there may be more.
+        """
         expired = [row[0] for row in self._fetch("expired_jobs", {"before": before, "limit": limit})]
         if not expired:
             return 0

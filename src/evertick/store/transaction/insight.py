@@ -29,7 +29,7 @@ from evertick.base.records.insight import (
     Trouble,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.store.contract.insight import ComingLook, MissedLook, TroubleLook
+from evertick.store.records.pages import ComingLook, MissedLook, TroubleLook
 from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import FINISHED
 
@@ -62,54 +62,70 @@ def _change(r: Row) -> ChangeRow:
     return ChangeRow(r[0], r[1], r[2], r[3], r[4], bool(r[5]))
 
 
-class SqlInsight(Driver):
-    """The contract `Insight`."""
+class Insight(Driver):
+    """How jobs and schedules do. Each question costs a bounded look."""
 
     def add_activity(self, rows: Sequence[ActivityRow], pools: Sequence[PoolActivityRow] = ()) -> None:
+        """Add to what is known of spans of time, in all and of pools."""
         if rows:
             self._run_many("add_activity", ActivityRow._fields, rows)
         if pools:
             self._run_many("add_pool_activity", PoolActivityRow._fields, pools)
 
     def prune_activity(self, *, before: Instant, limit: int) -> int:
+        """Remove rows of spans that began before `before`, at most `limit` of each kind; returns how many."""
         params = {"before": before, "limit": limit}
         return self._run("prune_activity", params) + self._run("prune_pool_activity", params)
 
     def activity_by_minute(self, tenant: TenantId, *, since: Instant, name: str = "") -> list[MinuteRow]:
+        """What happened in each minute since then, in order; of each minute a row for each worker.
+
+        `name`: only what the function of this name did, in each ten minutes, without how late it was.
+        """
         rows = self._fetch("activity_by_minute", {"tenant": tenant, "name": name, "since": since})
         return [MinuteRow(*row) for row in rows]
 
     def activity_by_function(
         self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant
     ) -> tuple[dict[str, FunctionActivity], list[MinuteRow]]:
+        """How often each function was run and failed since these two moments.
+
+        And what all of them did in each ten minutes since `day_ago`, as `activity_by_slot`.
+        """
         params = {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago, "slot": SLOT_MS}
         rows = self._fetch("activity_by_function", params)
         functions = {row[0]: FunctionActivity(row[0], *map(int, row[2:6])) for row in rows if row[0]}
         return functions, [_summed(row[1], row[4:8], row[8]) for row in rows if not row[0]]
 
     def activity_by_slot(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
+        """What all functions did in each ten minutes since then, in order, a row for each."""
         rows = self._fetch("activity_by_slot", {"tenant": tenant, "day_ago": since, "slot": SLOT_MS})
         return [_summed(row[0], row[1:5], row[5]) for row in rows]
 
     def activity_of_pool(self, tenant: TenantId, pool: str, *, since: Instant) -> list[MinuteRow]:
+        """What jobs of a tenant did in a pool in each ten minutes since then, in order; a row for each worker."""
         params = {"tenant": tenant, "pool": pool, "since": since}
         return [MinuteRow(*row) for row in self._fetch("activity_of_pool", params)]
 
     def activity_by_pool(self, tenant: TenantId, *, since: Instant) -> dict[str, list[MinuteRow]]:
+        """What jobs of a tenant did in each pool in each ten minutes since then, in order, without how late it was."""
         found: dict[str, list[MinuteRow]] = {}
         for pool, at, *counts in self._fetch("activity_by_pool", {"tenant": tenant, "since": since}):
             found.setdefault(pool, []).append(_summed(at, counts))
         return found
 
     def pool_endings(self, tenant: TenantId, *, limit: int) -> list[PoolEnding]:
+        """The newest `limit` jobs of a tenant that have ended, in no order."""
         rows = self._fetch("pool_endings", {"tenant": tenant, "limit": limit})
         return [PoolEnding(pool or DEFAULT_POOL, *(*rest, again is not None)) for pool, *rest, again in rows]
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
+        """The newest `count` successful and `count` failed jobs of each of these functions."""
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}
         return [Sample(*row) for row in self._fetch("samples", params)]
 
     def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
+        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind."""
         params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit}
         return [
             DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]))
@@ -117,27 +133,40 @@ class SqlInsight(Driver):
         ]
 
     def stuck_runs(self, tenants: Sequence[TenantId], *, until: Instant, look: int, limit: int) -> list[StuckRun]:
+        """Runs that cannot go on and are tried again until a moment, in the order in which they were started.
+
+        They are looked for among the first `look` jobs of all tenants that wait until then.
+        """
         params = {"tenants": json.dumps(list(tenants)), "until": until, "look": look, "limit": limit}
         rows = self._fetch("stuck_runs", params) if tenants else ()
         return [StuckRun(row[0], row[1], row[2], JOB_ERROR.optional(row[3]), row[4]) for row in rows]
 
     def overdue_schedules(self, tenants: Sequence[TenantId], *, late_at: Instant, limit: int) -> list[OverdueGroup]:
+        """Schedules whose next time came before `late_at`, by tenant: of each the first `limit`, and of all."""
         params = {"tenants": json.dumps(list(tenants)), "late_at": late_at, "limit": limit}
         return [OverdueGroup(*row) for row in self._fetch("overdue_schedules", params)]
 
     def failing_schedules(self, *, limit: int) -> list[ScheduleTrouble]:
+        """The first `limit` schedules of all tenants whose last run failed, by tenant and id; each counts 1."""
         return [ScheduleTrouble(*row) for row in self._fetch("failing_schedules", {"limit": limit})]
 
     def missed_occurrences(
         self, tenant: TenantId | None, *, since: Instant, limit: int, look: int
     ) -> list[ScheduleTrouble]:
+        """The first `limit` schedules of a tenant, or of all, that were found to have missed times since a moment.
+
+        With how many of these times no trigger and no backfill runs, of the `look` newest occurrences of each; those
+        with none of these times are left out.
+        """
         params = {"tenant": tenant, "since": since, "limit": limit, "look": look}
         return [ScheduleTrouble(*row) for row in self._fetch("missed_occurrences", params)]
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
+        """When the next job of each function is due, as far as it is among the first `limit` that wait."""
         return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}
 
     def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
+        """What is wrong with a tenant."""
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         [(ended, missed, failing, paused, *lists)] = self._fetch("trouble", params)
         (
@@ -168,6 +197,7 @@ class SqlInsight(Driver):
         )
 
     def missed_and_skipped(self, tenant: TenantId, look: MissedLook) -> tuple[list[MissedTime], dict[ScheduleId, int]]:
+        """Missed occurrences, and how many times schedules skipped in their pauses."""
         params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
         params["pauses"] = json.dumps([[name, at] for name, at in look.pauses.items()])
         missed, skipped = [], {}
@@ -181,20 +211,29 @@ class SqlInsight(Driver):
     def first_missed(
         self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
     ) -> tuple[Instant, Instant] | None:
+        """The first nominal time that was missed for one of these reasons since a moment, and judged at `decided` or
+        later; and the first moment at which such a run was due.
+
+        They are looked for among the first `limit` that were missed for each; None if there are none.
+        """
         params = {"tenant": tenant, "since": since, "decided": decided, "limit": limit}
         [(nominal_at, actual_at)] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
         return None if nominal_at is None else (nominal_at, actual_at)
 
     def evaluated_before(self, moments: Sequence[Instant]) -> dict[Instant, Instant | None]:
+        """When a worker last evaluated a time of a schedule, of any tenant, before each of some moments."""
         return dict(self._fetch("evaluated_before", {"moments": json.dumps(list(moments))}))
 
     def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
+        """What will start: times of schedules, and jobs that wait for their time."""
         return _coming(self._fetch("coming", look._asdict() | {"tenant": tenant}), look)
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
+        """The newest `limit` lines of the histories of all schedules, and as many of the audit log, in no order."""
         return [_change(row) for row in self._fetch("recent_changes", {"tenant": tenant, "newest": limit})]
 
     def coming_and_changes(self, tenant: TenantId, look: ComingLook, *, newest: int) -> tuple[Coming, list[ChangeRow]]:
+        """What `coming` returns, and the `newest` lines of `recent_changes`."""
         rows = self._fetch("coming_and_changes", look._asdict() | {"tenant": tenant, "newest": newest})
         coming = _coming([(row[0], row[4], row[1]) for row in rows if row[0] < CHANGED], look)
         return coming, [_change(row[1:]) for row in rows if row[0] == CHANGED]
@@ -202,6 +241,11 @@ class SqlInsight(Driver):
     def found_jobs(
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int
     ) -> list[FoundJob]:
+        """Jobs whose key or id begins with a text, and those whose id or key has it somewhere, in no order.
+
+        A part of these is looked for in the `look` newest of each state of ended jobs, and in as many of others,
+        divided among their functions, `unfinished`. At most `limit` are found in each of these ways.
+        """
         params = {"tenant": tenant, "text": text, "beyond": f"{text}{LAST_CHARACTER}", "limit": limit}
         looks = {"beside_state": look - 1, "beside_name": look // max(1, len(unfinished))}
         lists = {"names": json.dumps(list(unfinished)), "states": json.dumps([state.value for state in FINISHED])}

@@ -30,8 +30,8 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, size_of, text_of
-from evertick.store.contract.claims import START, Head, Share, Suspect
-from evertick.store.contract.notifications import DUE, Notification
+from evertick.store.notifications import DUE, Notification
+from evertick.store.records.claims import START, Head, Share, Suspect
 from evertick.store.transaction.driver import Driver, Row
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
@@ -70,8 +70,8 @@ FINISHED: Final = (JobState.SUCCESS, JobState.FAILED, JobState.CANCELED)
 COUNT_COLUMNS: Final = ("tenant", "name", "unfinished", "success", "failed", "canceled", "retried")
 
 
-class SqlJobs(Driver):
-    """The contract `Jobs`."""
+class Jobs(Driver):
+    """Jobs: to write, to read, and to stop them."""
 
     hints: set[Notification]
 
@@ -80,6 +80,7 @@ class SqlJobs(Driver):
         """Write rows of NEW_JOB_COLUMNS, large arguments by id, and their counts: all of it, or nothing."""
 
     def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
+        """Write scheduled calls. Raises WriteConflict if another unfinished job holds one of their keys."""
         canceled = [job for job in jobs if job.state is JobState.CANCELED]
         if canceled:
             self._insert_canceled(canceled)
@@ -110,28 +111,37 @@ class SqlJobs(Driver):
         self._run_many("change_counts", COUNT_COLUMNS, list(counts))
 
     def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
+        """One job, or None."""
         return next(iter(self.get_jobs([job_id], tenant=tenant)), None)
 
     def get_jobs(self, ids: Sequence[JobId], *, tenant: TenantId) -> list[Job]:
+        """Jobs, whole, in the order of their ids. Those that do not exist are left out."""
         rows = self._fetch("get_jobs", {"ids": json.dumps(list(ids)), "tenant": tenant})
         return [_job(row) for row in sorted(rows)]
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
+        """The unfinished job that holds `key`."""
         rows = self._fetch("find_unfinished_key", {"key": key, "tenant": tenant})
         return rows[0][0] if rows else None
 
     def unfinished_keys(self, keys: Collection[str], *, tenant: TenantId) -> set[str]:
+        """Which of these keys unfinished jobs hold."""
         rows = self._fetch("unfinished_keys", {"keys": json.dumps(list(keys)), "tenant": tenant}) if keys else []
         return {key for (key,) in rows}
 
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
     ) -> CanceledJob | None:
+        """End an unfinished job, or ask the action that runs as it to stop: only the end of its function ends it.
+
+        Returns what follows from its end, or None if it was not unfinished.
+        """
         return self.cancel_jobs([job_id], tenant=tenant, now=now, stop=stop).get(job_id)
 
     def cancel_jobs(
         self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
     ) -> dict[JobId, CanceledJob]:
+        """As `cancel_job` for each of many; those that were unfinished, by id."""
         if not ids:
             return {}
         rows = self._cancel({"ids": json.dumps(list(ids)), "tenant": tenant, "now": now, "stop": stop.value})
@@ -146,12 +156,17 @@ class SqlJobs(Driver):
         return found
 
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
+        """Let a pending job be due at `due_at`; returns False if it is not pending. `requested_at` stays."""
         rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
         if rows and due_at < now + HINT_WINDOW_MS:
             self.hints.add(DUE[_kind(rows[0][0])])
         return bool(rows)
 
     def mark_retried(self, job_id: JobId, again: JobId, *, tenant: TenantId, replaces: JobId | None = None) -> bool:
+        """Write down that a finished job runs again as the job `again`; returns whether that was written.
+
+        It is not where the job has not ended, or runs again already as another one than `replaces`.
+        """
         params = {"id": job_id, "again": again, "tenant": tenant, "replaces": replaces}
         rows = self._fetch("mark_retried", params)
         if rows and replaces is None and rows[0][1] == JobState.FAILED:
@@ -159,6 +174,10 @@ class SqlJobs(Driver):
         return bool(rows)
 
     def mark_steps_retried(self, run_id: JobId, again: JobId, *, tenant: TenantId) -> None:
+        """Write down that the failed calls of a run, and those of its failed child runs, run again in the run `again`.
+
+        What runs again already as another job is left as it is.
+        """
         marked, runs = Counter[str](), [run_id]
         while runs:
             rows = self._fetch("mark_steps_retried", {"run": runs.pop(), "again": again, "tenant": tenant})
@@ -171,12 +190,13 @@ class SqlJobs(Driver):
         return self._fetch("cancel_jobs", params)
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
+        """Which of these jobs were asked to stop while they ran."""
         rows = self._fetch("stops_asked", {"ids": json.dumps(list(ids))}) if ids else []
         return {row[0]: _stop(row[1]) for row in rows}
 
 
-class SqlClaims(Driver):
-    """The contract `Claims`. Each database claims and finishes jobs in its own way."""
+class Claims(Driver):
+    """Claims: a worker takes jobs, holds them and ends them. Each database claims and finishes in its own way."""
 
     hints: set[Notification]
 
@@ -189,6 +209,13 @@ class SqlClaims(Driver):
         """Make jobs pending again, and keep the attempts that ended; returns those that were held."""
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
+        """Write how attempts ended, but for their logs. Returns the jobs that `worker_id` still held; the others are
+        unchanged. A job that has ended moves from `jobs` to `history`; one that is tried again stays, and the attempt
+        that ended is kept.
+
+        A job that was asked to stop ends only as canceled: with any other end it is unchanged, too.
+        A job stands in `ends` once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.
+        """
         final = [end for end in ends if end.state is not JobState.PENDING]
         held = self._move_to_history(final, worker_id) if final else set()
         if len(final) < len(ends):
@@ -204,15 +231,22 @@ class SqlClaims(Driver):
         """A list of numbers as a statement takes it."""
 
     def next_waiting_at(self) -> Instant | None:
+        """When the earliest of the jobs that wait for their time is due."""
         rows = self._fetch("next_waiting_at", {})
         return rows[0][0] if rows else None
 
     def promote_jobs(self, *, now: Instant, limit: int) -> int:
+        """Make up to `limit` jobs ready whose time has come; returns how many. What others are promoting is skipped."""
         return self._run("promote_jobs", {"now": now, "limit": limit})
 
     def ready_heads(
         self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
     ) -> list[Head]:
+        """Tenants with ready jobs in queues that are not among `others`, with the rank of the first job of each.
+
+        In the order of queue and tenant, beyond those of `after`, at most `limit`. Each of `others` that has ready jobs
+        costs a step, as each head does; after `steps` the search ends.
+        """
         params = {
             "others": self._numbers(others), "queue": after.queue, "tenant": after.tenant, "limit": limit,
             "steps": steps,
@@ -220,41 +254,59 @@ class SqlClaims(Driver):
         return [Head(*row) for row in self._fetch("ready_heads", params)]
 
     def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
+        """Heads of tenants and queues that are not among `known` and `others`: not all, but one at least if there are
+        any. Cheap for a few known ones, however many of their jobs were claimed before.
+        """
         places = {head[:2] for head in known}
         heads = self.ready_heads(others=others, limit=len(known) + 1)
         return [head for head in heads if head[:2] not in places]
 
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
+        """Pool and function of a queue; None if no job is ready there any more."""
         rows = self._fetch("queue_name", {"queue": queue})
         return (rows[0][0] or DEFAULT_POOL, rows[0][1]) if rows else None
 
     def claim_jobs(
         self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
+        """Lease ready jobs to `worker_id`, as functions of that kind: behind each head up to its share, by rank.
+
+        At most `bytes_max` bytes of arguments, unless the first job alone has more; the shares take turns. What others
+        are claiming is skipped.
+        """
         params = {"kind": kind.value, "worker_id": worker_id, "now": now, "bytes": bytes_max}
         return claims_of(self._claim_rows(shares, params))
 
     def suspects(self, *, limit: int) -> list[Suspect]:
+        """The pending suspects that are due first."""
         rows = self._fetch("suspects", {"limit": limit})
         return [Suspect(r[0], r[1], r[2], r[3], r[4] or DEFAULT_POOL, r[5], r[6]) for r in rows]
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
+        """Lease a suspect to `worker_id`; None if it is not pending any more."""
         params = {"id": job_id, "kind": kind.value, "worker_id": worker_id, "now": now}
         rows = self._fetch("claim_suspect", params)
         return _claim(rows[0]) if rows else None
 
     def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
+        """Say of a job that runs what is wrong with it, if it is held; its end replaces that."""
         params = {"id": job_id, "error": text_of(error), "worker_id": worker_id, "attempt": attempt}
         self._run("note_error", params)
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
+        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still under way.
+
+        For `write` only. Ask at READ_COMMITTED: a SERIALIZABLE transaction that had to wait ends in a WriteConflict.
+        """
         return bool(self._fetch("lock_claim", {"id": job_id, "worker_id": worker_id, "attempt": attempt}))
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
+        """What a worker holds."""
         rows = self._fetch("held_jobs", {"worker_id": worker_id, "limit": limit})
         return [_claim(row) for row in rows]
 
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        """Hand back a claimed job that was not begun: it is ready again, but for the attempt."""
         if self._run("release_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt}):
             self.hints.update(DUE.values())
 

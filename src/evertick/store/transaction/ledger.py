@@ -11,7 +11,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, QuarterEndings, RunEnding, RunReport
 from evertick.rules.schedules.fates import FATE_OF, RunOutcome
 from evertick.rules.schedules.state import OccurrenceKey, cut
-from evertick.store.contract.notifications import Notification
+from evertick.store.notifications import Notification
 from evertick.store.transaction.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1
@@ -37,22 +37,28 @@ def _ended(report: RunReport) -> Row:
     )  # fmt: skip
 
 
-class SqlLedger(Driver):
-    """The contract `Ledger`."""
+class Ledger(Driver):
+    """The ledger of occurrences, and what runs report to it."""
 
     hints: set[Notification]
 
     def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
+        """Write fates. A row whose fate is `buffered` takes a later one; any other keeps what it has.
+
+        Returns how many rows were written.
+        """
         if not rows:
             return 0
         return self._run_many("record_occurrences", RECORDED_COLUMNS, [row[: len(RECORDED_COLUMNS)] for row in rows])
 
     def get_occurrence(self, schedule_id: ScheduleId, key: OccurrenceKey, *, tenant: TenantId) -> OccurrenceRow | None:
+        """One row of the ledger, or None."""
         named = {"schedule_id": schedule_id, "tenant": tenant, **key._asdict(), "origin": str(key.origin)}
         rows = self._fetch("get_occurrence", named)
         return _occurrence(rows[0]) if rows else None
 
     def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        """Note in the ledger how runs ended. A run ends once."""
         if reports:
             rows = [_ended(report) for report in reports]
             self._run_many("end_occurrences", ENDED_COLUMNS, rows)
@@ -65,6 +71,7 @@ class SqlLedger(Driver):
         after: OccurrenceRow | None = None,
         newest_first: bool = False,
     ) -> list[OccurrenceRow]:
+        """The ledger by nominal time, beyond the row `after`."""
         params = _position(where, after, newest_first) | {
             "tenant": where.tenant,
             "schedule_id": where.schedule_id,
@@ -87,6 +94,10 @@ class SqlLedger(Driver):
         return [_occurrence(row) for row in rows]
 
     def count_backfill(self, where: OccurrenceFilter) -> list[tuple[str, str | None, int]]:
+        """How many rows of a backfill have each fate and outcome.
+
+        `where` names the schedule, the request, the start and the end.
+        """
         params = {
             "tenant": where.tenant,
             "schedule_id": where.schedule_id,
@@ -97,14 +108,23 @@ class SqlLedger(Driver):
         return [(fate, outcome, count) for fate, outcome, count in self._fetch("count_backfill", params)]
 
     def last_occurrences(self, schedules: Sequence[ScheduleId], *, tenant: TenantId) -> list[OccurrenceRow]:
+        """The newest occurrence of each of these schedules that has one."""
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant}
         return [_occurrence(row) for row in self._fetch("last_occurrences", params)]
 
     def newest_endings(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, count: int) -> list[RunEnding]:
+        """How the newest occurrences of each of these schedules ended: schedule by schedule, the newest first.
+
+        At least `count` of each, if there are that many.
+        """
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "beside": count - 1}
         return [RunEnding(*row) for row in self._fetch("newest_endings", params)]
 
     def endings_by_quarter(self, where: OccurrenceFilter, *, late_after_ms: int, limit: int) -> list[QuarterEndings]:
+        """How the newest `limit` occurrences of a schedule in [start, end) ended, counted by quarters of an hour.
+
+        `where` names the schedule, the start and the end.
+        """
         assert where.schedule_id is not None, "the days of one schedule"  # noqa: S101
         params = {"tenant": where.tenant, "schedule_id": where.schedule_id, "start": where.start, "end": where.end}
         rows = self._fetch("endings_by_quarter", params | {"late_after": late_after_ms, "limit": limit})
@@ -116,27 +136,35 @@ class SqlLedger(Driver):
         ]
 
     def has_missed(self, schedule_id: ScheduleId, *, tenant: TenantId, since: Instant, decided: Instant) -> bool:
+        """Whether a nominal time of a schedule at `since` or later was found missed at `decided` or later, and no
+        trigger or backfill has started it.
+        """
         params = {"schedule_id": schedule_id, "tenant": tenant, "since": since, "decided": decided}
         return bool(self._fetch("has_missed", params))
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
+        """Remove rows of the ledger decided before `before`; returns how many."""
         return self._run("prune_occurrences", {"before": before, "limit": limit})
 
     def report_runs(self, reports: Sequence[RunReport]) -> None:
+        """Runs ended. A job reports once."""
         if reports:
             self.hints.add(Notification.SCHEDULE)
             self._run_many("report_runs", REPORT_COLUMNS, reports)
 
     def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
+        """What runs of these schedules reported: schedule by schedule, each in the order in which its runs ended."""
         if not schedules:
             return []
         rows = self._fetch("run_reports_of", {"keys": json.dumps(list(schedules)), "limit": limit})
         return [RunReport(*row) for row in rows]
 
     def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        """What runs reported to schedules that are not there any more; those another evaluator has are skipped."""
         return [RunReport(*row) for row in self._fetch("orphaned_reports", {"limit": limit})]
 
     def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
+        """The reports were heard."""
         if reports:
             self._run_many("delete_run_reports", ("job_id",), [(report.job_id,) for report in reports])
 

@@ -16,11 +16,11 @@ from evertick.base.records.history import FailedJob, JobGroup, JobPlace
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
 from evertick.base.records.run_states import RunFilter
 from evertick.rules.jobs.serving import served
-from evertick.store.contract.history import JobsFound, WaitingFound
+from evertick.store.records.pages import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
 from evertick.store.transaction.statements import OF_EACH, of_each, together
-from evertick.store.transaction.workers import SqlWorkers
+from evertick.store.transaction.workers import Workers
 
 LOOK_MAX: Final = 2_000
 """Rows of an index that one page looks through for what the index does not narrow."""
@@ -40,12 +40,16 @@ class _Source(NamedTuple):
     """How many of its rows are looked through; 0 for an index that is short."""
 
 
-class SqlLists(SqlWorkers):
+class Lists(Workers):
     """The lists of the contract `History`."""
 
     def list_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> list[JobSummary]:
+        """Jobs in the order of their creation, beyond the id `after`. Reads no arguments, results and errors.
+
+        Looks until it has found `limit` of them, or none are left.
+        """
         jobs: list[JobSummary] = []
         while len(jobs) < limit:
             found = self.look_for_jobs(where, limit=limit - len(jobs), after=after, newest_first=newest_first)
@@ -64,6 +68,10 @@ class SqlLists(SqlWorkers):
         newest_first: bool = False,
         unfinished: Sequence[str] | None = None,
     ) -> JobsFound:
+        """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on.
+
+        `unfinished`: the tenant's functions that have unfinished jobs, where they are known already.
+        """
         order = "desc" if newest_first else "asc"
         low, high = _bounds(where)
         beyond = min(after or high, high) if newest_first else max(after or low, low)
@@ -88,6 +96,11 @@ class SqlLists(SqlWorkers):
         return JobsFound(jobs, jobs[-1].id if len(rows) > limit else horizon)
 
     def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:
+        """Jobs that wait for their time, the soonest first; it looks through two thousand of all tenants at most.
+
+        Without jobs that are ready, held or of a paused run, and without suspects; `states`, `blocked_at` and `runs` do
+        not narrow.
+        """
         low, high = _bounds(where)
         start = JobPlace(where.due_from or _FIRST, JobId(""))
         end = JobPlace(_LAST if where.due_until is None else where.due_until, JobId(""))
@@ -100,13 +113,16 @@ class SqlLists(SqlWorkers):
         return WaitingFound(jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
 
     def errors_of(self, ids: Sequence[JobId], *, tenant: TenantId) -> dict[JobId, str]:
+        """How the errors of finished jobs begin, by their ids: type and message, as JSON has them in a text."""
         return dict(self._fetch("errors_of", {"ids": json.dumps(list(ids)), "tenant": tenant}))
 
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:
+        """The unfinished jobs of tenants, in groups; of the first `limit` jobs."""
         params = {"tenants": json.dumps(list(tenants)), "now": now, "limit": limit}
         return [JobGroup(r[0], r[1], r[2] or DEFAULT_POOL, *r[3:]) for r in self._fetch("job_groups", params)]
 
     def failed_since(self, tenants: Sequence[TenantId], *, since: Instant, limit: int) -> list[FailedJob]:
+        """Jobs of tenants that failed at `since` or later, at most `limit`, in no order."""
         params = {"tenants": json.dumps(list(tenants)), "since": since, "limit": limit}
         return [FailedJob(*(*place, again is not None)) for *place, again in self._fetch("failed_since", params)]
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from evertick.base.ids import TenantId, beyond_others
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
-from evertick.store.contract.store import Transaction
 from evertick.store.transaction.index_keys import HIGHEST
+from evertick.store.transaction.transaction import Transaction
 
 PAGE: Final = 256
 """Documents read from the database at a time."""

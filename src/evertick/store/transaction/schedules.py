@@ -16,7 +16,7 @@ from evertick.rules.schedules.overlap import needs_all_runs
 from evertick.rules.schedules.policies import BUFFER_MAX, RUNS_MAX
 from evertick.rules.schedules.state import Run
 from evertick.rules.schedules.state_json import LISTS
-from evertick.store.contract.notifications import Notification
+from evertick.store.notifications import Notification
 from evertick.store.records.open_occurrences import KEY_COLUMNS, OPEN_COLUMNS, Open, key_row, open_row, read_open
 from evertick.store.records.schedule import FORMAT, METADATA, STATE, TARGET, Schedule, StoredSpec
 from evertick.store.transaction.driver import Driver, Row
@@ -57,45 +57,61 @@ saved_values: Final = attrgetter(*(_STORED.get(name, name) for name in SAVED_COL
 _Key = tuple[str, str]
 
 
-class SqlSchedules(Driver):
-    """The contract `Schedules`."""
+class Schedules(Driver):
+    """Schedules and their history."""
 
     hints: set[Notification]
 
     def insert_schedule(self, row: Schedule) -> None:
+        """Write a new schedule. Raises WriteConflict if its id was taken meanwhile."""
         self._run("insert_schedule", dict(zip(SCHEDULE_COLUMNS, schedule_values(row), strict=True)))
         self._write_open([row._replace(revision=0)])  # before what the first write opens
         self.hints.add(Notification.SCHEDULE)
 
     def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
+        """One schedule, or None."""
         return self._one_schedule("get_schedule", schedule_id, tenant)
 
     def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
+        """One schedule, to be changed: no other transaction changes it before this one ends."""
         return self._one_schedule("lock_schedule", schedule_id, tenant)
 
     def due_schedules(self, now: Instant, *, limit: int) -> list[Schedule]:
+        """Schedules that want to be looked at, locked; those another evaluator is looking at are skipped."""
         return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit, "format": FORMAT})]
 
     def reported_schedules(self, *, limit: int) -> list[Schedule]:
+        """Schedules with runs that ended and were not heard of yet, locked; those another evaluator has are skipped."""
         return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit, "format": FORMAT})]
 
     def next_wake(self) -> Instant | None:
+        """When the next schedule wants to be looked at."""
         rows = self._fetch("next_wake", {"format": FORMAT})
         return rows[0][0] if rows else None
 
     def awake_schedules(self, after: tuple[TenantId, str], *, limit: int) -> list[Schedule]:
+        """Schedules of all tenants that want to be looked at some time, by tenant and id, beyond a position.
+
+        Those that are known as unreadable are left out.
+        """
         position = {"after_tenant": after[0], "after_id": after[1], "limit": limit, "format": FORMAT}
         return [_schedule(row) for row in self._fetch("awake_schedules", position)]
 
     def count_unreadable(self, *, limit: int) -> int:
+        """How many schedules of all tenants are known as unreadable, counted to `limit`."""
         [(count,)] = self._fetch("count_unreadable", {"limit": limit})
         return int(count)
 
     def wake_schedules(self, functions: Sequence[str], *, now: Instant) -> None:
+        """Let the schedules of some functions be looked at now, of all tenants, paused ones too."""
         self.hints.add(Notification.SCHEDULE)
         self._run("wake_schedules", {"functions": json.dumps(list(functions)), "now": now})
 
     def save_schedules(self, rows: Sequence[Schedule]) -> int:
+        """Write schedules back under the revision they were read with; returns how many still had it.
+
+        If some had not, the transaction must not commit: what they have open was not written.
+        """
         if not rows:
             return 0
         self.hints.add(Notification.SCHEDULE)
@@ -105,6 +121,7 @@ class SqlSchedules(Driver):
         return saved
 
     def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
+        """Remove a schedule; its runs and its ledger stay. Whether there was one."""
         which = {"id": schedule_id, "tenant": tenant}
         self._run("forget_open_occurrences", which)
         return self._run("delete_schedule", which) > 0
@@ -117,6 +134,7 @@ class SqlSchedules(Driver):
         after: tuple[Instant | None, str] | None = None,
         order: ScheduleOrder = BY_ID,
     ) -> list[Schedule]:
+        """Schedules in an order, beyond the position `after`: (next or last time, id). By id only the id counts."""
         time, schedule_id = after or (None, "")
         params = chosen_by(where) | {"after_id": schedule_id, "limit": limit}
         direction = "desc" if order.descending else "asc"
@@ -138,25 +156,30 @@ class SqlSchedules(Driver):
         return [_schedule(row) for row in rows]
 
     def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
+        """How many schedules there are, each number to `limit` at most. Next times before `late_at` are late."""
         looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS, "overdue_before": late_at}
         [(chosen, failing, late, overdue, *others)] = self._fetch("schedule_counts", chosen_by(where) | looks)
         return ScheduleCounts(chosen, failing, min(late + overdue, limit), *others)
 
     def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
+        """Those of these schedules of which a time was missed, decided at `since` or later."""
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "since": since}
         return {row[0] for row in self._fetch("missed_since", params)}
 
     def add_history(self, row: HistoryRow) -> None:
+        """Add a line about what was done to a schedule."""
         names = ("id", "tenant", "schedule_id", "at", "actor", "action", "detail", "version")
         self._run("add_schedule_history", _values(row, names))
 
     def last_version(self, schedule_id: ScheduleId, *, tenant: TenantId) -> int:
+        """The highest version in the history of this id, whose schedule may have been deleted; 0 if it has none."""
         [(version,)] = self._fetch("last_version", {"schedule_id": schedule_id, "tenant": tenant})
         return int(version)
 
     def list_history(
         self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
     ) -> list[HistoryRow]:
+        """What was done to a schedule, newest first, before the line `before`."""
         params = {"schedule_id": schedule_id, "tenant": tenant, "limit": limit, "before": before or "\x7f"}
         return [
             HistoryRow(
@@ -166,6 +189,7 @@ class SqlSchedules(Driver):
         ]
 
     def prune_history(self, *, before: Instant, limit: int) -> int:
+        """Remove lines made before `before`, of schedules that exist and of others; returns how many."""
         return self._run("prune_schedule_history", {"before": first_id_from(HISTORY_PREFIX, before), "limit": limit})
 
     def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
@@ -177,6 +201,11 @@ class SqlSchedules(Driver):
     def with_open_runs(
         self, schedules: Sequence[Schedule], reports: Sequence[RunReport] | None = None
     ) -> list[Schedule]:
+        """The schedules with their waiting occurrences and open runs.
+
+        With `reports`, a schedule that has many open runs gets only those that matter: the runs that the reports name,
+        and the oldest; all if one may be asked to stop.
+        """
         asking = {
             (row.tenant, row.id): row for row in schedules if LISTS in row.stored_state.text and _is_readable(row)
         }

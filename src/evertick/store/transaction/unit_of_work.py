@@ -26,8 +26,8 @@ from evertick.base.ids import TenantId
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.jobs import NewJob
 from evertick.base.time_limit import current_guard
-from evertick.store.contract.store import Transaction
 from evertick.store.transaction.overlay import ABSENT, PAGE, Overlay
+from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
 

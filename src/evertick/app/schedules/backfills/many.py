@@ -17,8 +17,8 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime
 from evertick.base.paging import check_limit
 from evertick.rules.schedules.state import Backfill
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

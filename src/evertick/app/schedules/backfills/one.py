@@ -23,7 +23,7 @@ from evertick.rules.schedules.backfill import admit
 from evertick.rules.schedules.events import BackfillCanceled
 from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.metadata import REMEMBERED_MAX
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

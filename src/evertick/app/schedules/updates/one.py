@@ -29,8 +29,8 @@ from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.events import LimitSet
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import cut
-from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
+from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

@@ -13,7 +13,7 @@ from evertick.cli.core.completing.kinds import Kind
 from evertick.cli.core.databases import open_database
 
 if TYPE_CHECKING:
-    from evertick.store.contract.store import Transaction
+    from evertick.store.transaction.transaction import Transaction
 
 ROWS_MAX: Final = 1_000
 """Jobs, schedules or tenants that are looked at."""

@@ -22,8 +22,8 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import WAITING_RUNS_MAX, WaitedTooLong
 from evertick.rules.jobs.lifecycle import ended
-from evertick.store.contract.claims import OwnJob
-from evertick.store.contract.store import Transaction
+from evertick.store.records.claims import OwnJob
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")

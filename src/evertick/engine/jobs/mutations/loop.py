@@ -34,8 +34,8 @@ from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.contract.notifications import Notification
-from evertick.store.contract.store import Isolation
+from evertick.store.notifications import Notification
+from evertick.store.store import Isolation
 
 BATCHES_IN_A_ROW: Final = 8
 """Batches that are run one after another while they are full, before the loop looks for suspects and lost claims."""

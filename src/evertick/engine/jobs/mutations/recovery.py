@@ -59,7 +59,8 @@ from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.repeated_log import RepeatedLog
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.jobs.retry import retry_delay_ms
-from evertick.store.contract.store import Isolation, LostInFunction, Transaction
+from evertick.store.store import Isolation, LostInFunction
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")

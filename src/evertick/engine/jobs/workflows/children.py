@@ -8,7 +8,7 @@ from evertick.base.outcomes import Raised
 from evertick.base.records.jobs import Claim
 from evertick.base.records.runs import MessageKind, NewMessage
 from evertick.rules.workflows.calls import Call
-from evertick.store.contract.store import Transaction
+from evertick.store.transaction.transaction import Transaction
 
 Begun = list[tuple[JobId, Call]]
 """Calls that begin as jobs."""

@@ -38,8 +38,8 @@ from evertick.rules.workflows.advance import Progress, advance
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.endings import ContinuedAsNew
 from evertick.rules.workflows.run import JOURNAL_ROWS_MAX, Run, new_run
-from evertick.store.contract.store import Transaction
-from evertick.store.contract.workflows import Entry, Parked
+from evertick.store.records.workflows import Entry, Parked
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")

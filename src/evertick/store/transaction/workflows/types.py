@@ -12,10 +12,11 @@ _STATUS: Final = {status.value: status for status in WorkflowStatus}
 """A status that this code does not know, of a newer release or damaged, lets no run start."""
 
 
-class SqlWorkflowTypes(Driver):
+class WorkflowTypes(Driver):
     """What the contract `Workflows` says of workflow types."""
 
     def workflow_types(self, names: Collection[str] | None = None) -> Mapping[str, WorkflowType]:
+        """The workflows that were given a status, by name; of `names`, or all of them in the order of their names."""
         if names is None:
             found = self._fetch("workflow_types", {})
         else:
@@ -25,6 +26,7 @@ class SqlWorkflowTypes(Driver):
         }
 
     def save_workflow_type(self, given: WorkflowType) -> None:
+        """Give a workflow a status."""
         self._run(
             "save_workflow_type", {"name": given.name, "status": given.status.value, "changed_at": given.changed_at}
         )

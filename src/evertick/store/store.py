@@ -22,25 +22,8 @@ from typing import Final, Protocol, TypeVar
 
 from evertick.base.errors import DatabaseUnavailable, LimitExceeded
 from evertick.base.instants import Instant
-from evertick.store.contract.access import AccessTokens
-from evertick.store.contract.calls import Calls
-from evertick.store.contract.claims import Claims
-from evertick.store.contract.control import Control
-from evertick.store.contract.documents import Documents
-from evertick.store.contract.gateways import Gateways
-from evertick.store.contract.history import History
-from evertick.store.contract.insight import Insight
-from evertick.store.contract.jobs import Jobs
-from evertick.store.contract.ledger import Ledger
-from evertick.store.contract.limit_keys import LimitKeys
-from evertick.store.contract.notifications import Listener
-from evertick.store.contract.pools import Pools
-from evertick.store.contract.schedules import Schedules
-from evertick.store.contract.scripts import Scripts
-from evertick.store.contract.tenants import Tenants
-from evertick.store.contract.views import SavedViews
-from evertick.store.contract.workers import Workers
-from evertick.store.contract.workflows import Workflows
+from evertick.store.notifications import Listener
+from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
 T = TypeVar("T")
@@ -75,13 +58,6 @@ VIEW_MAX_MS: Final = 10_000
 def took_too_long() -> LimitExceeded:
     """The error of a read for people that was ended."""
     return LimitExceeded(f"this read took longer than {VIEW_MAX_MS / 1000:g} s and was ended; ask for fewer rows")
-
-
-class Transaction(
-    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    AccessTokens, Insight, SavedViews, Scripts, Gateways, Protocol,
-):  # fmt: skip
-    """One transaction. None of its methods waits for anything but the database."""
 
 
 class Store(Protocol):

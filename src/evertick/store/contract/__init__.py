@@ -1,1 +1,0 @@
-"""The contract that every store keeps."""
