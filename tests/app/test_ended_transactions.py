@@ -8,7 +8,7 @@ from evertick import App, MutationCtx, QueryCtx
 from evertick.base.time_limit import FunctionTimeout
 from evertick.errors import TransactionEnded
 from evertick.functions import JobState
-from evertick.store.postgres import watched
+from evertick.store.postgres import transaction as watched
 from evertick.store.postgres.transaction import PostgresTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

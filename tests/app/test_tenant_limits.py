@@ -18,7 +18,7 @@ from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.room import Room
 from evertick.engine.runtime.settings import Settings
 from evertick.store.store import Isolation
-from evertick.store.transaction.limits.tenants import Tenants
+from evertick.store.transaction.limits import Tenants
 from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp

@@ -14,7 +14,7 @@ from evertick.base.ids import TenantId
 from evertick.base.records.jobs import Job, JobFilter
 from evertick.base.records.schedules import OccurrenceFilter, ScheduleFilter
 from evertick.store.open import open_store
-from evertick.store.records.open_occurrences import OPEN_COLUMNS, open_row
+from evertick.store.records.schedule import OPEN_COLUMNS, open_row
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.ledger import REPORT_COLUMNS
 from evertick.store.transaction.transaction import Transaction

@@ -57,7 +57,7 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
 
 def _refuse_files_in_use(file: Path, source: Path) -> None:
     """Raise Misuse if `file` is the database, or belongs to it or to another one, under whatever name."""
-    from evertick.store.sqlite.companions import companions_of, database_beside
+    from evertick.store.sqlite.engine_lock import companions_of, database_beside
 
     if is_one_file(file, source):
         raise Misuse(f"{file} is the database itself")

@@ -229,7 +229,7 @@ def test_the_statuses_are_read_once_for_a_page_and_only_for_workflows(monkeypatc
     @app.mutation(name="plain")
     def plain(ctx: MutationCtx) -> None: ...
 
-    from evertick.store.transaction.workflows.types import WorkflowTypes
+    from evertick.store.transaction.workflows import WorkflowTypes
 
     original = WorkflowTypes.workflow_types
 

@@ -17,9 +17,8 @@ from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, Tr
 from evertick.base.records.jobs import Claim
 from evertick.store.addresses import servers_in
 from evertick.store.open import open_store
-from evertick.store.postgres import primary as primary_module
-from evertick.store.postgres.connections import WHOLE
-from evertick.store.postgres.primary import PrimaryWatch
+from evertick.store.postgres import connections as primary_module
+from evertick.store.postgres.connections import WHOLE, PrimaryWatch
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.postgres import PostgresServer

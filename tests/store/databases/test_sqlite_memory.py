@@ -8,7 +8,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter
 from evertick.store import schema
 from evertick.store.open import open_store
-from evertick.store.sqlite import memory
+from evertick.store.sqlite import migration as memory
 from evertick.store.store import Store
 from tests.store.rows import new_job
 

@@ -4,13 +4,20 @@ There are three kinds: for transactions as a whole, for single statements that c
 commits do not wait for the disk. Connections are kept on a stack, the one used last on top: so few are in use.
 """
 
+import contextlib
+import math
 import os
+import random
 import re
 import select
+import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -28,15 +35,310 @@ from evertick.base.errors import (
     ValueTooLarge,
     WriteConflict,
 )
+from evertick.base.time_limit import current_guard, function_time
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.postgres.address import REQUIRED, SESSION, PostgresAddress
-from evertick.store.postgres.guarded import GuardedConnection
-from evertick.store.postgres.lock_waits import has_waited
-from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
 from evertick.store.store import LostInFunction
 from evertick.store.transaction.driver import nested_write
+from evertick.store.transaction.endings import limits_lock_waits
 from evertick.store.write_health import unwritable
+
+# -- Which of several servers is the primary, and how connections leave one that is so no longer.
+#
+# A primary that is killed closes its connections. One that hangs, or whose machine has lost its power, does not: what
+# waits for it would wait until TCP gives up, or for ever. So where an address names several servers and a connection
+# has waited for more than HUNG_S, a thread asks the others. If one of them accepts writes, there has been a failover:
+# connections to any other server are cut off, and new ones go to that one first. Nothing is cut off as long as no
+# other server accepts writes, however long a statement takes.
+#
+# A primary that was replaced while it hung may wake up and still accept connections. Its commits wait for a standby
+# that follows it no longer, but it lets everything be read as it was: a job that was claimed since then would look as
+# if it were not. So no process goes back: each promotion begins a new *timeline*, and once a connection has shown a
+# later one, those to servers of an earlier one are cut off, and new ones are refused.
+
+HUNG_S: Final = 1.0
+"""How long a reply may take before the other servers are asked."""
+LOOK_S: Final = 0.25
+"""Time between two looks at what waits."""
+
+Server = tuple[str, str]
+"""Host and port, as the driver tells them."""
+
+
+_TIMELINE: Final = (
+    b"select system_identifier::text, left(pg_walfile_name(pg_current_wal_lsn()), 8) from pg_control_system()"
+)
+"""What the control file says of the timeline is late after a promotion."""
+
+
+class Timeline(NamedTuple):
+    """The timeline of a primary: each promotion of a standby begins a later one."""
+
+    system: str
+    """The database cluster: its copies have it, too."""
+    number: int
+
+    def is_before(self, other: "Timeline | None") -> bool:
+        """Whether a server of the same cluster was promoted since."""
+        return other is not None and self.system == other.system and self.number < other.number
+
+
+def timeline_of(connection: "psycopg.Connection[Any]") -> Timeline | None:
+    """The timeline of the server, asked on a connection that commits by itself; None if it does not tell."""
+    try:
+        row = connection.execute(_TIMELINE).fetchone()
+    except psycopg.Error:  # the user may not ask, or the server only resembles PostgreSQL
+        return None
+    return None if row is None else Timeline(row[0], int(row[1], 16))
+
+
+class Watched(Protocol):
+    """A connection that can tell since when it waits."""
+
+    waiting_since: float | None
+    timeline: Timeline | None
+
+    @property
+    def info(self) -> psycopg.ConnectionInfo:
+        """What the driver knows of it."""
+        ...
+
+    def fileno(self) -> int:
+        """Its socket. Raises OperationalError if it is closed."""
+        ...
+
+
+class PrimaryWatch:
+    """The servers of one address, and the connections of one process to them."""
+
+    def __init__(
+        self, hosts: Sequence[dict[str, str]], ask: Callable[[dict[str, str]], tuple[bool, Timeline | None]]
+    ) -> None:
+        """`hosts` are the driver's parameters for each server. `ask` says of one whether it accepts writes now, and its
+        timeline, if it tells.
+        """
+        self._hosts = list(hosts)
+        self._ask = ask
+        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._timeline: Timeline | None = None
+        """The latest that was seen."""
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def parameters(self) -> dict[str, str]:
+        """The driver's parameters: the server that was the primary last comes first."""
+        if len(self._hosts) < 2:
+            return {}
+        hosts = self._hosts
+        return {name: ",".join(host.get(name, "") for host in hosts) for name in hosts[0]}
+
+    def add(self, connection: Watched) -> None:
+        """Watch a new connection."""
+        with self._lock:
+            self._connections.add(connection)
+            if len(self._hosts) > 1 and self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._run, name="evertick-pg-primary", daemon=True)
+                self._thread.start()
+
+    def accept(self, connection: Watched) -> None:
+        """Use a connection that was added, and whose timeline was asked.
+
+        Raises DatabaseUnavailable if it leads to an old primary: nothing may be read there.
+        """
+        with self._lock:
+            if connection.timeline is not None and connection.timeline.is_before(self._timeline):
+                raise DatabaseUnavailable(_is_old(connection.timeline, self._timeline))
+            self._prefer(_server_of(connection))
+            left = self._see(connection.timeline)
+        for each in left:  # before anything is read on the new connection
+            _cut(each)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._closed.set()
+
+    def _prefer(self, server: Server | None) -> None:
+        self._hosts = sorted(self._hosts, key=lambda host: _named(host) != server)
+
+    def _see(self, timeline: Timeline | None) -> list[Watched]:
+        """Remember a timeline; returns the connections that must be left because theirs is an earlier one."""
+        if timeline is None or timeline == self._timeline:
+            return []
+        self._timeline = timeline
+        return [each for each in self._connections if each.timeline and each.timeline.is_before(timeline)]
+
+    def _run(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            with self._lock:
+                connections = list(self._connections)
+            now = time.monotonic()
+            hung = {_server_of(each) for each in connections if (each.waiting_since or now) < now - HUNG_S}
+            for host in [each for each in self._hosts if hung and _named(each) not in hung]:
+                accepts, timeline = self._ask(host)
+                if accepts and not (timeline and timeline.is_before(self._timeline)):
+                    self._leave_others(_named(host), timeline)
+                    break
+
+    def _leave_others(self, primary: Server, timeline: Timeline | None) -> None:
+        with self._lock:
+            self._prefer(primary)
+            self._see(timeline)
+            left = [each for each in self._connections if _server_of(each) != primary]
+        for connection in left:
+            _cut(connection)
+
+
+def _is_old(timeline: Timeline, latest: Timeline | None) -> str:
+    """Why a server is refused."""
+    seen = "" if latest is None else f" {latest.number}"
+    return (
+        f"this PostgreSQL is an old primary: its timeline is {timeline.number}, and a server with the timeline{seen} "
+        "has been promoted since; stop the old one, or let it follow the new one; if the database was restored from a "
+        "copy, restart this process"
+    )
+
+
+def _named(host: dict[str, str]) -> Server:
+    return (host.get("host") or host.get("hostaddr") or "", host.get("port") or "5432")
+
+
+def _server_of(connection: Watched) -> Server | None:
+    """None if it is closed."""
+    try:
+        return (connection.info.host, str(connection.info.port))
+    except psycopg.OperationalError:
+        return None
+
+
+def _cut(connection: Watched) -> None:
+    """End a connection for which another thread waits: that thread gets an error, and closes it."""
+    with (
+        contextlib.suppress(OSError, psycopg.OperationalError),
+        socket.socket(fileno=os.dup(connection.fileno())) as beside,
+    ):
+        beside.shutdown(socket.SHUT_RDWR)
+
+
+# -- Connections of our own: no time limit cuts off their protocol, and they know what they wait for, and where.
+
+CANCEL_TIMEOUT_S: Final = 5.0
+_CANCELED_WAIT: Final = "SyncRepWaitForLSN"
+"""Where PostgreSQL warns that a commit does not wait for its standby any more. Its text may be a translation."""
+
+
+class GuardedConnection(psycopg.Connection[Any]):
+    """A connection whose protocol no time limit cuts off: everything that goes to the server passes through `wait`."""
+
+    waiting_since: float | None = None
+    """When a wait for the server began that has not ended, by `time.monotonic`."""
+    timeline: Timeline | None = None
+    """The timeline of its server, if that is known."""
+    committed_alone = False
+    """Whether a commit did not wait for the standby to the end: the wait was canceled."""
+
+    def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait for the server, inside. A statement of the user's own is canceled when its function's time is over."""
+        guard = current_guard()
+        self.waiting_since = time.monotonic()
+        try:
+            if guard.inside:
+                return super().wait(*args, **kwargs)
+            return guard.run_interruptible(self._cancel_quietly, partial(super().wait, *args, **kwargs))
+        finally:
+            self.waiting_since = None
+
+    def commit(self) -> None:
+        _refuse_to_functions("commit")
+        super().commit()
+
+    def rollback(self) -> None:
+        _refuse_to_functions("rollback")
+        super().rollback()
+
+    def close(self) -> None:
+        _refuse_to_functions("close")
+        super().close()
+
+    def notifies(self, *args: Any, **kwargs: Any) -> Any:
+        _refuse_to_functions("notifies")
+        return super().notifies(*args, **kwargs)
+
+    def pipeline(self) -> Any:
+        _refuse_to_functions("pipeline")
+        return super().pipeline()
+
+    def note(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Hear a notice of the server. That a wait for the standby was canceled is one: the commit is a success."""
+        self.committed_alone = self.committed_alone or notice.source_function == _CANCELED_WAIT
+
+    def _cancel_quietly(self) -> None:
+        with contextlib.suppress(psycopg.Error):  # the statement ends by itself, or with its connection
+            self.cancel_safe(timeout=CANCEL_TIMEOUT_S)
+
+
+def _refuse_to_functions(name: str) -> None:
+    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it.
+
+    A step of a coroutine has no batch: what it asks of the app takes a connection of its own.
+    """
+    guard = current_guard()
+    if guard.is_limiting and not guard.inside and guard.step is None:
+        raise Misuse(f"connection.{name}: the connection is shared with other functions; return, or raise to undo")
+
+
+# -- How long functions wait for locks of other transactions, before their own transaction is run again.
+#
+# PostgreSQL looks for a deadlock after a second. Until then both functions wait, and what they have locked keeps others
+# waiting; one that has less time would fail for good, although nothing is wrong with it. So a wait ends earlier, as a
+# conflict: after a quarter to half of a second, or of what is left of the function's time. Two that wait for each other
+# mostly give up one after the other, so that one goes on.
+#
+# The functions of a batch share a transaction, which holds the locks of all of them. Where others lock the same rows in
+# another order, nearly every batch would be in a deadlock, so it waits for a moment only. Then it is run in halves, and
+# in the end each mutation alone: of those that lock one row each, none is in a deadlock then.
+
+SHARED_MAX_MS: Final = 50
+"""For a transaction that several functions share."""
+SINGLE_MAX_MS: Final = 1_000
+"""Of which a function alone waits for a quarter to half."""
+UNLIMITED_MS: Final = 10_000
+"""For code without a time limit, as every session is set (`address.SESSION`)."""
+MIN_MS: Final = 5
+
+
+def lock_limit(*, is_shared: bool) -> str:
+    """The setting of a transaction for the function that runs in this thread, and those after it."""
+    deadline = current_guard().deadline
+    limit_ms: float = SHARED_MAX_MS if is_shared else UNLIMITED_MS
+    if deadline and deadline < math.inf:
+        left_ms = (deadline - function_time()) * 1000
+        limit_ms = min(limit_ms, min(SINGLE_MAX_MS, left_ms) * random.uniform(0.25, 0.5))
+    return f"set local lock_timeout = {max(MIN_MS, round(limit_ms))}"
+
+
+def has_waited(error: psycopg.Error) -> bool:
+    """Whether a statement has waited for a lock for as long as it may. With NOWAIT it does not; both have one code."""
+    return isinstance(error, pg_errors.LockNotAvailable) and error.diag.source_function == "ProcessInterrupts"
+
+
+class LockWaits:
+    """How long the functions of one transaction wait."""
+
+    def __init__(self) -> None:
+        self.are_limited = False
+        self.as_told = False
+        """Whether a function has said itself how long its statements wait."""
+
+    def see(self, statement: object) -> None:
+        """A statement of a function's own is about to run."""
+        self.as_told = self.as_told or limits_lock_waits(statement)
+
+    def are_over(self, error: psycopg.Error) -> bool:
+        """Whether this error says that a function has waited for as long as it may, which it has not set itself."""
+        return not self.as_told and has_waited(error)
+
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""

@@ -28,8 +28,7 @@ from evertick.store import store as contract
 from evertick.store.addresses import shown
 from evertick.store.notifications import Listener
 from evertick.store.place import USUAL_PLACES, place_of, placed
-from evertick.store.postgres.connections import EACH, RELAXED, Connections, ours
-from evertick.store.postgres.guarded import GuardedConnection
+from evertick.store.postgres.connections import EACH, RELAXED, Connections, GuardedConnection, ours
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -16,6 +16,7 @@ from evertick.base.errors import (
     Misuse,
     TransactionEnded,
     TransactionRefused,
+    WriteConflict,
 )
 from evertick.base.ids import JobId, QueueId, WorkerId
 from evertick.base.instants import Instant
@@ -25,24 +26,117 @@ from evertick.store.place import tables_at
 from evertick.store.postgres.connections import (
     OF_STORAGE,
     OF_THE_DATABASE,
+    LockWaits,
     at_commit,
+    has_waited,
     in_statement,
     is_read_only,
+    lock_limit,
     not_its_own,
     of_documents,
     ours,
     tables_in,
 )
-from evertick.store.postgres.deferred import Deferred
-from evertick.store.postgres.lock_waits import LockWaits, has_waited, lock_limit
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
-from evertick.store.postgres.watched import WatchedCursor
-from evertick.store.records.claims import Head, Share
+from evertick.store.records.claims import Head, OwnJob, Share
 from evertick.store.store import LostInFunction
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
+from evertick.store.transaction.endings import checks_deferred, names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.jobs import ARGS_COLUMN, NEW_JOB_COLUMNS, SIZE_COLUMN, counted, outcome_of
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import Transaction
+
+# -- Deferred constraints and triggers: a function is not ended by those that others of its batch have deferred.
+#
+# PostgreSQL checks them at the commit, or when a function asks for it (`set constraints all immediate`): then in that
+# one's time, with those of all jobs before it. And it changes no table for which they wait. A function that fails so is
+# run again alone, where it meets its own.
+
+
+class Deferred:
+    """Which jobs of a transaction may have deferred something, and which has had it checked."""
+
+    def __init__(self) -> None:
+        self._jobs: set[JobId] = set()
+        self._checker: JobId | None = None
+
+    def see(self, own: OwnJob | None, statement: object) -> None:
+        """A statement of a function's own is about to run; `own` is its job, None in a call from outside."""
+        if own is not None:
+            self._jobs.add(own.claim.id)
+            if checks_deferred(statement):
+                self._checker = own.claim.id
+
+    def met_by(self, own: OwnJob | None, error: BaseException) -> WriteConflict | None:
+        """Why a function that raised this error must be run again; None if it has met nothing of others."""
+        if own is None or not self._jobs - {own.claim.id}:
+            return None
+        if self._checker != own.claim.id and not issubclass(type(error), pg_errors.ObjectInUse):
+            return None
+        return WriteConflict("a function met what others of its transaction had deferred: it is run again alone")
+
+
+# -- The cursor for statements of the user's own: no statement ends the transaction unnoticed, or hides an error.
+
+TEMPORARY: Final = "select relname from pg_class where relnamespace = pg_my_temp_schema()"
+DISCARD: Final = "discard temp"
+
+
+class Watch(Protocol):
+    """The transaction that wants to know what the user's own statements do."""
+
+    def see(self, statement: object) -> None:
+        """A statement is about to run."""
+
+    def note(self, error: psycopg.Error) -> None:
+        """A statement has failed, which the function may hide."""
+
+    def check_open(self) -> None:
+        """Raise TransactionEnded if a statement has ended the transaction."""
+
+
+class WatchedCursor(psycopg.Cursor[Any]):
+    """A cursor that tells the transaction what its statements do."""
+
+    def __init__(self, *args: Any, watch: Watch, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._watch = watch
+        self.require_open: Callable[[], object] = bool
+        """Raises once the function has ended that asked for this cursor."""
+
+    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
+        self._run(query, partial(super().execute, query, *args, **kwargs))
+        if names_temporary(query):
+            found = psycopg.Cursor(self.connection).execute(TEMPORARY).fetchall()
+            refuse_hiding([name for (name,) in found], lambda: psycopg.Cursor(self.connection).execute(DISCARD))
+        return self
+
+    def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
+        self._run(query, partial(super().executemany, query, *args, **kwargs))
+
+    def stream(self, query: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        self._check(query)
+        return super().stream(query, *args, **kwargs)
+
+    def copy(self, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        self._check(statement)
+        return super().copy(statement, *args, **kwargs)
+
+    def _run(self, query: Any, work: Callable[[], object]) -> None:
+        self._check(query)
+        try:
+            work()
+        except psycopg.Error as error:
+            self._watch.note(in_statement(error, query))
+            self._watch.check_open()
+            raise
+        self._watch.check_open()  # whatever the words were
+
+    def _check(self, query: Any) -> None:
+        self.require_open()
+        refuse_ending(query, is_standard=self.connection.info.parameter_status("standard_conforming_strings") != "off")
+        self._watch.see(query)
+
 
 COPY_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 COPY_FROM: Final = 16

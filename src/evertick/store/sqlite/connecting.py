@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import StorageFailed
-from evertick.store.sqlite.ownership import is_ours
+from evertick.store.sqlite.migration import is_ours
 
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 MIGRATE_TIMEOUT_MS: Final = 60_000

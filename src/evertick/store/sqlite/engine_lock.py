@@ -12,12 +12,68 @@ import contextlib
 import fcntl
 import os
 import time
+import weakref
 from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import DatabaseLocked, DatabaseUnavailable, StorageFailed
-from evertick.store.sqlite.companions import ENGINE
-from evertick.store.sqlite.lock_file import LockFile
+
+# -- Files beside a database that are open for the sake of their locks of the operating system.
+#
+# A lock belongs to the open file, which a forked child shares: it would keep the lock when its parent dies. So a child
+# closes these files at once.
+
+
+class LockFile:
+    """A file that can be opened for its locks."""
+
+    def __init__(self) -> None:
+        self._handle: int | None = None
+        _files.add(self)
+
+    def close(self) -> None:
+        """Give the file back, and the locks on it. Not open: nothing happens."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+_files: "weakref.WeakSet[LockFile]" = weakref.WeakSet()
+
+
+def _close_after_fork() -> None:
+    for file in _files:
+        file.close()
+
+
+os.register_at_fork(after_in_child=_close_after_fork)
+
+
+# -- The files that belong to a database and lie beside it, by their names.
+
+ENGINE: Final = ".engine"
+"""Ends the name of the file that names the process of the engine."""
+WAITING: Final = ".waiting"
+"""Ends the name of the file in which writers queue."""
+SUFFIXES: Final = ("-wal", "-shm", "-journal", ENGINE, WAITING)
+"""SQLite's own, the name of the engine and the queue of those that write. To replace one of SQLite's destroys the
+database."""
+
+
+def companions_of(path: Path) -> list[Path]:
+    """The files of a database, whose path is resolved, whether or not they are there."""
+    return [path.with_name(path.name + suffix) for suffix in SUFFIXES]
+
+
+def database_beside(path: Path) -> Path | None:
+    """The database that `path` would belong to, by its name; None if none is there."""
+    for suffix in SUFFIXES:
+        base = path.with_name(path.name[: -len(suffix)]) if path.name.lower().endswith(suffix) else path
+        with contextlib.suppress(OSError, ValueError):  # where this user may not look, or without a name
+            if base != path and base.stat().st_size:
+                return base
+    return None
+
 
 LOCK_TRIES: Final = 5
 LOCK_PAUSE_S: Final = 0.01

@@ -1,13 +1,66 @@
 """Migrations of a SQLite file, statement by statement: all of a new one in one transaction, later ones one by one."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import Final
 
 from evertick.store import schema
-from evertick.store.place import placed
+from evertick.store.place import PLAIN_META, placed, tables_at
 from evertick.store.sqlite.engine_lock import engine_runs
-from evertick.store.sqlite.ownership import meta_at, state_of
+
+# -- Whose a SQLite file is. Evertick's tables with plain names take the file's `pragma user_version` for their version.
+#
+# Other programs use that number, too. So it is Evertick's only in a file that has Evertick's tables with plain names.
+
+
+def meta_at(prefix: str) -> str:
+    """The name of the table `meta`."""
+    return f"{prefix}meta" if prefix else PLAIN_META
+
+
+def is_ours(connection: sqlite3.Connection, prefix: str) -> bool:
+    """Whether a file has Evertick's tables at this place. Raises sqlite3.Error."""
+    there, kept = _tables(connection), _kept(connection, prefix)
+    return kept is not None if prefix else _has_plain_tables(there, kept, _user_version(connection))
+
+
+def state_of(connection: sqlite3.Connection, prefix: str, *, place: str) -> schema.SchemaState:
+    """How far Evertick's tables in a file have come; `place` is the file, for words.
+
+    Raises SchemaMismatch if the version is no number; sqlite3.Error.
+    """
+    kept = _kept(connection, prefix)
+    if prefix:  # then the file, and so its `user_version`, belongs to others
+        version = schema.number_of((kept or {}).get(schema.VERSION_KEY, "0"), place=place)
+    else:
+        version = _user_version(connection) if is_ours(connection, prefix) else 0
+    return schema.SchemaState(version, schema.oldest_of((kept or {}).get(schema.OLDEST_KEY), version))
+
+
+def _has_plain_tables(there: set[str], kept: dict[str, str] | None, version: int) -> bool:
+    """The prefix `evertick_` makes a table of the same name as `PLAIN_META`, but with the version in it."""
+    if kept is not None and schema.VERSION_KEY not in kept:
+        return True
+    return 0 < version <= schema.code_version("sqlite") and tables_at("sqlite", version) <= there
+
+
+def _user_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchall()[0][0])
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+    return {name for (name,) in rows}
+
+
+def _kept(connection: sqlite3.Connection, prefix: str) -> dict[str, str] | None:
+    """What the table `meta` says; None if there is none."""
+    meta = meta_at(prefix)
+    if meta not in _tables(connection):
+        return None
+    return dict(connection.execute(f"select key, value from {meta}").fetchall())  # noqa: S608
 
 
 def transactions(state: schema.SchemaState, missing: Sequence[schema.Step]) -> list[Sequence[schema.Step]]:
@@ -72,3 +125,30 @@ def _reach(version: int, oldest_code: int, connection: sqlite3.Connection, prefi
     meta = meta_at(prefix)
     connection.execute(f"create table if not exists {meta} (key text primary key, value text)")
     connection.executemany(f"insert or replace into {meta} values (?, ?)", kept.items())  # noqa: S608
+
+
+# -- Databases in memory are all alike at first: one is migrated, further ones are copied from it.
+#
+# A test has a new one for each of its worlds, and a copy takes a hundredth of the time that the migrations take.
+
+_IMAGES: Final[dict[tuple[schema.Step, ...], bytes]] = {}
+"""A database just after these migrations."""
+
+
+def migrate_in_memory(
+    writing: Callable[[], AbstractContextManager[sqlite3.Connection]], migrate: Callable[[], list[str]]
+) -> list[str]:
+    """Migrate by `migrate`, or copy what it once made; returns the names of the migrations that were done."""
+    steps = schema.steps("sqlite")
+    with writing() as connection:
+        empty = connection.execute("select 1 from sqlite_master").fetchone() is None
+        if empty and steps in _IMAGES:
+            with closing(sqlite3.connect(":memory:")) as source:
+                source.deserialize(_IMAGES[steps])
+                source.backup(connection)  # its pages alone: a database that was itself deserialized is slower
+            return [step.name for step in steps]
+    names = migrate()
+    if empty and hasattr(connection, "serialize"):  # not every SQLite has it
+        with writing() as connection:
+            _IMAGES[steps] = connection.serialize()
+    return names

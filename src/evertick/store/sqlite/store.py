@@ -14,7 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
 
 from evertick.base.errors import (
     DatabaseUnavailable,
@@ -24,27 +25,172 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
+from evertick.store import store as contract
 from evertick.store.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.address import FILE, path_of, require_folder
-from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, log_of
-from evertick.store.sqlite.errors import at_commit, opened_for_reading, ours
-from evertick.store.sqlite.memory import migrate_in_memory
-from evertick.store.sqlite.migration import take, transactions
-from evertick.store.sqlite.ownership import is_ours, state_of
-from evertick.store.sqlite.probing import probe
-from evertick.store.sqlite.same_file import SameFile
+from evertick.store.sqlite.errors import at_commit, is_busy, opened_for_reading, ours
+from evertick.store.sqlite.migration import is_ours, meta_at, migrate_in_memory, state_of, take, transactions
 from evertick.store.sqlite.transaction import SqliteTransaction
-from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.store import Isolation
 from evertick.store.transaction.driver import nested_write, of_the_driver
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure, WriteHealth
 
+# -- Reads for people on a SQLite file: they end when their time is over.
+
 T = TypeVar("T")
+
+STEPS_BETWEEN_LOOKS: Final = 10_000
+"""Steps of SQLite's machine between two looks at the clock: less than a millisecond."""
+
+
+def within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """The work, interrupted when it has taken too long."""
+
+    def limited(transaction: Transaction) -> T:
+        connection, deadline = transaction.connection, time.monotonic() + contract.VIEW_MAX_MS / 1000
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+        try:
+            return work(transaction)
+        except Exception as error:
+            if time.monotonic() > deadline:
+                raise contract.took_too_long() from error
+            raise
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    return limited
+
+
+# -- Whether a SQLite file can be written: a few bytes are, in a transaction of their own.
+
+
+def probe(connection: Connection, prefix: str, *, place: str) -> bool:
+    """Write to a file, which is `place` in words. False if others are writing: they will find out.
+
+    The value is another one each time: SQLite writes no page that stays the same. Raises Unavailable.
+    """
+    if connection.is_frozen:
+        raise opened_for_reading(place)
+    try:
+        connection.execute("begin immediate")
+        connection.execute(f"insert or replace into {meta_at(prefix)} values ('probed_at', ?)", (str(time.time_ns()),))  # noqa: S608
+        connection.execute("commit")
+    except sqlite3.Error as error:
+        if is_busy(error):
+            return False
+        raise ours(error, place) from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("rollback")
+    return True
+
+
+# -- Whether the file of an open database is still the one at its path.
+#
+# A connection goes on with a file that was deleted, or replaced by a restored copy, and everything that it writes is
+# lost without an error when the process ends. So it is with its write-ahead log: what other processes write meanwhile
+# goes into a new one, which is lost then.
+
+
+class SameFile:
+    """Remembers the file at a path, which is resolved, from the first look on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._first: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Raise DatabaseUnavailable if another file is at the path, or none. A look takes a microsecond."""
+        try:
+            found = os.stat(self._path)  # noqa: PTH116  # a third of the time
+        except FileNotFoundError:
+            now = None
+        except OSError:  # where this user may not look, using the file will say so
+            return
+        else:
+            now = found.st_dev, found.st_ino
+        if self._first is None:
+            self._first = now
+        elif now != self._first:
+            became = "replaced by another one" if now else "deleted"
+            raise DatabaseUnavailable(
+                f"the file {self._path} was {became} while it was in use, so what is written now would be lost: "
+                "restart this process"
+            )
+
+
+# -- Commits that other processes make to a SQLite file, noticed by `pragma data_version`.
+#
+# A look costs some microseconds. What was committed it does not say, so listeners look at everything.
+
+
+class Lock(Protocol):
+    """What keeps others off the connection."""
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Whether it came within the time."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+
+LOOK_BUSY_S: Final = 0.002
+LOOK_IDLE_S: Final = 0.04
+BUSY_FOR_S: Final = 1.0
+"""How long after a foreign commit one looks often."""
+
+
+class ForeignCommits:
+    """A thread that calls `noticed` after commits of other processes, from the moment of its making on.
+
+    `connection` must be the one that writes, because there the version changes by the commits of others alone;
+    The caller holds `lock`, also while it creates this object.
+
+    Raises sqlite3.Error if the connection cannot say where it stands.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, lock: Lock, noticed: Callable[[], None]) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._noticed = noticed
+        self._seen = self._version()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="evertick-sqlite-watch", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, and wait for its end."""
+        self._ended.set()
+        self._thread.join()
+
+    def _version(self) -> int:
+        return int(self._connection.execute("pragma data_version").fetchone()[0])
+
+    def _watch(self) -> None:
+        """Look often while others commit, seldom while they do not."""
+        busy_until = 0.0
+        while not self._ended.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
+            # When the connection is at work there is nothing to find out: its own work comes round again.
+            if not self._lock.acquire(0):
+                continue
+            try:
+                version = self._version()
+            except sqlite3.Error:
+                continue
+            finally:
+                self._lock.release()
+            if version != self._seen:
+                busy_until = time.monotonic() + BUSY_FOR_S
+                self._noticed()
+            self._seen = version
+
 
 TURN_WAIT_S: Final = 30.0
 """How long a thread waits for its turn to write. Longer than any transaction of ours takes."""

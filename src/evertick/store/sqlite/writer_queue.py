@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from evertick.store.sqlite.companions import WAITING
+from evertick.store.sqlite.engine_lock import WAITING, LockFile
 from evertick.store.sqlite.errors import is_busy
-from evertick.store.sqlite.lock_file import LockFile
 
 PATIENCE_MS: Final = 5
 """How long SQLite asks for the write lock again and again before this process says that it waits."""

@@ -17,8 +17,20 @@ from evertick.rules.schedules.policies import BUFFER_MAX, RUNS_MAX
 from evertick.rules.schedules.state import Run
 from evertick.rules.schedules.state_json import LISTS
 from evertick.store.notifications import Notification
-from evertick.store.records.open_occurrences import KEY_COLUMNS, OPEN_COLUMNS, Open, key_row, open_row, read_open
-from evertick.store.records.schedule import FORMAT, METADATA, STATE, TARGET, Schedule, StoredSpec
+from evertick.store.records.schedule import (
+    FORMAT,
+    KEY_COLUMNS,
+    METADATA,
+    OPEN_COLUMNS,
+    STATE,
+    TARGET,
+    Open,
+    Schedule,
+    StoredSpec,
+    key_row,
+    open_row,
+    read_open,
+)
 from evertick.store.transaction.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1

@@ -17,12 +17,10 @@ from evertick.store.transaction.history import History
 from evertick.store.transaction.insight import Insight
 from evertick.store.transaction.jobs import Claims, Jobs
 from evertick.store.transaction.ledger import Ledger
-from evertick.store.transaction.limits.pools import LimitKeys, Pools
-from evertick.store.transaction.limits.tenants import Tenants
+from evertick.store.transaction.limits import LimitKeys, Pools, Tenants
 from evertick.store.transaction.schedules import Schedules
 from evertick.store.transaction.scripts import Scripts
-from evertick.store.transaction.workflows.journals import Workflows
-from evertick.store.transaction.workflows.types import WorkflowTypes
+from evertick.store.transaction.workflows import Workflows, WorkflowTypes
 
 
 class Transaction(

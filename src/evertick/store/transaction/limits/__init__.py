@@ -1,1 +1,0 @@
-"""Limits over SQL: of tenants, of pools and of keys."""

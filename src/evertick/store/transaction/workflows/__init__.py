@@ -1,1 +1,0 @@
-"""The contract `Workflows` over SQL."""
