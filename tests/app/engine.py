@@ -12,8 +12,8 @@ from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobFilter, JobState
-from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
+from evertick.engine.runtime.registration import HeartbeatThread, MakeHeartbeat
 from evertick.engine.worker import Worker
 from evertick.rules.jobs.serving import blocked
 from evertick.store.sqlite.store import SqliteStore

@@ -14,10 +14,11 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
-from evertick.engine.jobs import claims, newcomers, tenant_fairness
-from evertick.engine.jobs.mutations import loop
-from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
-from evertick.engine.jobs.room import BYTES_MAX, Claimed, Room
+from evertick.engine.jobs import claims, tenant_fairness
+from evertick.engine.jobs import claims as newcomers
+from evertick.engine.jobs import mutations as loop
+from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Room
+from evertick.engine.jobs.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
 from evertick.store.notifications import Notification
 from evertick.store.postgres.transaction import PostgresTransaction
@@ -329,7 +330,7 @@ def test_a_job_of_a_pool_runs_where_its_pool_or_that_of_its_function_is_served(o
 @pytest.mark.postgres
 def test_a_claim_whose_reply_is_late_is_run(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real once, on a busy machine: a batch that had not begun was set aside, and found when the lease was over."""
-    monkeypatch.setattr("evertick.engine.jobs.mutations.loop.SLOW_S", 0.0)
+    monkeypatch.setattr("evertick.engine.jobs.mutations.SLOW_S", 0.0)
     write_two = ThreadExecutors.write_two
 
     async def replies_late(self: ThreadExecutors, *works: Any, isolation: Isolation) -> Any:

@@ -8,14 +8,11 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Settings, Step, SyncActionCtx
 from evertick.api.jobs import JobView
-from evertick.engine.jobs.action_logs import ActionLogs
-from evertick.engine.jobs.actions import ActionEnds, ActionLoop
-from evertick.engine.jobs.cancellation import CancellationLoop
-from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.jobs.actions import ActionEnds, ActionLogs, ActionLoop, CancellationLoop
+from evertick.engine.jobs.mutations import MutationLoop
 from evertick.engine.maintenance.activity import ActivityWriter
 from evertick.engine.maintenance.blocked import BlockedJobs
-from evertick.engine.maintenance.count_sums import CountSums
-from evertick.engine.maintenance.pruner import Pruner
+from evertick.engine.maintenance.pruner import CountSums, Pruner
 from evertick.engine.maintenance.reaper import Reaper
 from evertick.engine.runtime import loop as loops
 from evertick.engine.runtime.loop import Loop

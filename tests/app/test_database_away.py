@@ -12,9 +12,9 @@ from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.maintenance.reaper import AGAIN_MS, Over, Reaper
-from evertick.engine.runtime import heartbeat as heartbeat_module
+from evertick.engine.runtime import registration as heartbeat_module
 from evertick.engine.runtime.executors import InlineExecutors
-from evertick.engine.runtime.heartbeat import HeartbeatThread
+from evertick.engine.runtime.registration import HeartbeatThread
 from evertick.store.store import Isolation
 from evertick.testing.loop import JumpingLoop
 from tests.app.engine import SharedStore, run_for, worker_of

@@ -8,9 +8,9 @@ import pytest
 from evertick import MutationCtx
 from evertick.base.clock import ManualClock
 from evertick.base.instants import Instant
-from evertick.engine.jobs.mutations import recovery
-from evertick.engine.jobs.mutations.batch import OpenBatch, run_batch
-from evertick.engine.runtime.repeated_log import FAILURES_MAX, SAY_EVERY_MS, RepeatedLog
+from evertick.engine.jobs import recovery
+from evertick.engine.jobs.batch import OpenBatch, run_batch
+from evertick.engine.runtime.loop import FAILURES_MAX, SAY_EVERY_MS, RepeatedLog
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

@@ -12,9 +12,9 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base import step_limit
 from evertick.base.ids import WorkerId
-from evertick.engine.runtime import heartbeat
+from evertick.engine.runtime import registration as heartbeat
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.engine.runtime.heartbeat import renew
+from evertick.engine.runtime.registration import renew
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Watched, job_of

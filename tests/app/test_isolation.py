@@ -16,7 +16,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, Retry, SyncActionCtx, every
 from evertick.base.instants import LONG_AGO
 from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.mutations.recovery import BatchRunner
+from evertick.engine.jobs.recovery import BatchRunner
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.functions import JobState

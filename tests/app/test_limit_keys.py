@@ -12,9 +12,8 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Retry, Step
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
-from evertick.engine.jobs import key_limits
-from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.room import Claimed
+from evertick.engine.jobs import limits as key_limits
+from evertick.engine.jobs.claims import Claimed, Claims
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.transaction.transaction import Transaction

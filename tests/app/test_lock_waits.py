@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors as pg_errors
 
 from evertick import App, MutationCtx
-from evertick.engine.jobs.mutations import recovery
+from evertick.engine.jobs import recovery
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of

@@ -7,7 +7,7 @@ import pytest
 
 from evertick import App, MutationCtx
 from evertick.base.errors import DatabaseUnavailable
-from evertick.engine.jobs.mutations import recovery
+from evertick.engine.jobs import recovery
 from evertick.functions import JobState
 from evertick.store.store import Isolation
 from tests.app.conftest import OpenApp

@@ -6,8 +6,7 @@ import pytest
 
 from evertick import App, MutationCtx
 from evertick.base.ids import WorkerId
-from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.room import Claimed
+from evertick.engine.jobs.claims import Claimed, Claims
 from evertick.engine.runtime.settings import Settings
 from evertick.store.transaction.transaction import Transaction
 from evertick.testing.loop import JumpingLoop

@@ -14,7 +14,7 @@ PROGRAM = '''
 import asyncio, os, sys, threading
 
 from evertick import App, MutationCtx, Retry, SyncActionCtx
-from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.jobs.mutations import MutationLoop
 
 app = App("poison", database_url=sys.argv[1])
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.engine.jobs.mutations import recovery
+from evertick.engine.jobs import recovery
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

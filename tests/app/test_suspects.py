@@ -7,7 +7,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.engine.jobs import claims
-from evertick.engine.jobs.mutations.loop import BATCHES_IN_A_ROW
+from evertick.engine.jobs.mutations import BATCHES_IN_A_ROW
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.testing import World

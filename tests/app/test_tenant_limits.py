@@ -14,8 +14,7 @@ from evertick.base.errors import InvalidTenant, Misuse, QuotaExceeded
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
 from evertick.base.records.tenants import TenantLimits, TenantUsage
-from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.room import Room
+from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.settings import Settings
 from evertick.store.store import Isolation
 from evertick.store.transaction.limits import Tenants

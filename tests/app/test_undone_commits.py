@@ -13,7 +13,7 @@ from evertick.base.records.jobs import FunctionKind
 from evertick.engine.jobs import actions
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.runtime.executors import InlineExecutors, Work
-from evertick.engine.runtime.heartbeat import renew
+from evertick.engine.runtime.registration import renew
 from evertick.engine.runtime.settings import Settings
 from evertick.store.sqlite.store import SqliteStore
 from evertick.store.sqlite.transaction import SqliteTransaction

@@ -16,7 +16,7 @@ from evertick.app.measuring.measures import samples_of
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime
-from evertick.engine.maintenance.unreadable import UnreadableSchedules
+from evertick.engine.maintenance.blocked import UnreadableSchedules
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.store.transaction.transaction import Transaction
 from tests.app.conftest import OpenApp

@@ -15,8 +15,7 @@ from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation
 from evertick.engine.schedules.commands import Change, Requester, Update
 from evertick.engine.schedules.evaluation import Inputs, evaluate
-from evertick.engine.schedules.outcome import Evaluated
-from evertick.engine.schedules.persistence import write
+from evertick.engine.schedules.outcome import Evaluated, write
 from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill, Pause

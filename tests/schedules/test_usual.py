@@ -13,11 +13,9 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, ServedFunction
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.schedules import RunReport
-from evertick.engine.schedules import evaluation as general
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
-from evertick.engine.schedules.evaluation import Inputs
+from evertick.engine.schedules.evaluation import Inputs, evaluate, usual
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
-from evertick.engine.schedules.usual import usual
 from evertick.rules.schedules.events import Event, Paused, Triggered
 from evertick.rules.schedules.fates import Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
@@ -204,7 +202,7 @@ def test_usual_cases_are_judged_as_the_rules_judge_them() -> None:
         else:
             starts += len(item.jobs)
             ends += len(item.reports)
-            assert parts(item) == parts(judged(general.evaluate, maker, row, inputs, function)), f"seed {seed}"
+            assert parts(item) == parts(judged(evaluate, maker, row, inputs, function)), f"seed {seed}"
     assert starts >= STARTS_MIN
     assert ends >= ENDS_MIN
     assert unusual >= UNUSUAL_MIN

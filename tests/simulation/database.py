@@ -28,7 +28,7 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Executors
-from evertick.engine.runtime.heartbeat import renew
+from evertick.engine.runtime.registration import renew
 from evertick.store.notifications import Listener, Notifications
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction

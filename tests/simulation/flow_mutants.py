@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from evertick.base.instants import NEVER
 from evertick.base.records.runs import MessageKind
-from evertick.engine.jobs.workflows import memory, open_runs
-from evertick.engine.jobs.workflows.memory import KeptRun, RunsInMemory
-from evertick.engine.jobs.workflows.open_runs import OpenRuns
+from evertick.engine.jobs import workflow_memory as memory
+from evertick.engine.jobs import workflow_runs as open_runs
+from evertick.engine.jobs.workflow_memory import KeptRun, RunsInMemory
+from evertick.engine.jobs.workflow_runs import OpenRuns
 from evertick.rules.workflows import advance
 from evertick.rules.workflows.run import Run
 from evertick.store.sqlite.transaction import SqliteTransaction

@@ -18,9 +18,9 @@ from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import LONG_AGO
 from evertick.base.records.jobs import Completion, FunctionKind, JobState, NewJob
-from evertick.engine.jobs import actions, claims, completion, key_limits
-from evertick.engine.jobs.mutations import batch, recovery
-from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.jobs import actions, batch, claims, completion, recovery
+from evertick.engine.jobs import limits as key_limits
+from evertick.engine.jobs.mutations import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from unittest.mock import patch
 
-from evertick.engine.jobs import cancellation
+from evertick.engine.jobs import actions as cancellation
 from tests.simulation.checker import violations
 from tests.simulation.cluster import Cluster, Profile
 from tests.simulation.faults import Fault, Plan

@@ -10,7 +10,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation, evaluator
-from evertick.engine.schedules import persistence as schedule_writing
+from evertick.engine.schedules import outcome as schedule_writing
 from evertick.engine.schedules.evaluation import Inputs
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.rules.schedules import decide, overlap
@@ -124,7 +124,7 @@ def nothing_opened(self: Any, schedules: Any) -> None:
 
 def engine_evaluates(new: Any) -> Plant:
     """Replace `evaluate` for the evaluator and for requests."""
-    return both(swap(evaluator, "evaluate", new), swap(schedule_requests, "evaluate", new))
+    return both(swap(evaluator, "evaluate_usual", new), swap(schedule_requests, "evaluate", new))
 
 
 MUTANTS: Final = (

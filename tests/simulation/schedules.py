@@ -28,7 +28,7 @@ import click
 
 from evertick.base.errors import Unavailable
 from evertick.base.ids import ScheduleId
-from evertick.engine.jobs import cancellation
+from evertick.engine.jobs import actions as cancellation
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation, evaluator
 from evertick.rules.schedules.events import Event, Paused

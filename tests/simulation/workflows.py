@@ -25,8 +25,8 @@ import click
 from evertick.app.app import App
 from evertick.base.errors import Conflict, JobNotFound, OutcomeUnknown, RunNotOpen, Unavailable
 from evertick.base.instants import NEVER
-from evertick.engine.jobs import cancellation
-from evertick.engine.jobs.mutations import recovery
+from evertick.engine.jobs import actions as cancellation
+from evertick.engine.jobs import recovery
 from evertick.rules.workflows import advance
 from tests.simulation.cluster import Cluster, Profile
 from tests.simulation.faults import Fault, plan_text

@@ -525,7 +525,7 @@ def test_timeouts_of_actions_are_simulated_too(world: OpenWorld) -> None:
 def test_a_loop_that_breaks_is_logged_tries_again_each_second_and_goes_on(
     world: OpenWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from evertick.engine.jobs.mutations.loop import MutationLoop
+    from evertick.engine.jobs.mutations import MutationLoop
 
     rounds = 0
 

@@ -14,22 +14,17 @@ from typing import Final
 
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable
-from evertick.engine.jobs.action_logs import ActionLogs
-from evertick.engine.jobs.actions import ActionLoop
-from evertick.engine.jobs.cancellation import CancellationLoop
-from evertick.engine.jobs.mutations.loop import MutationLoop, WorkflowLoop
+from evertick.engine.jobs.actions import ActionLogs, ActionLoop, CancellationLoop
+from evertick.engine.jobs.mutations import MutationLoop, WorkflowLoop
 from evertick.engine.maintenance.activity import ActivityWriter
-from evertick.engine.maintenance.blocked import BlockedJobs
+from evertick.engine.maintenance.blocked import BlockedJobs, UnreadableSchedules
 from evertick.engine.maintenance.clock_sync import ClockSync
-from evertick.engine.maintenance.count_sums import CountSums
-from evertick.engine.maintenance.pruner import Pruner
+from evertick.engine.maintenance.pruner import CountSums, Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
-from evertick.engine.maintenance.unreadable import UnreadableSchedules
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
-from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.loop import BACKOFF_MAX_S, Loop
-from evertick.engine.runtime.registration import Registration
+from evertick.engine.runtime.registration import HeartbeatThread, MakeHeartbeat, Registration
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.store.notifications import EVERYTHING, Notifications

@@ -11,7 +11,7 @@ from evertick.app.status import status_of
 from evertick.app.workflows.stuck import stuck_until
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.insight import StuckRun
-from evertick.engine.jobs.workflows.misfits import Misfits, wait_ms
+from evertick.engine.jobs.workflow_memory import Misfits, wait_ms
 from evertick.errors import Misuse
 from evertick.metrics import Metrics
 from evertick.store.transaction.transaction import Transaction

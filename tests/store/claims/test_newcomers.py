@@ -5,9 +5,7 @@ import pytest
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.tenants import TenantLimits
-from evertick.engine.jobs.claims import BESIDE_SHARE, LOOK_KEPT_MS
-from evertick.engine.jobs.newcomers import KEPT_MS
-from evertick.engine.jobs.room import Room
+from evertick.engine.jobs.claims import BESIDE_SHARE, KEPT_MS, LOOK_KEPT_MS, Room
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.store import Isolation
 from tests.store.claims.test_turns import ALoop, fill, tenant

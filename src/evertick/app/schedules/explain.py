@@ -24,7 +24,7 @@ from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.commands import refuse_unreadable
-from evertick.engine.schedules.persistence import not_found
+from evertick.engine.schedules.outcome import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec

@@ -25,7 +25,7 @@ from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
 from evertick.base.paging import PAGE_MAX, check_limit, opened, sealed
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.commands import refuse_unreadable
-from evertick.engine.schedules.persistence import not_found
+from evertick.engine.schedules.outcome import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS

@@ -30,7 +30,7 @@ from evertick.cli.pool import note_unknown_pool
 from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found
-from evertick.engine.schedules.persistence import not_found
+from evertick.engine.schedules.outcome import not_found
 from evertick.store.store import Store
 from evertick.store.transaction.transaction import Transaction
 

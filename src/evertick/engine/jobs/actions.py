@@ -12,35 +12,123 @@ alone, ask for a *pause*: nothing new is started until they have ended, and what
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Canceled, Outcome, Raised
-from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
+from evertick.base.outcomes import STUCK, Canceled, Outcome, Raised
+from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.records.stored import size_of, storable
 from evertick.base.step_limit import Held
-from evertick.engine.jobs.begun_actions import BegunAction, EndedAction
-from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.completion import finish
-from evertick.engine.jobs.giving_back import give_back
-from evertick.engine.jobs.held_loops import say_held
-from evertick.engine.jobs.lost_claims import Attempt
-from evertick.engine.jobs.room import BYTES_MAX, JOB_BYTES_MAX, Claimed, Room
+from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
+from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.rules.jobs.lifecycle import cut_off, ended, lost, once_more
+from evertick.engine.runtime.runner import RunningAction
+from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES, cut_off, ended, lost, once_more
 from evertick.store.notifications import Notification
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
+# -- Actions that a worker has begun, until their ends are written.
+
+
+class Owner(Protocol):
+    """The loop that begins actions."""
+
+    def finish(
+        self, running: "BegunAction", transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine],
+        again_at: Instant | None = None,
+    ) -> JobEnd | None: ...  # fmt: skip
+    def note_stuck(self, running: "BegunAction") -> None: ...
+    def say_held(self, running: "BegunAction", held: Held) -> None: ...
+
+
+class BegunAction(RunningAction):
+    """An action that was begun and whose end is not written yet."""
+
+    __slots__ = ("_owner", "claim", "has_ended", "is_canceled", "started_at", "task", "worker_id")
+
+    task: asyncio.Task[None]
+
+    def __init__(self, owner: Owner, claim: Claim, worker_id: WorkerId, started_at: Instant) -> None:
+        super().__init__()
+        self._owner = owner
+        self.claim = claim
+        self.worker_id = worker_id
+        self.started_at = started_at
+        self.is_canceled = False
+        """Whether its job was canceled, and not only its worker is about to end."""
+        self.has_ended = False
+
+    def finish(
+        self, transaction: Transaction, outcome: Outcome, logs: Sequence[LogLine], again_at: Instant | None = None, /
+    ) -> JobEnd | None:
+        return self._owner.finish(self, transaction, outcome, logs, again_at)
+
+    def on_stuck(self) -> None:
+        self._owner.note_stuck(self)
+
+    def on_held(self, held: Held) -> None:
+        self._owner.say_held(self, held)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether too many workers have died while they held it."""
+        return self.claim.crashes >= SUSPECT_CRASHES
+
+
+class EndedAction(NamedTuple):
+    running: BegunAction
+    end: JobEnd
+
+
+# -- Held loops: says which action holds the event loop of its worker. It is called in a thread of its own: nothing that
+# runs on the loop goes on meanwhile.
+#
+# An action that runs long without an await is interrupted (`evertick.base.step_limit`), unless it waits inside C code.
+# Its worker is alive all the same, and renews its lease: no other worker runs the action.
+
 _logger: Final = logging.getLogger("evertick.engine")
+
+TRIES_MAX: Final = 10
+"""How often it is tried to write down what is stuck, while the database is away."""
+PAUSE_S: Final = 1.0
+
+
+def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Held) -> None:
+    """Log it; and note it at the job if the action goes on although it was interrupted."""
+    if not held.is_stuck:
+        _logger.warning("%s has not awaited for %.0f s and holds the event loop of its worker, at %s", claim.name,
+                        held.seconds, held.where, extra={"job_id": claim.id})  # fmt: skip
+        return
+    _logger.error("%s holds the event loop of its worker although it was interrupted, at %s; no async action starts "
+                  "until it ends", claim.name, held.where, extra={"job_id": claim.id})  # fmt: skip
+    deps.counters.add("actions_stuck")
+    words = (
+        f"it was interrupted, because it did not await, and goes on at {held.where}: it waits inside C code or catches "
+        "the interruption; until it ends, it holds the event loop of its worker, and no other async action starts there"
+    )
+    error = JOB_ERROR.value(JobError(STUCK, words))
+    for _ in range(TRIES_MAX):
+        try:
+            deps.store.write(
+                lambda transaction: transaction.note_error(claim.id, error, worker_id=worker_id, attempt=claim.attempt),
+                isolation=Isolation.READ_COMMITTED,
+            )
+            return
+        except (Unavailable, Conflict) as problem:
+            _logger.debug("%s: that it is stuck could not be written: %s", claim.name, problem)
+            time.sleep(PAUSE_S)
+
 
 ENDS_MAX: Final = 500
 """Ends written in one transaction."""
@@ -419,3 +507,118 @@ class ActionLoop(Loop):
         if self._paused_by and not (self._tasks or self._starting):
             for notify in self.on_idle:
                 notify()
+
+
+# -- Action logs: what running actions log is stored while they run, so that it can be read before they end.
+#
+# Half a second after a line was written, in one transaction with all others that are new by then; while nothing is
+# logged, nothing is done. What is logged after the last look is stored together with the end, and so is all that could
+# not be stored: a line has a number, and is kept once.
+
+STORE_AFTER_MS: Final = 500
+"""How long a line waits for others: most actions end sooner, and their lines are stored with the end."""
+
+
+class ActionLogs(Loop):
+    """Stores what running actions have logged."""
+
+    name = "action logs"
+
+    def __init__(self, deps: EngineDeps, *, running: Callable[[], list[tuple[Claim, AttemptLog]]]) -> None:
+        """`running` returns the logs of the functions that run just now, with the claims of their jobs."""
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        self._running = running
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_told = False
+        self._store_at: Instant | None = None
+
+    def tell(self) -> None:
+        """A running action has written a line. May be called in any thread."""
+        if not self._is_told and self._loop is not None:
+            self._is_told = True
+            call_in_loop(self._loop, self.poke)
+
+    async def run(self) -> None:
+        """As `Loop.run`."""
+        self._loop = asyncio.get_running_loop()
+        await super().run()
+
+    async def round(self) -> Instant | None:
+        """Store the lines that are new, when the first of them has waited for others."""
+        now = self._deps.clock.now()
+        if self._store_at is None:
+            if not self._is_told:
+                return None
+            self._store_at = Instant(now + STORE_AFTER_MS)
+        if now < self._store_at <= now + STORE_AFTER_MS:  # later, if the clock was set back meanwhile
+            return self._store_at
+        self._is_told = False  # what is written from here on is told again
+        await self._store()
+        self._store_at = None
+        return None
+
+    async def _store(self) -> None:
+        new = [(logged_by(claim, claim.attempt, log.unstored()), log) for claim, log in self._running()]
+        lines = [each for each, _ in new if each.lines]
+        if lines:
+            now = self._deps.clock.now()
+            # In doubt whether they are stored, they are stored again: that changes nothing.
+            await self._deps.executors.write(
+                lambda transaction: transaction.add_logs(lines, now=now), isolation=Isolation.READ_COMMITTED
+            )
+            for each, log in new:
+                log.stored(len(each.lines))
+
+
+# -- Cancellation: tells running actions that their job was canceled, and writes down which of them do not end.
+#
+# A request is kept in the job's row. While actions run, this loop looks for requests at every notification, and once a
+# second in case that one is lost. An `async def` action gets a `CancelledError` at its next await and may clean up; a
+# plain `def` sees `ctx.cancel_requested`. A forced stop interrupts either until it has ended. The job is in progress
+# until then.
+
+LOOKS_PER_POLL: Final = 5
+"""How often it looks for requests while actions run, in the time in which other loops look once: every second, usually.
+"""
+STUCK_ERROR: Final = JobError(
+    STUCK,
+    "it was interrupted, because its time is over or it was stopped, and goes on: it catches the interruption or waits "
+    "inside C code; it keeps its slot until it ends",
+)
+
+
+class CancellationLoop(Loop):
+    """Looks for requests to stop."""
+
+    name = "cancellation"
+    subscribes = frozenset({Notification.STOP})
+
+    def __init__(self, deps: EngineDeps, actions: ActionLoop) -> None:
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        self._look_every_ms = max(1, deps.settings.poll_ms // LOOKS_PER_POLL)
+        self._actions = actions
+        self._actions.on_stuck = self.poke
+
+    async def round(self) -> Instant | None:
+        """Tell the actions that were asked to stop, note those that do not; look again soon while any run."""
+        running = self._actions.running_ids()
+        if not running:
+            return None
+        await self._note_stuck()
+        asked = await self._deps.executors.read(lambda transaction: transaction.stops_asked(running))
+        for job_id, stop in asked.items():
+            self._actions.stop_running(job_id, stop)
+        return Instant(self._deps.clock.now() + self._look_every_ms)
+
+    async def _note_stuck(self) -> None:
+        stuck = self._actions.stuck
+        if not stuck:
+            return
+
+        def work(transaction: Transaction) -> None:
+            for claim, worker_id in stuck:
+                error = JOB_ERROR.value(STUCK_ERROR)
+                transaction.note_error(claim.id, error, worker_id=worker_id, attempt=claim.attempt)
+
+        await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        self._actions.stuck_are_noted(len(stuck))

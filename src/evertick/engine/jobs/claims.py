@@ -18,27 +18,145 @@ of them, and its lease keeps them from all others. So each claiming loop compare
 time to time, what it runs with what it holds according to the database.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, WorkerId, queue_of
-from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
+from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
-from evertick.engine.jobs.key_limits import KeyLimits
-from evertick.engine.jobs.lost_claims import Attempt, find_lost
-from evertick.engine.jobs.newcomers import Newcomers
-from evertick.engine.jobs.room import JOB_BYTES_MAX, Claimed, Room
-from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
+from evertick.engine.jobs.completion import cancel
+from evertick.engine.jobs.limits import LOOK_AGAIN_MS, KeyLimits, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import Executors
 from evertick.store.records.claims import START, Head, Share, Suspect
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
+
+# -- Newcomers: tenants and queues that the last look of a loop did not find, where looks are kept.
+#
+# Here is what a loop knows of them: whether something was scheduled since it searched for some, who came last, and
+# whether its last claim took some. `claims` searches and claims.
+
+EVERY_MS: Final = 25
+"""The least time from a search that found none to the next: a statement can take several milliseconds."""
+KEPT_MS: Final = SECOND_MS
+"""How long those that came last are tried before others are searched for: a try in vain is a statement."""
+
+
+class Newcomers:
+    """What one loop knows of newcomers."""
+
+    def __init__(self) -> None:
+        self.heard = False
+        """Whether something was scheduled since the last search. It is set in any thread."""
+        self.came = False
+        """Whether the last claim took newcomers."""
+        self.last: list[Head] = []
+        """Heads of those that came last, if they were few, and left no job ready."""
+        self._came_at = LONG_AGO
+        self._found_none_at = LONG_AGO
+
+    def came_last(self, now: Instant, known: Sequence[Head]) -> list[Head]:
+        """Heads of those that came just now, to be tried without a search; without what a look has found since."""
+        if not self.last or not 0 <= now - self._came_at < KEPT_MS:
+            return []
+        places = {head[:2] for head in known}
+        return [head for head in self.last if head[:2] not in places]
+
+    def note(self, heads: Sequence[Head], left: Sequence[Head], now: Instant) -> None:
+        """Remember who came (`heads`, if they were few), but for those of which jobs are `left`."""
+        places = {head[:2] for head in left}
+        self.last = [head for head in heads if head[:2] not in places]
+        self._came_at = now
+
+    def see(self, claims: Sequence[Claim], now: Instant) -> int:
+        """Note which of the claims are of those that came last; returns how many."""
+        ranks = {head[:2]: head.rank for head in self.last}
+        came = [claim for claim in claims if (claim.queue, claim.tenant) in ranks] if ranks else []
+        if came:
+            ranks.update({(claim.queue, claim.tenant): claim.rank for claim in came})
+            self.last, self._came_at = [Head(*place, rank) for place, rank in ranks.items()], now
+        return len(came)
+
+    def begin_search(self, now: Instant) -> bool:
+        """Whether to search: something was heard of, and no search was in vain just now. Then this one begins."""
+        if not self.heard or 0 <= now - self._found_none_at < EVERY_MS:
+            return False
+        self.heard, self._found_none_at = False, now
+        return True
+
+    def found_some(self) -> None:
+        """The search was not in vain."""
+        self._found_none_at = LONG_AGO
+
+
+# -- Lost claims: what a worker holds although the reply to its claim said otherwise.
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+Attempt = tuple[JobId, int]
+"""A job under one of its claims."""
+
+
+async def find_lost(
+    executors: Executors, worker_id: WorkerId, kind: FunctionKind, known: Collection[Attempt], *, limit: int
+) -> list[Claim]:
+    """Jobs of a kind that a worker holds, but for those that are known; of up to `limit` that it holds."""
+
+    def unknown(transaction: Transaction) -> list[Claim]:
+        held = transaction.held_jobs(worker_id, limit=limit)
+        return [c for c in held if c.kind is kind and (c.id, c.attempt) not in known]
+
+    def confirmed(transaction: Transaction) -> list[Claim]:
+        transaction.confirm()
+        return unknown(transaction)
+
+    found = await executors.read(unknown)
+    if found:  # what a read says of an old primary is no reason to call a function
+        found = await executors.write(confirmed, isolation=Isolation.READ_COMMITTED)
+    if found:
+        _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
+    return found
+
+
+# -- What a claim has room for, and what it returns.
+
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""Arguments that one loop of a worker holds at most, in bytes."""
+JOB_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Arguments of one job, in bytes: with room for less, nothing is claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What was claimed, and when the next job is due, whosever it is (None: there is none).
+
+    A suspect may have to wait although it is due, so it is no reason to look again at once: `suspect_is_due` tells of
+    it. It is None if the claim did not look; then the next round comes at once and looks.
+    """
+
+    claims: list[Claim]
+    next_due_at: Instant | None
+    suspect_is_due: bool | None = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a loop has room for, in jobs and in bytes of arguments; and how many jobs of each tenant it runs already."""
+
+    jobs: int
+    bytes: int = BYTES_MAX
+    running: Mapping[TenantId, int] = field(default_factory=dict)
+    beside: Sequence[Head] = ()
+    """Heads behind which there is seldom a job: one place is kept for each of them, in the first statement."""
+
 
 HEADS_MAX: Final = 256
 """Heads read in one look, unless more jobs than that are wanted."""
@@ -388,3 +506,19 @@ class Claims:
         if found:
             self._deps.counters.add("claims_found", len(found))
         return found
+
+
+# -- Giving back what a worker has claimed and not begun.
+
+
+async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) -> None:
+    """Make claimed jobs ready again, as if they had not been claimed: their functions were not begun."""
+
+    def work(transaction: Transaction) -> None:
+        for claim in claims:
+            transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+        for job_id in transaction.stops_asked([claim.id for claim in claims]):  # while it was claimed
+            tenant = next(claim.tenant for claim in claims if claim.id == job_id)
+            cancel(transaction, job_id, tenant=tenant, now=deps.clock.now(), make_id=deps.ids.make)
+
+    await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)

@@ -32,9 +32,10 @@ from evertick.engine.schedules.outcome import (
     Evaluation,
     FunctionOf,
     no_function,
+    not_found,
     oldest_start,
+    write,
 )
-from evertick.engine.schedules.persistence import not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.jobs.serving import served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED

@@ -25,11 +25,9 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
-from evertick.engine.schedules.evaluation import Inputs
+from evertick.engine.schedules.evaluation import Inputs, evaluate_usual
 from evertick.engine.schedules.log import log_evaluated
-from evertick.engine.schedules.outcome import Evaluated, Evaluation, oldest_start
-from evertick.engine.schedules.persistence import write
-from evertick.engine.schedules.usual import evaluate
+from evertick.engine.schedules.outcome import Evaluated, Evaluation, oldest_start, write
 from evertick.store.notifications import Notification
 from evertick.store.records.schedule import UNREADABLE, Schedule
 from evertick.store.store import Isolation
@@ -203,7 +201,7 @@ class Evaluator(Loop):
             try:
                 if row.status == UNREADABLE:
                     refuse_unreadable(row, "evaluated")
-                item = evaluate(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
+                item = evaluate_usual(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
             except Exception as error:
                 # What this release cannot read must not stop the other schedules; it is looked at again in a minute.
                 known = isinstance(error, InvalidSpec | SchemaMismatch)

@@ -4,25 +4,31 @@ A job that runs an occurrence carries what its function may ask about it (`ctx.s
 time, the run's name, and what earlier runs left behind at the moment it was started.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId, full_pool
-from evertick.base.instants import DAY_MS, LONG_AGO, Instant
-from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction, Worker
+from evertick.base.cures import no_schedule
+from evertick.base.errors import ScheduleNotFound, WriteConflict
+from evertick.base.ids import DEFAULT_POOL, HISTORY_PREFIX, JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
+from evertick.base.instants import DAY_MS, LONG_AGO, MINUTE_MS, Instant, to_iso
+from evertick.base.records.history import AttemptLines
+from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction, Stop, Worker
+from evertick.base.records.logs import line_of
 from evertick.base.records.retry import RETRY
-from evertick.base.records.schedules import OccurrenceRow, RunReport
-from evertick.engine.jobs.completion import MakeId
+from evertick.base.records.schedules import OccurrenceRow, RunReport, ScheduleFilter
+from evertick.engine.jobs.completion import MakeId, cancel
+from evertick.engine.runtime.spans import started
 from evertick.engine.runtime.tracing import Tracing
-from evertick.rules.schedules.catch_up import started_late
+from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, started_late
 from evertick.rules.schedules.events import Event
-from evertick.rules.schedules.fates import Fate, Origin
+from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
 from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.plan import Plan, Start, Verdict
-from evertick.rules.schedules.state import FireTime, RunEnd
+from evertick.rules.schedules.state import FireTime, OccurrenceKey, RunEnd
 from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.transaction import Transaction
 
 COMPLETED_RETENTION_MS: Final = 7 * DAY_MS
 """How long an ended schedule stays, as `completed`, after its last start or change."""
@@ -218,3 +224,140 @@ def result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunRep
 
 def _actual(time: FireTime | None) -> Instant | None:
     return None if time is None else time.actual_at
+
+
+# -- Lines of logs about runs of schedules: how each ended, and which times were skipped because it had not.
+#
+# They are stored as lines of the run's job, attempt 0, so that lists of lines have them, and they are deleted with the
+# job. The lines that its function wrote have attempts from 1 on.
+
+BY_SCHEDULE: Final = 0
+"""The attempt of these lines."""
+RESULT_CHARS_MAX: Final = 1_000
+"""Of a result in a line."""
+
+
+def run_lines(transaction: Transaction, item: Evaluated, now: Instant) -> Iterator[AttemptLines]:
+    """The lines that follow from an evaluation whose ledger is written already."""
+    for report in item.reports:
+        level = "error" if report.outcome in FAILURES else "info"
+        yield _line(item, report.job_id, 0, now, level, _ended(report))
+    skipped = [verdict for verdict in item.plan.fates if verdict.reason is Reason.OVERLAP]
+    if not skipped or (job_id := _blocker(transaction, item)) is None:
+        return
+    times = "" if len(skipped) == 1 else f" and {len(skipped) - 1} more"
+    text = f"skipped the run of {item.row.id} for {to_iso(skipped[0].occurrence.nominal_at)}{times}: "
+    # One line a minute: a run that stays open for months while every second is skipped must not fill the table.
+    number = 1 + skipped[0].occurrence.nominal_at // MINUTE_MS
+    yield _line(item, job_id, number, now, "warning", text + skipped[0].detail)
+
+
+def _blocker(transaction: Transaction, item: Evaluated) -> JobId | None:
+    """The job of the run that is open, or was until now."""
+    running = item.plan.state.running
+    if not running:
+        return item.reports[-1].job_id if item.reports else None
+    row = transaction.get_occurrence(item.row.id, running[0].occurrence.key, tenant=item.row.tenant)
+    return None if row is None else row.job_id
+
+
+def _ended(report: RunReport) -> str:
+    text = f"run of {report.schedule_id} for {to_iso(report.nominal_at)}: {RunOutcome(report.outcome).value}"
+    if report.outcome == RunOutcome.SUCCESS and report.result not in (None, "null"):
+        return f"{text}, returned {(report.result or '')[:RESULT_CHARS_MAX]}"
+    return f"{text}, {report.message}" if report.message else text
+
+
+def _line(item: Evaluated, job_id: JobId, number: int, at: Instant, level: str, text: str) -> AttemptLines:
+    line = line_of(number, at, level, text)
+    return AttemptLines(job_id, BY_SCHEDULE, [line], item.row.tenant, item.row.function)
+
+
+# -- Persistence: writes, in one transaction, what follows from evaluations.
+#
+# Jobs, ledger, heard reports, stops and the schedules' new states are written together or not at all. A page of
+# schedules takes a handful of statements, however many there are.
+
+EVALUATOR: Final = "evaluator"
+"""Who did it, where a schedule was changed without a request."""
+MISSED_NOTHING: Final = Instant(0)
+"""When a schedule missed a time that has missed none."""
+LOOKED_AT: Final = 200
+"""Schedules among which one may have been meant that is not there."""
+
+
+def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId) -> ScheduleNotFound:
+    """The error for a schedule that is not there; it names those of the tenant that begin alike and may be meant."""
+    if not schedule_id.isprintable():  # no schedule has such an id, and PostgreSQL takes no NUL
+        return no_schedule(schedule_id, tenant)
+    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=LOOKED_AT, after=(None, schedule_id[:1]))
+    return no_schedule(schedule_id, tenant, [row.id for row in rows])
+
+
+def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Evaluation) -> None:
+    """Write what follows from evaluations.
+
+    Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
+    """
+    reports = [report for item in items for report in item.reports]
+    tracing, now = evaluation.tracing, evaluation.now
+    jobs = [job if tracing is None else started(tracing, item.row, job) for item in items for job in item.jobs]
+    transaction.insert_jobs(_with_free_keys(transaction, jobs))
+    transaction.record_occurrences([row for item in items for row in item.occurrences])
+    transaction.end_occurrences(reports)
+    transaction.delete_run_reports(reports)
+    transaction.add_logs([line for item in items for line in run_lines(transaction, item, evaluation.now)], now=now)
+    for item in items:
+        for key in item.plan.cancels:
+            _stop(transaction, item.row, key, Stop.CANCEL, evaluation)
+        for key in item.plan.terminates:
+            _stop(transaction, item.row, key, Stop.FORCE, evaluation)
+        if item.retired or item.gone:
+            transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
+            why = "its target is gone" if item.gone else "it had ended, and its retention is over"
+            line_id = evaluation.make_id(HISTORY_PREFIX, evaluation.now)
+            transaction.add_history(item.row.line(line_id, evaluation.now, EVALUATOR, "deleted", why))
+    rows = [_health(transaction, item, evaluation.now) for item in items if not (item.retired or item.gone)]
+    if transaction.save_schedules(rows) != len(rows):
+        raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
+
+
+def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule:
+    """The schedule; one that has missed nothing any more, if a backfill has just started the last of what it missed.
+
+    The ledger is asked once for each backfill, at its end: until then it has times to make up for.
+    """
+    row, state = item.row, item.plan.state
+    is_over = not state.backfills and not any(each.origin is Origin.BACKFILL for each in state.waiting)
+    has_started = any(each.origin == Origin.BACKFILL and each.fate == Fate.STARTED for each in item.occurrences)
+    if row.missed_at is not None or not is_over or not has_started:
+        return row
+    since, decided = Instant(now - OUTAGE_MAX_MS), Instant(now - DAY_MS)
+    if transaction.has_missed(row.id, tenant=row.tenant, since=since, decided=decided):
+        return row
+    return row._replace(missed_at=MISSED_NOTHING)
+
+
+def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
+    """The jobs, without the keys that unfinished ones hold: a schedule runs all the same."""
+    keys: dict[TenantId, set[str]] = {}
+    for job in jobs:
+        if job.key is not None:
+            keys.setdefault(job.tenant, set()).add(job.key)
+    taken = {(tenant, key) for tenant, of in keys.items() for key in transaction.unfinished_keys(of, tenant=tenant)}
+    found = []
+    for job in jobs:
+        if job.key is not None and (job.tenant, job.key) in taken:
+            job = job._replace(key=None)
+        elif job.key is not None:
+            taken.add((job.tenant, job.key))
+        found.append(job)
+    return found
+
+
+def _stop(transaction: Transaction, schedule: Schedule, key: OccurrenceKey, stop: Stop, evaluation: Evaluation) -> None:
+    """Ask a run to stop. Its end is reported when its function has ended."""
+    tenant, now, make_id = schedule.tenant, evaluation.now, evaluation.make_id
+    occurrence = transaction.get_occurrence(schedule.id, key, tenant=tenant)
+    if occurrence is not None and occurrence.job_id is not None:
+        cancel(transaction, occurrence.job_id, tenant=tenant, now=now, make_id=make_id, stop=stop)

@@ -16,8 +16,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.base.time_limit import TimeOver
 from evertick.engine.jobs.completion import finish, logged_by
-from evertick.engine.jobs.workflows.memory import Loan
-from evertick.engine.jobs.workflows.one_step import OneStep
+from evertick.engine.jobs.workflow_memory import Loan, OneStep
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.runner import WAITING_RUNS_MAX, WaitedTooLong

@@ -40,7 +40,7 @@ from evertick.base.records.jobs import Claim
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.runs import RunRecord
 from evertick.base.time_limit import FunctionTimeout
-from evertick.engine.jobs.mutations.batch import (
+from evertick.engine.jobs.batch import (
     Batch,
     EndedItself,
     FenceLost,
@@ -50,13 +50,12 @@ from evertick.engine.jobs.mutations.batch import (
     run_batch,
     still_held,
 )
-from evertick.engine.jobs.workflows.memory import RunsInMemory
-from evertick.engine.jobs.workflows.one_step import OneStep
-from evertick.engine.jobs.workflows.open_runs import OpenRuns
+from evertick.engine.jobs.workflow_memory import OneStep, RunsInMemory
+from evertick.engine.jobs.workflow_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
+from evertick.engine.runtime.loop import RepeatedLog
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.engine.runtime.repeated_log import RepeatedLog
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.jobs.retry import retry_delay_ms
 from evertick.store.store import Isolation, LostInFunction

@@ -23,13 +23,10 @@ from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion,
 from evertick.base.records.journal import Row
 from evertick.base.records.logs import LogLine, append, line_of
 from evertick.base.records.retry import RETRY
-from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
+from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, NewMessage, RunRecord
 from evertick.base.time_limit import FunctionTimeout, TimeOver
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.workflows.children import without_key_conflicts
-from evertick.engine.jobs.workflows.memory import Loan, RunsInMemory
-from evertick.engine.jobs.workflows.misfits import wait_ms
-from evertick.engine.jobs.workflows.one_step import OneStep
+from evertick.engine.jobs.workflow_memory import Loan, OneStep, RunsInMemory, wait_ms
 from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.runner import WaitedTooLong
@@ -41,6 +38,35 @@ from evertick.rules.workflows.run import JOURNAL_ROWS_MAX, Run, new_run
 from evertick.store.records.workflows import Entry, Parked
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
+
+# -- Child workflows with keys: one that cannot have its key does not begin, and its step fails.
+
+Begun = list[tuple[JobId, Call]]
+"""Calls that begin as jobs."""
+
+
+def without_key_conflicts(claim: Claim, begun: Begun, flushed: Callable[[], Transaction], *, now: Instant) -> Begun:
+    """The calls of a run that begin: those without a key, and those whose key no unfinished job has.
+
+    To the run the others have ended at once, with AlreadyExists. `flushed` returns the transaction when the database
+    sees all that was scheduled before.
+    """
+    if all(call.options.key is None for _, call in begun):
+        return begun
+    transaction, holders, accepted = flushed(), dict[str, JobId](), Begun()
+    for job_id, call in begun:
+        key = call.options.key
+        if key is not None:
+            holder = holders.get(key) or transaction.find_unfinished_key(key, tenant=claim.tenant)
+            if holder is not None:
+                refused = Raised("AlreadyExists", f"the unfinished job {holder} holds the key {key!r}")
+                ended = NewMessage(claim.id, MessageKind.ENDED, "", call.seq, refused)
+                transaction.send_messages([ended], now=now)
+                continue
+            holders[key] = job_id
+        accepted.append((job_id, call))
+    return accepted
+
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -23,11 +23,9 @@ from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
-from evertick.engine.jobs.claims import Claims
-from evertick.engine.jobs.giving_back import give_back
-from evertick.engine.jobs.mutations.batch import Batch
-from evertick.engine.jobs.mutations.recovery import BatchRunner
-from evertick.engine.jobs.room import BYTES_MAX, Claimed, Room
+from evertick.engine.jobs.batch import Batch
+from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Claims, Room, give_back
+from evertick.engine.jobs.recovery import BatchRunner
 from evertick.engine.jobs.tenant_fairness import SHARE, SHARE_BESIDE, BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
