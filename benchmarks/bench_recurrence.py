@@ -21,8 +21,7 @@ from cronsim import CronSim
 from dateutil.rrule import rrulestr
 
 from evertick.recurrence import Recurrence, Spec, compile_spec
-from evertick.recurrence.parse.calendar import Written, parse_calendar
-from evertick.recurrence.parse.cron import parse_cron
+from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron
 from evertick.recurrence.parse.moments import parse_moment
 from evertick.recurrence.parse.rrule import parse_rrule
 

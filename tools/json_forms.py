@@ -29,9 +29,8 @@ from evertick.api.commands import (
     UpdatedSchedule,
     VersionReport,
 )
-from evertick.api.deploys import DoctorReport
+from evertick.api.doctor import DoctorReport, FleetReport
 from evertick.api.documents import DocumentView, TableView
-from evertick.api.fleet import FleetReport
 from evertick.api.gateway_fleet import (
     FleetCron,
     GatewayCronLine,
@@ -42,9 +41,8 @@ from evertick.api.gateway_fleet import (
 )
 from evertick.api.gateways import GatewayCron, GatewayRun, StartedGatewayRun
 from evertick.api.jobs import AttemptView, JobLogLine, JobView, LogLineView
-from evertick.api.pools import PoolView
+from evertick.api.limits import PoolView, TenantView
 from evertick.api.reports import AuditReport, Explanation, PreviewedTime, TimePreview
-from evertick.api.run_details import DetailedRun, RunDetails
 from evertick.api.schedules import (
     ApplyReport,
     BackfillView,
@@ -67,8 +65,15 @@ from evertick.api.scripts import (
     ScriptView,
 )
 from evertick.api.status import StatusView, WorkerView
-from evertick.api.tenants import TenantView
-from evertick.api.workflows import RunEvent, RunHistory, RunView, WithdrawnEvent, WorkflowTypeView
+from evertick.api.workflows import (
+    DetailedRun,
+    RunDetails,
+    RunEvent,
+    RunHistory,
+    RunView,
+    WithdrawnEvent,
+    WorkflowTypeView,
+)
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
 HEAD: Final = """\

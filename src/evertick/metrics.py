@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 
 try:
     from prometheus_client import CollectorRegistry, generate_latest

@@ -8,14 +8,19 @@ A `RunView` is a run: its state, its progress, its result or error; `RunDetails`
 that it has not taken. A `RunHistory` is what it has done, event by event.
 """
 
-from evertick.api.run_details import DetailedRun, DetailedRunPage, RunDetails, RunTimeline, RunWait, TimedStep
 from evertick.api.workflows import (
+    DetailedRun,
+    DetailedRunPage,
+    RunDetails,
     RunEvent,
     RunHistory,
     RunOccurrence,
     RunPage,
     RunStep,
+    RunTimeline,
     RunView,
+    RunWait,
+    TimedStep,
     WaitingEvent,
     WithdrawnEvent,
     WorkflowTypeView,
@@ -25,11 +30,8 @@ from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows, Workf
 from evertick.app.workflows.choice import RunsWhere
 from evertick.app.workflows.types import AsyncWorkflowTypes, WorkflowTypes
 from evertick.base.ids import JobId
-from evertick.base.records.journal import CallKind, RowKind
-from evertick.base.records.run_states import RunState
-from evertick.base.records.workflow_types import WorkflowStatus
-from evertick.rules.workflows.step import Step, StepOptions
-from evertick.rules.workflows.step_log import StepLog
+from evertick.base.records.workflows import CallKind, RowKind, RunState, WorkflowStatus
+from evertick.rules.workflows.step import Step, StepLog, StepOptions
 
 __all__ = [
     "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "DetailedRun", "DetailedRunPage", "JobId",

@@ -11,7 +11,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
 from evertick.base.errors import Conflict, Misuse, NotFound, RegistrationError
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits
 from evertick.functions import Pool
 from evertick.testing import World
 from tests.app.conftest import OpenApp

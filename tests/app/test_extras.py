@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 
 WITHOUT = """
 import sys

@@ -11,7 +11,7 @@ from evertick import ActionCtx, App, MutationCtx, Step
 from evertick.app.limits.waiting import pool_waits
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits
 from evertick.engine.runtime.settings import Settings
 from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World

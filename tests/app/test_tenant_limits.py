@@ -13,7 +13,7 @@ from evertick import ActionCtx, App, MutationCtx, SyncActionCtx, every
 from evertick.base.errors import InvalidTenant, Misuse, QuotaExceeded
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
-from evertick.base.records.tenants import TenantLimits, TenantUsage
+from evertick.base.records.limits import TenantLimits, TenantUsage
 from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.settings import Settings
 from evertick.store.store import Isolation

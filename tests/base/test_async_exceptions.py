@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from evertick.base import async_exceptions
+from evertick.base import time_limit as async_exceptions
 
 
 def test_an_exception_that_a_finalizer_has_swallowed_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:

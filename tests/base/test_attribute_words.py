@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.base.errors import Misuse
-from evertick.base.records.attributes import Value, from_word, from_words, word_of, words_in, words_of
+from evertick.base.records.workflows import Value, from_word, from_words, word_of, words_in, words_of
 
 
 @given(st.text() | st.booleans() | st.integers(-(10**18), 10**18))

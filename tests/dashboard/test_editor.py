@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from evertick import calendar, cron, every
-from evertick.base.json_errors import json_fault
+from evertick.base.escaping import json_fault
 from evertick.cli.root import run
 from evertick.dashboard.editor.drafts import Draft, differing
 from tests.dashboard.commands import soup_of

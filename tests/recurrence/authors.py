@@ -6,8 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from evertick.recurrence.parse.calendar import parse_calendar
-from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.cron import parse_calendar, parse_cron, parse_temporal_cron
 from evertick.recurrence.parse.moments import format_day, format_instant, format_local
 from evertick.recurrence.parse.rrule import RFC_WEEKDAYS, parse_rrule
 from evertick.recurrence.spec import exclude

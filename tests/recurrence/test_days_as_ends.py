@@ -8,8 +8,7 @@ import pytest
 from evertick import cron, daily, every
 from evertick.app.schedules.specs import bounded
 from evertick.recurrence.english.parser.sentence import spec_of_text
-from evertick.recurrence.parse.moments import format_instant
-from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.parse.moments import format_instant, typed_moment
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire

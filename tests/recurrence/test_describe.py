@@ -10,8 +10,7 @@ from evertick.base.errors import InvalidSpec
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.english.meaning import meaning_of
 from evertick.recurrence.english.parser.sentence import parse_sentence
-from evertick.recurrence.parse.calendar import parse_calendar
-from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.cron import parse_calendar, parse_cron, parse_temporal_cron
 from evertick.recurrence.parse.duration import make_interval, parse_interval
 from evertick.recurrence.parse.moments import parse_day, parse_instant, parse_moment
 from evertick.recurrence.parse.rrule import parse_properties

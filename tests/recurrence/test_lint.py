@@ -4,8 +4,7 @@ import pytest
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.lint import CODES, LINTS_MAX, Lint, lint
-from evertick.recurrence.parse.calendar import parse_calendar
-from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.cron import parse_calendar, parse_cron, parse_temporal_cron
 from evertick.recurrence.parse.duration import make_interval, parse_interval
 from evertick.recurrence.parse.moments import parse_instant
 from evertick.recurrence.parse.rrule import parse_properties

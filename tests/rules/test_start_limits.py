@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick.base.instants import Instant
-from evertick.base.records.tenants import StartLimit
+from evertick.base.records.limits import StartLimit
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
 
 NOW = Instant(1_790_000_000_000)

@@ -6,8 +6,7 @@ from typing import Any
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import FunctionKind, RetryPolicy
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, new_state

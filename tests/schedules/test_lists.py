@@ -11,7 +11,7 @@ from evertick import App, calendar, cron, every, rrule
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.recurrence.builders import at
-from evertick.recurrence.wire.short import short_form
+from evertick.recurrence.wire.writing import short_form
 from evertick.schedules import Spec
 from evertick.testing import World
 from tests.schedules.api_app import HOUR, START, app, fail, minutes, nap, tick

@@ -10,8 +10,7 @@ import pytest
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind, ServedFunction
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import FunctionKind, RetryPolicy, ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
 from evertick.engine.schedules.evaluation import Inputs, evaluate, usual

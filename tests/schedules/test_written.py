@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evertick import App, MutationCtx, Retry, every
 from evertick.app.schedules.written import WrittenSchedule, when_of, written
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.cli.schedule.files.json_form import json_of, read_json
 from evertick.cli.schedule.files.yaml_form import read_yaml, yaml_of
 from evertick.errors import EvertickError, InvalidArguments

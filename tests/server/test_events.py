@@ -10,8 +10,7 @@ from evertick import every
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.history import AttemptLines, Pulse
-from evertick.base.records.logs import LogLine
+from evertick.base.records.history import AttemptLines, LogLine, Pulse
 from evertick.server import hints
 from evertick.server.application import pulses_of
 from evertick.server.hints import Hints

@@ -10,8 +10,7 @@ from evertick.app.workflows import restart_all
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
-from evertick.base.records.history import AttemptLines
-from evertick.base.records.logs import LogLine
+from evertick.base.records.history import AttemptLines, LogLine
 from evertick.engine.jobs import completion
 from evertick.server.callers import Caller
 from tests.app.engine import Engine

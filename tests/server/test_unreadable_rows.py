@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evertick.api.reading import RowReading
+from evertick.api.schema import RowReading
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.application import Dashboard
 from tests.app.conftest import OpenApp

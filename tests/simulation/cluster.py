@@ -17,7 +17,7 @@ from evertick.app.registry import Registry
 from evertick.app.scheduling.schedulers import AsyncScheduler
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_POOL, TenantId, WorkerId
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from evertick.base.instants import NEVER
-from evertick.base.records.runs import MessageKind
+from evertick.base.records.workflows import MessageKind
 from evertick.engine.jobs import workflow_memory as memory
 from evertick.engine.jobs import workflow_runs as open_runs
 from evertick.engine.jobs.workflow_memory import KeptRun, RunsInMemory

@@ -23,7 +23,8 @@ from evertick.engine.jobs import limits as key_limits
 from evertick.engine.jobs.mutations import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
-from evertick.rules.jobs import lifecycle, retry
+from evertick.rules.jobs import lifecycle
+from evertick.rules.jobs import lifecycle as retry
 from evertick.store.records.claims import Head
 from evertick.store.sqlite import transaction as sqlite_transaction
 from evertick.store.sqlite.transaction import SqliteTransaction

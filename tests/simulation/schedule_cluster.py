@@ -16,8 +16,7 @@ from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, EvertickError, Unavailable
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind, Stop
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import FunctionKind, RetryPolicy, Stop
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as schedule_requests

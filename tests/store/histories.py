@@ -13,15 +13,16 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, StoredDocument
-from evertick.base.records.history import AttemptLines, LineFilter
+from evertick.base.records.history import AttemptLines, LineFilter, LogLine
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
     OCCURRENCE,
+    RETRY,
     SERVES,
     UNFINISHED,
+    Call,
     Completion,
     FunctionKind,
     Job,
@@ -36,10 +37,8 @@ from evertick.base.records.jobs import (
     Stop,
     Worker,
 )
-from evertick.base.records.logs import LogLine
-from evertick.base.records.retry import RETRY
-from evertick.base.records.runs import STEP
 from evertick.base.records.stored import Stored
+from evertick.base.records.workflows import STEP
 from evertick.store.records.claims import START, Share
 from tests.store.limit_key_model import LIMIT_KEYS, LimitKeyDraws
 from tests.store.model import ModelStore, ModelTransaction, Tables

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.history import (
     AttemptLines,
@@ -27,6 +26,7 @@ from evertick.base.records.history import (
 from evertick.base.records.jobs import (
     PRIORITY_MS,
     UNFINISHED,
+    Call,
     CanceledJob,
     Claim,
     FunctionKind,

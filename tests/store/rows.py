@@ -9,6 +9,7 @@ from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
     OCCURRENCE,
+    RETRY,
     CanceledJob,
     Claim,
     FunctionKind,
@@ -18,7 +19,6 @@ from evertick.base.records.jobs import (
     NewJob,
     Worker,
 )
-from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Codec
 from evertick.store.records.claims import Share
 from evertick.store.store import Isolation, Store

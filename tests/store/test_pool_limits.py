@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId
-from evertick.base.records.pools import PoolHold, PoolLimits
-from evertick.base.records.tenants import StartLimit, TenantLimits
+from evertick.base.records.limits import PoolHold, PoolLimits, StartLimit, TenantLimits
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore

@@ -12,15 +12,19 @@ from psycopg import sql
 from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.access import AccessToken, AuditLine, Scope
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
-from evertick.base.records.history import AttemptLines
-from evertick.base.records.journal import Row, RowKind
-from evertick.base.records.logs import LogLine
-from evertick.base.records.pools import PoolLimits
-from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
-from evertick.base.records.tenants import TenantLimits
-from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
+from evertick.base.records.history import AttemptLines, LogLine
+from evertick.base.records.jobs import Call
+from evertick.base.records.limits import PoolLimits, TenantLimits
+from evertick.base.records.workflows import (
+    MessageKind,
+    NewMessage,
+    Row,
+    RowKind,
+    RunRecord,
+    WorkflowStatus,
+    WorkflowType,
+)
 from evertick.store.open import open_store
 from evertick.store.records.workflows import Entry
 from evertick.store.store import Store

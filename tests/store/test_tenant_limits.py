@@ -7,7 +7,7 @@ import pytest
 from evertick.base.ids import TenantId
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import JobState
-from evertick.base.records.tenants import StartLimit, TenantLimits
+from evertick.base.records.limits import StartLimit, TenantLimits
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore

@@ -2,11 +2,10 @@
 
 from typing import Any, Self
 
-from evertick.api.reading import RowReading
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, RowReading, Schema
 from evertick.base.ids import TenantId
 from evertick.base.instants import to_datetime, to_datetime_or_none
-from evertick.base.records.access import AccessToken, AuditLine, Scope
+from evertick.base.records.access import AccessToken, AuditLine, SavedViewRow, Scope
 
 
 class TokenView(Schema):
@@ -106,3 +105,41 @@ def _shown(token: AccessToken) -> dict[str, Any]:
         "revoked_at": to_datetime_or_none(token.revoked_at),
         "last_used_at": to_datetime_or_none(token.last_used_at),
     }
+
+
+# -- Schemas of views of lists that people have saved.
+
+
+class SavedView(Schema):
+    """A saved view of a list.
+
+    `page` is the list: `schedules`, `jobs` or `workflows`. `params` are filters, order and columns, as the address of
+    the list has them. Everybody of the tenant sees a view that is `shared`, others only the token that made them.
+    """
+
+    id: str
+    page: str
+    name: str
+    shared: bool
+    params: dict[str, str]
+    created_by: str
+    created: Moment
+    updated: Moment
+
+    @classmethod
+    def of(cls, row: SavedViewRow) -> Self:
+        """The view of a row."""
+        return cls(
+            id=row.id,
+            page=row.page,
+            name=row.name,
+            shared=not row.owner,
+            params={
+                name: value
+                for name, value in RowReading().object("params", row.params).items()
+                if isinstance(value, str)
+            },
+            created_by=row.created_by,
+            created=to_datetime(row.created_at),
+            updated=to_datetime(row.updated_at),
+        )

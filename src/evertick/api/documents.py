@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from evertick.api.reading import RowReading
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, RowReading, Schema
 from evertick.base.ids import creation_time_ms, table_of
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.documents import StoredDocument, TableCount

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from evertick.api.reading import RowReading
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, RowReading, Schema
 from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.history import JobAttempt, JobLine, LinePlace, StoredLine
-from evertick.base.records.jobs import FunctionKind, Job, JobState
-from evertick.base.records.logs import LINES_MAX
-from evertick.base.records.tries import tries_of
+from evertick.base.records.history import LINES_MAX, JobAttempt, JobLine, LinePlace, StoredLine
+from evertick.base.records.jobs import FunctionKind, Job, JobState, tries_of
 
 
 class JobView(Schema):

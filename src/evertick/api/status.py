@@ -2,8 +2,7 @@
 
 from typing import Self
 
-from evertick.api.reading import RowReading
-from evertick.api.schema import Moment, Schema
+from evertick.api.schema import Moment, RowReading, Schema
 from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime

@@ -15,7 +15,7 @@ from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool, full_pool
 from evertick.base.instants import HORIZON_MS
 from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, some, text
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step

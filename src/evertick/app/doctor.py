@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from evertick.api.deploys import DoctorReport, Finding, Problem
+from evertick.api.doctor import DoctorReport, Finding, Problem
 from evertick.api.workflows import RunHistory, WorkflowTypeView
 from evertick.app.crons import KIND as CRON
 from evertick.app.functions.function import Function, Workflow
@@ -34,9 +34,8 @@ from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import OWN_FUNCTIONS, FunctionKind, Job, JobFilter, JobState, is_of
-from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.records.workflows import STEP, WorkflowStatus
 from evertick.base.time_limit import FunctionTimeout, Limit, TimeLimits
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS

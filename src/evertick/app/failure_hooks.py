@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from evertick.api.reading import RowReading
+from evertick.api.schema import RowReading
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import to_datetime

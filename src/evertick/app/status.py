@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from evertick.api.reading import RowReading
+from evertick.api.schema import RowReading
 from evertick.api.status import (
     FailureView,
     MissedView,
@@ -27,7 +27,7 @@ from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.insight import ScheduleTrouble
 from evertick.base.records.jobs import NO_ERROR, SCRIPT_FUNCTION, Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.records.workflows import WorkflowStatus
 from evertick.rules.jobs.serving import served, served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.records.schedule import Schedule

@@ -24,7 +24,7 @@ from evertick.cli.core.output import OutputOptions, output_option, plain
 from evertick.cli.sessions.fleet import open_fleet
 
 if TYPE_CHECKING:
-    from evertick.api.deploys import Finding
+    from evertick.api.doctor import Finding
 
 LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail", "fix")
 """The columns of the table; `id` is the first of `count`."""

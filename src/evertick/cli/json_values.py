@@ -7,8 +7,7 @@ from typing import Any, Final
 import click
 
 from evertick.base.errors import EvertickError
-from evertick.base.escaping import reason
-from evertick.base.json_errors import begins_as_json
+from evertick.base.escaping import begins_as_json, reason
 from evertick.cli.schedule.spec_flags import parse_json
 
 FILE_MAX: Final = 16 * 1024 * 1024

@@ -8,7 +8,7 @@ import click
 
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant
-from evertick.base.records.logs import LEVELS
+from evertick.base.records.history import LEVELS
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit

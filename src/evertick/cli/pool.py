@@ -14,7 +14,7 @@ from evertick.cli.sessions.fleet import AnyFleet, open_fleet
 from evertick.cli.tenant import changes_of, limit_options
 
 if TYPE_CHECKING:
-    from evertick.api.pools import PoolView
+    from evertick.api.limits import PoolView
 
 FIELDS: Final = (
     "pool",
@@ -48,7 +48,7 @@ def pool() -> None:
 @row_options
 def list_pools(db: str | None, out: OutputOptions) -> int:
     """List pools: of each, the jobs that run and those that are due and wait, with their limits."""
-    from evertick.api.pools import PoolView
+    from evertick.api.limits import PoolView
 
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
@@ -110,7 +110,7 @@ def delete_pool(name: str, force: bool, db: str | None, out: OutputOptions) -> N
 
 
 def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOptions) -> None:
-    from evertick.api.pools import PoolView
+    from evertick.api.limits import PoolView
 
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.base.paging import TENANTS_MAX
-from evertick.base.records.tenants import LIMIT_MAX
+from evertick.base.records.limits import LIMIT_MAX
 from evertick.cli.core.databases import Command, source_options
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, plain, row_options
 from evertick.cli.sessions.fleet import open_fleet
 
 if TYPE_CHECKING:
-    from evertick.api.tenants import TenantView
+    from evertick.api.limits import TenantView
 
 FIELDS: Final = ("tenant", "running", "starts_per_minute", "jobs", "argument_bytes", "schedules")
 
@@ -83,7 +83,7 @@ def list_tenants(first: str, limit: int, limited: bool, db: str | None, out: Out
 
     A tenant is listed while anything of it is kept: jobs and runs, ended ones too, schedules, documents or limits.
     """
-    from evertick.api.tenants import TenantView
+    from evertick.api.limits import TenantView
 
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
@@ -116,7 +116,7 @@ def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | st
 
 
 def _write(view: "TenantView", out: OutputOptions) -> None:
-    from evertick.api.tenants import TenantView
+    from evertick.api.limits import TenantView
 
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     out.write_one(view.to_json(), _words(view), chosen)

@@ -18,7 +18,7 @@ from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import spec_to_wire

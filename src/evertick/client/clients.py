@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 
 try:
     import httpx2
@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
     raise missing_extra(error, "httpx2", "clients need httpx2", "client") from None
 
 from evertick.api.access import TokenView
-from evertick.api.fleet import FleetReport
+from evertick.api.doctor import FleetReport
 from evertick.api.functions import FunctionView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.functions.function import Function, Mutation

@@ -5,11 +5,10 @@ from datetime import timedelta
 from typing import Unpack
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
-from evertick.api.fleet import FleetReport
+from evertick.api.doctor import FleetReport
 from evertick.api.functions import FunctionView
-from evertick.api.pools import PoolView
+from evertick.api.limits import PoolView, TenantView
 from evertick.api.status import StatusView, WorkerView
-from evertick.api.tenants import TenantView
 from evertick.app.access_control.audit_log import AuditWhere
 from evertick.app.limits.tenants import Limits as TenantLimits
 from evertick.app.limits.values import Limits as PoolLimits

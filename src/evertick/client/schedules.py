@@ -6,18 +6,21 @@ from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
 from evertick.api.reports import AuditReport, Explanation
-from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
 from evertick.api.schedules import (
     BackfillPlanView,
     BackfillView,
+    DetailedSchedulePage,
     HistoryLine,
     OccurrencePage,
     OccurrenceView,
     PlannedBackfillPage,
+    ScheduleCountsView,
+    ScheduleDaysView,
     ScheduleDescription,
     SchedulePage,
     ScheduleSummary,
     TimeView,
+    TriggerPlanView,
 )
 from evertick.app.documents.ranges import Unset
 from evertick.app.functions.function import Function

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from evertick.api.views import SavedView
+from evertick.api.access import SavedView
 from evertick.client.calls import Call, Requests, given, part, sent
 
 

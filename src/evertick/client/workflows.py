@@ -3,14 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
-from evertick.api.workflows import RunHistory, RunPage, RunView, WithdrawnEvent, WorkflowTypeView
+from evertick.api.workflows import (
+    DetailedRunPage,
+    RunDetails,
+    RunHistory,
+    RunPage,
+    RunTimeline,
+    RunView,
+    WithdrawnEvent,
+    WorkflowTypeView,
+)
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
 from evertick.app.transacting import Page
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
-from evertick.base.records.attributes import Value, word_of
+from evertick.base.records.workflows import Value, word_of
 from evertick.client.calls import (
     Call,
     Requests,

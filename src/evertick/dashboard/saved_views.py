@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from starlette.requests import Request
 
-from evertick.api.views import SavedView
+from evertick.api.access import SavedView
 
 PLACES: Final = {"schedules": "schedules", "jobs": "functions", "workflows": "workflows"}
 """Where each list has its page."""

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from evertick._version import __version__
 from evertick.base.clock import Clock
 from evertick.base.errors import GatewayUnreachable, Misuse
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 from evertick.gateway.state import read_secret, write_secret
 
 try:

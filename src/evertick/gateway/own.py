@@ -30,8 +30,7 @@ from evertick.api.gateways import (
     digest_of,
 )
 from evertick.api.jobs import JobView
-from evertick.api.schedule_lists import DetailedSchedule
-from evertick.api.schedules import OccurrenceView
+from evertick.api.schedules import DetailedSchedule, OccurrenceView
 from evertick.app.app import App
 from evertick.app.embedded_worker import Running
 from evertick.app.execution.contexts import ActionCtx, MutationCtx

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 
 try:
     from opentelemetry.context import Context

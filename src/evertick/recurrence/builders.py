@@ -24,17 +24,15 @@ from typing import Any, Final, Literal, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import by_packaged_zone, warn_of_gaps
-from evertick.recurrence.parse.calendar import Written, parse_calendar
-from evertick.recurrence.parse.cron import parse_cron
+from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron
 from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.parse.rrule import is_whole_set, parse_properties, parse_rrule
 from evertick.recurrence.search.compiler import check_instant, compile_spec, zone_of
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
-from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
+from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind, shown
 from evertick.recurrence.spec.spec import Dst, Spec
-from evertick.recurrence.spec.text import shown
 from evertick.recurrence.zones.names import is_utc
 from evertick.recurrence.zones.zones import day_edge
 

@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Final
 
 from evertick.recurrence.english.meaning import intervals_of, phase_of
+from evertick.recurrence.english.phrases.clock import SIXTY
 from evertick.recurrence.english.phrases.dates import Scope, say_clock, say_day, scope_of
 from evertick.recurrence.english.phrases.days import MONTHS_ALL, Days, say_days, say_month_days
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, plural
 from evertick.recurrence.english.phrases.places import say_zone
 from evertick.recurrence.english.phrases.sources import complete, pattern_of_calendar, pattern_of_cron, period_of
-from evertick.recurrence.english.phrases.times import SIXTY
 from evertick.recurrence.parse.fields import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,

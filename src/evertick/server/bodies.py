@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from pydantic import AfterValidator, Field
 
 from evertick.app.bodies import Body
-from evertick.base.json_errors import json_fault, read_json
+from evertick.base.escaping import json_fault, read_json
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 

@@ -4,7 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from evertick.base.extras import missing_extra
+from evertick.base.lazy import missing_extra
 from evertick.store.sqlite.address import path_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from evertick.api.jobs import JobLogs
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobLine
-from evertick.base.records.jobs import FunctionKind, Job, JobState
-from evertick.base.records.tries import lines_of, tries_of
+from evertick.base.records.jobs import FunctionKind, Job, JobState, lines_of, tries_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step
 from evertick.app.workflows.details import EVENTS_SHOWN, NEWEST
-from evertick.base.records.journal import CallKind
+from evertick.base.records.workflows import CallKind
 from evertick.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
 from evertick.testing import replay
 from tests.app.conftest import OpenApp

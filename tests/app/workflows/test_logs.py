@@ -8,7 +8,7 @@ import pytest
 
 from evertick import App, MutationCtx, Step
 from evertick.base.errors import StepOutsideWorkflow
-from evertick.base.records.logs import LINES_MAX
+from evertick.base.records.history import LINES_MAX
 from evertick.integrations.logs import JobFilter
 from evertick.testing import World
 from tests.app.conftest import OpenApp

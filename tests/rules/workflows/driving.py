@@ -9,7 +9,7 @@ from typing import Any
 from evertick.base.errors import ReplayMismatch
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, Raised, Returned
-from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row
+from evertick.base.records.workflows import IN_TRANSACTION, CallKind, Row
 from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run

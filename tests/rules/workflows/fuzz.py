@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from evertick.base.errors import ReplayMismatch
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.records.journal import CallKind, Row, RowKind
+from evertick.base.records.workflows import CallKind, Row, RowKind
 from evertick.rules.workflows.replay import replay, stretches
 from tests.rules.workflows.driving import Driver, LoggedRun, ending, run_of
 from tests.rules.workflows.programs import EDITS, Tree, TreeMaker, edited, program

@@ -6,7 +6,7 @@ import random
 from typing import Any, TypeAlias
 
 from evertick.base.errors import StepFailed
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.rules.workflows.step import Step
 from tests.rules.workflows.driving import ACTION, CHILD, MUTATION, QUERY
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evertick.base.errors import ReplayMismatch
-from evertick.base.records.journal import Row, RowKind
+from evertick.base.records.workflows import Row, RowKind
 from evertick.rules.workflows.event_loop import NumberedTask
 from evertick.rules.workflows.replay import stretches
 from evertick.rules.workflows.step import Step

@@ -22,10 +22,10 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import NEVER
 from evertick.base.outcomes import LOST_WORKER, STEP_TIMED_OUT, Canceled, Raised, Returned
-from evertick.base.records.journal import CallKind, RowKind
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
+from evertick.base.records.workflows import CallKind, RowKind
 from evertick.rules.workflows import run as run_module
-from evertick.rules.workflows.endings import ContinuedAsNew
+from evertick.rules.workflows.calls import ContinuedAsNew
 from evertick.rules.workflows.step import Step
 from tests.rules.workflows.driving import ACTION, CHILD, MUTATION, QUERY, STARTED_AT, Driver, run_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records.calls import Call
+from evertick.base.records.jobs import Call
 from evertick.store.store import Store
 from tests.store.rows import NOW, OTHER, at
 

@@ -4,7 +4,7 @@ import pytest
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.tenants import TenantLimits
+from evertick.base.records.limits import TenantLimits
 from evertick.engine.jobs.claims import BESIDE_SHARE, KEPT_MS, LOOK_KEPT_MS, Room
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.store import Isolation

@@ -10,7 +10,7 @@ from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind, JobState, ServedFunction
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits
 from evertick.engine.jobs.claims import HEADS_MAX, KNOWN_HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings

@@ -7,8 +7,8 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, Misuse, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
+from evertick.base.records.jobs import Call
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore

@@ -11,7 +11,7 @@ import psutil
 import psycopg
 import pytest
 
-from evertick.api.fleet import FleetCheck
+from evertick.api.doctor import FleetCheck
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, TransactionRefused, Unavailable
 from evertick.base.records.jobs import Claim

@@ -13,7 +13,7 @@ from evertick.base.clock import SystemClock
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, ValueTooLarge, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, WorkerId
 from evertick.base.records.documents import StoredDocument
-from evertick.base.records.runs import RunRecord
+from evertick.base.records.workflows import RunRecord
 from evertick.store.open import open_store
 from evertick.store.records.workflows import Entry
 from evertick.store.store import Isolation, Store

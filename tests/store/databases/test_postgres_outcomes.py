@@ -7,9 +7,8 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
-from evertick.base.records.jobs import Claim, JobState
+from evertick.base.records.jobs import Call, Claim, JobState
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore, stores_at

@@ -12,12 +12,13 @@ from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
     OCCURRENCE,
+    RETRY,
     Completion,
     FunctionKind,
     JobError,
     OccurrenceRef,
+    RetryPolicy,
 )
-from evertick.base.records.retry import RETRY, RetryPolicy
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import Codec, text_of
 from evertick.rules.schedules.fates import Reason

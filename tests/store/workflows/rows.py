@@ -6,8 +6,7 @@ from typing import Any
 from evertick.base.ids import JobId
 from evertick.base.instants import NEVER, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobState
-from evertick.base.records.journal import Row, RowKind
-from evertick.base.records.runs import Message, RunRecord
+from evertick.base.records.workflows import Message, Row, RowKind, RunRecord
 from evertick.store.records.workflows import Entry, Parked
 from evertick.store.store import Store
 from evertick.store.transaction.transaction import Transaction

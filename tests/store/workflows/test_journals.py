@@ -6,8 +6,7 @@ from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, TenantId
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
-from evertick.base.records.journal import CallKind, Row, RowKind
-from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
+from evertick.base.records.workflows import CallKind, MessageKind, NewMessage, Row, RowKind, RunRecord
 from evertick.store.records.workflows import Entry
 from evertick.store.store import Store
 from tests.store.rows import ANN, BEN, NOW, at, claim, end_of, job_id, new_job

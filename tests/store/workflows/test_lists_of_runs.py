@@ -6,8 +6,7 @@ import pytest
 
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.records.jobs import COMPLETION, Completion, JobFilter, JobState, NewJob
-from evertick.base.records.run_states import RunFilter, RunState
-from evertick.base.records.runs import STEP
+from evertick.base.records.workflows import STEP, RunFilter, RunState
 from evertick.store.store import Store
 from evertick.store.transaction import lists
 from tests.store.rows import ACTION, NOW, OTHER, at, claim, end_of, finish, insert, job_id, new_job, numbers

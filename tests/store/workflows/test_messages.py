@@ -9,7 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import NEVER
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
-from evertick.base.records.runs import MessageKind, NewMessage, Sender
+from evertick.base.records.workflows import MessageKind, NewMessage, Sender
 from evertick.store.records.workflows import Parked
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction

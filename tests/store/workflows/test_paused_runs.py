@@ -4,8 +4,7 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records.jobs import JobFilter, JobState
-from evertick.base.records.run_states import RunFilter, RunState
-from evertick.base.records.runs import MessageKind, NewMessage
+from evertick.base.records.workflows import MessageKind, NewMessage, RunFilter, RunState
 from evertick.store.store import Store
 from tests.store.rows import ANN, NOW, OTHER, at, claim, end_of, insert, job_id, new_job, numbers
 from tests.store.workflows.rows import WORKFLOW, due_at, park, start, started

@@ -1,6 +1,6 @@
 """The status of workflows in the store."""
 
-from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
+from evertick.base.records.workflows import WorkflowStatus, WorkflowType
 from evertick.store.store import Store
 from tests.store.rows import at
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from evertick.api.views import SavedView
+from evertick.api.access import SavedView
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import VIEW_PREFIX, TenantId
 from evertick.base.instants import Instant
 from evertick.base.options import is_storable
-from evertick.base.records.views import SavedViewRow
+from evertick.base.records.access import SavedViewRow
 from evertick.store.transaction.transaction import Transaction
 
 PAGES: Final = ("schedules", "jobs", "workflows")

@@ -21,10 +21,9 @@ from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
 from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
-from evertick.base.escaping import json_text
+from evertick.base.escaping import begins_as_json, json_text, read_json
 from evertick.base.ids import JOB_PREFIX, TenantId
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.json_errors import begins_as_json, read_json
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 from evertick.store.transaction.index_keys import after_prefix, encode_key

@@ -11,7 +11,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.job_options import KEY
 from evertick.base.options import check_options
-from evertick.base.records.calls import Call
+from evertick.base.records.jobs import Call
 from evertick.store.transaction.transaction import Transaction
 
 

@@ -19,10 +19,9 @@ from evertick.app.functions.explaining import problems_of
 from evertick.base.errors import ArgumentsTooLarge, InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.escaping import Verbatim
 from evertick.base.ids import DEFAULT_POOL
-from evertick.base.records.jobs import FunctionKind, ServedFunction
-from evertick.base.records.journal import CallKind
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import FunctionKind, RetryPolicy, ServedFunction
 from evertick.base.records.stored import size_of, storable
+from evertick.base.records.workflows import CallKind
 
 if TYPE_CHECKING:
     from evertick.app.functions.codec import Codec, ListCodec

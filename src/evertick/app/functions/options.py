@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool, full_pool
 from evertick.base.instants import duration_ms
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of
 
 ERROR_DATA_CHARS_MAX: Final = 65_536

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments
-from evertick.base.json_errors import begins_as_json, object_of
+from evertick.base.escaping import begins_as_json, object_of
 
 _OPENED: Final[Mapping[str, Any]] = {"{": {}, "[": [], '"': {}}
 """How values of JSON begin that are written wrongly in a hurry; and a value that no parameter for text alone takes."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from evertick.api.gateway_fleet import FleetCron
-from evertick.api.schedule_lists import DetailedSchedule
+from evertick.api.schedules import DetailedSchedule
 from evertick.app.gateways.api import FIRST, OVERDUE_MS, cron_view, every_gateway
 from evertick.app.gateways.reaching import OFFLINE_MS, health_of
 from evertick.app.schedules.lists import detailed

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
-from evertick.api.reading import RowReading
-from evertick.api.schema import Count
+from evertick.api.schema import Count, RowReading
 from evertick.app.insight.outages import MISSED_MAX, SKIPPED_MAX
 from evertick.app.schedules.views import pause_in
 from evertick.app.workflows.stuck import STUCK_MAX, stuck_groups

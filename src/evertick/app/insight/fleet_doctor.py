@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Self
 
-from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
-from evertick.api.reading import RowReading
+from evertick.api.doctor import FleetCheck, FleetFinding, FleetReport
+from evertick.api.schema import RowReading
 from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of

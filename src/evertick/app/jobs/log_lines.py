@@ -16,8 +16,7 @@ from evertick.base.errors import InvalidArguments, JobNotFound, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.paging import PAGE_MAX, check_limit
-from evertick.base.records.history import LineFilter, LinePlace
-from evertick.base.records.logs import LEVELS
+from evertick.base.records.history import LEVELS, LineFilter, LinePlace
 from evertick.base.records.stored import storable
 from evertick.store.transaction.transaction import Transaction
 

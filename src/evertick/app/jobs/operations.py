@@ -34,9 +34,8 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.history import JobCounts
-from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop, lines_of
 from evertick.base.records.stored import check_depth, difference
-from evertick.base.records.tries import lines_of
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.engine.runtime.tracing import Tracing

@@ -14,8 +14,8 @@ from evertick.app.registry import nearest_names
 from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
 from evertick.base.options import check_options, some
-from evertick.base.records.pools import NO_SETTINGS, NUMBERS, PoolLimits
-from evertick.base.records.retry import IS_RETRY, RetryPolicy
+from evertick.base.records.jobs import IS_RETRY, RetryPolicy
+from evertick.base.records.limits import NO_SETTINGS, NUMBERS, PoolLimits
 
 if TYPE_CHECKING:
     from evertick.app.transacting import Work

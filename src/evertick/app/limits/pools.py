@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
-from evertick.api.pools import PoolView
+from evertick.api.limits import PoolView
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.limits.waiting import PoolRoom
@@ -24,7 +24,7 @@ from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.options import TEXT, check_options
-from evertick.base.records.pools import NO_LIMITS, NO_SETTINGS
+from evertick.base.records.limits import NO_LIMITS, NO_SETTINGS
 from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.state import cut

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict, Unpack
 
-from evertick.api.tenants import TenantView
+from evertick.api.limits import TenantView
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.options import FLAG, check_names, check_options, whole
 from evertick.base.paging import TENANTS_MAX
-from evertick.base.records.tenants import TenantLimits
+from evertick.base.records.limits import TenantLimits
 from evertick.store.transaction.transaction import Transaction
 
 COUNTED_MAX: Final = 1_000_000

@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from evertick.base.options import check_names
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits
 
 
 class Limits(TypedDict, total=False):

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from evertick.base.ids import JobId, TenantId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobState
-from evertick.base.records.pools import NO_LIMITS, PoolLimits, PoolUse
-from evertick.base.records.tenants import StartLimit
+from evertick.base.records.limits import NO_LIMITS, PoolLimits, PoolUse, StartLimit
 from evertick.rules.jobs.start_limits import next_start_at
 from evertick.store.transaction.transaction import Transaction
 

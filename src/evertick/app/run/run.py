@@ -14,7 +14,7 @@ from evertick.base.clock import Clock
 from evertick.base.errors import ArgumentsTooLarge, LimitExceeded, TooManyJobs
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.logs import AttemptLog, LogLine
+from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.scheduled_run import ScheduledRun
 from evertick.store.transaction.unit_of_work import FunctionUnit
 

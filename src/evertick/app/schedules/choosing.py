@@ -14,7 +14,7 @@ from evertick.app.schedules.queries import HEALTH, Where
 from evertick.base.errors import InvalidSpec, Misuse
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.recurrence.parse.duration import parse_milliseconds
-from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.parse.moments import typed_moment
 from evertick.recurrence.zones.names import zone_named
 
 STATES: Final = {

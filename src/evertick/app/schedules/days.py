@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from evertick.api.schedule_lists import ScheduleDay, ScheduleDaysView
+from evertick.api.schedules import ScheduleDay, ScheduleDaysView
 from evertick.app.schedules.endings import ending_word
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded, Misuse

@@ -12,10 +12,9 @@ from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
+from evertick.base.escaping import no_constant
 from evertick.base.ids import ScheduleId, check_addressable
-from evertick.base.json_errors import no_constant
-from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.retry import retry_of_run
+from evertick.base.records.jobs import FunctionKind, retry_of_run
 from evertick.base.records.stored import json_of
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical

@@ -3,8 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Unpack
 
-from evertick.api.schedule_lists import DetailedSchedule, DetailedSchedulePage, ScheduleCountsView
-from evertick.api.schedules import OccurrenceView, ScheduleSummary
+from evertick.api.schedules import (
+    DetailedSchedule,
+    DetailedSchedulePage,
+    OccurrenceView,
+    ScheduleCountsView,
+    ScheduleSummary,
+)
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.schedules.endings import ending_word
 from evertick.app.schedules.queries import Where
@@ -13,7 +18,7 @@ from evertick.app.transacting import Work
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.schedules import RunEnding
-from evertick.recurrence.wire.short import short_form
+from evertick.recurrence.wire.writing import short_form
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, started_late
 from evertick.rules.schedules.fates import Fate, Origin
 from evertick.store.records.schedule import UNREADABLE, Schedule

@@ -26,7 +26,7 @@ from evertick.base.options import (
     text,
     whole,
 )
-from evertick.base.records.retry import IS_RETRY
+from evertick.base.records.jobs import IS_RETRY
 from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from evertick.api.schedule_lists import TriggerEffect, TriggerPlanView
+from evertick.api.schedules import TriggerEffect, TriggerPlanView
 from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.instants import to_datetime

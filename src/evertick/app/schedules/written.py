@@ -16,12 +16,11 @@ from evertick.app.bodies import Arguments, Body, Bound, Duration, Items, RetryBo
 from evertick.app.documents.ranges import UNSET
 from evertick.app.schedules.definition import RUN_NAME, template_of
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.wire.named_holidays import completed, shortened
 from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.recurrence.wire.writing import completed, shortened, spec_to_wire
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE
 from evertick.rules.schedules.policies import DEFAULT_POLICIES
 

@@ -6,7 +6,7 @@ from typing import Any
 from evertick.app.functions.function import Function
 from evertick.base.errors import WorkflowInactive
 from evertick.base.records.jobs import FunctionKind, JobState, NewJob
-from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.records.workflows import WorkflowStatus
 from evertick.store.transaction.transaction import Transaction
 
 

@@ -29,6 +29,8 @@ from evertick.base.job_options import KEY, PRIORITY, check_key
 from evertick.base.options import Rule, check_options, one_of, one_of_type, shown, some
 from evertick.base.records.jobs import (
     COMPLETION,
+    IS_RETRY,
+    RETRY,
     UNFINISHED,
     Completion,
     FunctionKind,
@@ -36,8 +38,8 @@ from evertick.base.records.jobs import (
     JobState,
     NewJob,
     ServedFunction,
+    retry_of_run,
 )
-from evertick.base.records.retry import IS_RETRY, RETRY, retry_of_run
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing

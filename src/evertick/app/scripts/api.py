@@ -85,9 +85,9 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
+from evertick.base.escaping import read_json
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, SECOND_MS, Instant, from_datetime, to_datetime
-from evertick.base.json_errors import read_json
 from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter

@@ -46,9 +46,9 @@ from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import HOUR_MS, SECOND_MS, Instant, from_datetime
 from evertick.base.outcomes import TIMED_OUT, Canceled, Raised, Returned
 from evertick.base.outcomes import Outcome as JobOutcome
+from evertick.base.records.history import AttemptLog
+from evertick.base.records.history import LogLine as JobLine
 from evertick.base.records.jobs import Claim, JobError, JobState
-from evertick.base.records.logs import AttemptLog
-from evertick.base.records.logs import LogLine as JobLine
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
 from evertick.base.records.stored import storable

@@ -25,7 +25,7 @@ from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import duration_ms
-from evertick.base.records.attributes import Value
+from evertick.base.records.workflows import Value
 
 if TYPE_CHECKING:
     from evertick.app.environment import Environment

@@ -8,9 +8,8 @@ from evertick.app.scheduling.choice import name_of, occurrence_of, schedule_of
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
-from evertick.base.records.attributes import Value, changed, checked, value_text
 from evertick.base.records.jobs import JobFilter, JobState
-from evertick.base.records.run_states import OPEN, RunFilter, RunState
+from evertick.base.records.workflows import OPEN, RunFilter, RunState, Value, changed, checked, value_text
 
 STATES: Final = tuple(state.value for state in RunState)
 

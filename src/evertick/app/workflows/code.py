@@ -6,8 +6,7 @@ from evertick.app.functions.function import Function
 from evertick.base.records.jobs import OccurrenceRef
 from evertick.base.scheduled_run import scheduled_run
 from evertick.rules.workflows.run import Run
-from evertick.rules.workflows.step import Step
-from evertick.rules.workflows.step_log import SILENT, StepLog
+from evertick.rules.workflows.step import SILENT, Step, StepLog
 
 
 async def run_code(

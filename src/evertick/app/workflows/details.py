@@ -4,9 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from evertick.api.jobs import AttemptView
-from evertick.api.reading import RowReading
-from evertick.api.run_details import DetailedRun, DetailedRunPage, RunDetails, RunTimeline, RunWait, TimedStep
-from evertick.api.workflows import RunEvent, RunHistory, RunOccurrence, RunStep, WaitingEvent, steps_of
+from evertick.api.schema import RowReading
+from evertick.api.workflows import (
+    DetailedRun,
+    DetailedRunPage,
+    RunDetails,
+    RunEvent,
+    RunHistory,
+    RunOccurrence,
+    RunStep,
+    RunTimeline,
+    RunWait,
+    TimedStep,
+    WaitingEvent,
+    steps_of,
+)
 from evertick.app.documents.tables import require_job_id
 from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import page_of_jobs
@@ -18,8 +30,7 @@ from evertick.base.ids import JobId, pool_name
 from evertick.base.paging import check_limit
 from evertick.base.records.history import JobAttempt
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job
-from evertick.base.records.journal import CallKind, Row, RowKind
-from evertick.base.records.run_states import OPEN
+from evertick.base.records.workflows import OPEN, CallKind, Row, RowKind
 from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:

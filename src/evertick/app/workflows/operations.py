@@ -35,12 +35,20 @@ from evertick.base.job_options import KEY, check_name
 from evertick.base.options import check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX, check_limit
-from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
-from evertick.base.records.journal import Row
-from evertick.base.records.run_states import RunFilter
-from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord, Sender
 from evertick.base.records.stored import json_of, json_of_typed, size_of
+from evertick.base.records.workflows import (
+    STEP,
+    MessageKind,
+    NewMessage,
+    Row,
+    RunFilter,
+    RunRecord,
+    Sender,
+    changed,
+    checked,
+    to_text,
+)
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
 from evertick.store.records.workflows import Entry

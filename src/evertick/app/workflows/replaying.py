@@ -7,7 +7,7 @@ from typing import Any
 from evertick.api.workflows import RunHistory
 from evertick.app.functions.function import Workflow
 from evertick.app.workflows.code import run_code
-from evertick.rules.workflows.endings import RunEnd
+from evertick.rules.workflows.calls import RunEnd
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run, new_run
 

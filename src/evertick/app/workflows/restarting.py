@@ -9,8 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobError, JobState
-from evertick.base.records.journal import DELIVERED, Row, RowKind
-from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
+from evertick.base.records.workflows import DELIVERED, MessageKind, NewMessage, Row, RowKind, RunRecord
 from evertick.engine.jobs.completion import STEP_CANCELED
 from evertick.store.transaction.transaction import Transaction
 

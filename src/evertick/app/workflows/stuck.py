@@ -6,13 +6,13 @@ They are tried again each minute, so they are among what is due soon.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from evertick.api.reading import RowReading
+from evertick.api.schema import RowReading
 from evertick.api.status import StuckView
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.insight import StuckRun
 from evertick.base.records.jobs import NO_ERROR
-from evertick.base.records.runs import TRY_AGAIN_MS
+from evertick.base.records.workflows import TRY_AGAIN_MS
 from evertick.store.transaction.transaction import Transaction
 
 LOOK: Final = 10_000

@@ -19,7 +19,7 @@ from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
+from evertick.base.records.workflows import WorkflowStatus, WorkflowType
 from evertick.rules.jobs.serving import served
 from evertick.store.transaction.transaction import Transaction
 

@@ -10,7 +10,7 @@ from evertick.base.job_options import KEY, check_name
 from evertick.base.options import check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.records.jobs import Job
-from evertick.base.records.journal import CallKind, RowKind
+from evertick.base.records.workflows import CallKind, RowKind
 from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:

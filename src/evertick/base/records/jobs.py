@@ -7,12 +7,74 @@ from enum import IntEnum, StrEnum
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self
 
+from evertick.base.errors import Misuse, SchemaMismatch
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId, app_of
-from evertick.base.instants import Instant
-from evertick.base.records.logs import LogLine
-from evertick.base.records.retry import RetryPolicy
-from evertick.base.records.run_states import RunFilter
+from evertick.base.instants import DAY_MS, HORIZON_MS, Instant
+from evertick.base.options import Rule, check_options, number, one_of_type, whole
+from evertick.base.records.history import LogLine
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object, readable, require_types
+from evertick.base.records.workflows import RunFilter
+
+# -- The retry policy of a job: how often a failed attempt is tried again, and how far apart.
+
+ATTEMPTS_MAX: Final = 1000
+FLOOR_MS: Final = 1
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "attempts_max": whole(1, ATTEMPTS_MAX),
+    "first_ms": whole(FLOOR_MS, HORIZON_MS),
+    "factor": number(1, 100),
+    "cap_ms": whole(FLOOR_MS, HORIZON_MS),
+    "jitter": number(0, 0.5),
+}
+"""What the parts of a retry policy take."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often, and how far apart.
+
+    `attempts_max` counts the first try too. The wait after failure number n is `first_ms * factor ** (n - 1)`, at
+    most `cap_ms`, times a chance in [1 - jitter, 1 + jitter).
+    """
+
+    attempts_max: int
+    first_ms: int = 250
+    factor: float = 2.0
+    cap_ms: int = DAY_MS
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_options(RULES, {name: getattr(self, name) for name in RULES}, "a retry policy: ")
+        if self.cap_ms < self.first_ms:
+            raise Misuse(f"the longest wait ({self.cap_ms} ms) is shorter than the first ({self.first_ms} ms)")
+
+    def to_json(self) -> str:
+        """The policy as JSON text."""
+        return json.dumps([self.attempts_max, self.first_ms, self.factor, self.cap_ms, self.jitter])
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The policy that `to_json` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        values = json.loads(text)
+        if isinstance(values, dict):  # version 1 is a list
+            raise SchemaMismatch("a retry policy was written by a newer release; update this one")
+        return cls(*values)
+
+
+def retry_of_run(workflow: str) -> Misuse:
+    """The error for a retry policy of a whole run."""
+    return Misuse(
+        f"retry= is for mutations and actions: a run of {workflow} keeps what its steps returned, so it would fail "
+        "again in the same way; give it to its steps: step.using(retry=...)"
+    )
+
+
+IS_RETRY: Final = one_of_type(RetryPolicy, "a policy such as Retry(5)")
+"""What `retry=` takes, wherever it is given."""
+RETRY: Final = Codec(RetryPolicy.to_json, RetryPolicy.from_json)
+
 
 PRIORITY_MS: Final = 60_000
 """A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
@@ -435,3 +497,35 @@ class Worker:
     code: int = 0
     """The version of the schema that it knows; 0 if it is of a release that did not say."""
     zone_data: str = ""
+
+
+# -- How often a job was tried. A run of a workflow is claimed each time it goes on, which is no further try.
+
+
+def tries_of(job: JobSummary) -> int:
+    """How often a job was tried so far, with the present try; 0 before the first."""
+    if job.kind is not FunctionKind.WORKFLOW:
+        return job.attempt
+    return 0 if not job.attempt else max(1, job.failures + (job.state is not JobState.FAILED))
+
+
+def try_of(claim: Claim) -> int:
+    """Which try of its job a claim is."""
+    return claim.failures + 1 if claim.kind is FunctionKind.WORKFLOW else claim.attempt
+
+
+def lines_of(job: JobSummary) -> int | None:
+    """The attempt whose lines the log of a job shows: the last one; None is all, of a run of a workflow."""
+    return None if job.kind is FunctionKind.WORKFLOW else job.attempt
+
+
+# -- The record of a mutation that was called from outside with an idempotency key.
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A mutation called from outside with an idempotency key, and what it answered."""
+
+    name: str
+    fingerprint: str
+    result: str

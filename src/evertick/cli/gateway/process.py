@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from evertick.base.errors import Misuse
-from evertick.base.records.logs import LEVELS
+from evertick.base.records.history import LEVELS
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, row_options
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.escaping import reason
-from evertick.base.json_errors import read_json
+from evertick.base.escaping import read_json, reason
 from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def parse_when(text: str, zone: "Zone", what: str, now: int | None = None, edge:
 
     `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
     """
-    from evertick.recurrence.parse.when import typed_moment
+    from evertick.recurrence.parse.moments import typed_moment
 
     return typed_moment(text, what, zone, int(time.time()) if now is None else now, edge)
 
@@ -214,7 +213,7 @@ def parse_json(text: str) -> Any:
 
 
 def _json(text: str, flag: str) -> Any:
-    from evertick.recurrence.spec.text import shown
+    from evertick.recurrence.spec.sources import shown
 
     try:
         return parse_json(text)

@@ -6,8 +6,7 @@ from typing import Any, Final, TextIO
 import click
 
 from evertick.base.errors import Misuse
-from evertick.base.escaping import json_text, printable_lines
-from evertick.base.json_errors import read_json
+from evertick.base.escaping import json_text, printable_lines, read_json
 from evertick.cli.core.connections import chosen_server, open_client, server_options
 from evertick.cli.core.databases import named_tenant, tenant_option
 from evertick.cli.core.flags import flag, flags

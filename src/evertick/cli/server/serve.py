@@ -15,7 +15,7 @@ import click
 from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
-from evertick.base.records.logs import LEVELS
+from evertick.base.records.history import LEVELS
 from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from evertick.api.fleet import FleetReport
+from evertick.api.doctor import FleetReport
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.tokens import TokenOperations, Tokens
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet

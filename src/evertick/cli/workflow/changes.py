@@ -12,7 +12,7 @@ import click
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.run_states import OPEN, RunState
+from evertick.base.records.workflows import OPEN, RunState
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
@@ -27,7 +27,7 @@ from evertick.cli.workflow.runs import RunFilters
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
 if TYPE_CHECKING:
-    from evertick.api.run_details import RunDetails, RunTimeline
+    from evertick.api.workflows import RunDetails, RunTimeline
 
 
 class RunEnded(Conflict):

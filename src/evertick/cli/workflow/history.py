@@ -11,7 +11,7 @@ from evertick.base.escaping import printable
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, from_datetime
 from evertick.base.records.jobs import JobError
-from evertick.base.records.journal import CallKind
+from evertick.base.records.workflows import CallKind
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
@@ -21,8 +21,7 @@ from evertick.cli.workflow.session import AnyRunSession, open_runs
 from evertick.cli.workflow.waits import note_of_events
 
 if TYPE_CHECKING:
-    from evertick.api.run_details import RunDetails
-    from evertick.api.workflows import RunHistory, RunStep, RunView
+    from evertick.api.workflows import RunDetails, RunHistory, RunStep, RunView
     from evertick.rules.workflows.timeline import Span
 
 FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")

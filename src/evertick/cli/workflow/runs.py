@@ -9,9 +9,8 @@ import click
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.attributes import Value, from_words
 from evertick.base.records.jobs import JobError
-from evertick.base.records.run_states import RunState
+from evertick.base.records.workflows import RunState, Value, from_words
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
@@ -22,8 +21,7 @@ from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 from evertick.cli.workflow.waits import words_of_events, words_of_waits
 
 if TYPE_CHECKING:
-    from evertick.api.run_details import DetailedRun, RunDetails
-    from evertick.api.workflows import RunView
+    from evertick.api.workflows import DetailedRun, RunDetails, RunView
     from evertick.app.workflows.choice import RunsWhere
 
 LIST_FIELDS: Final = ("id", "key", "function", "state", "waits_for", "created_at", "completed_at", "error")
@@ -125,7 +123,7 @@ class ListFilters(RunFilters):
 @row_options
 def list_runs(filters: ListFilters, db: str | None, out: OutputOptions) -> int:
     """List the runs of workflows, the newest first, and what each waits for."""
-    from evertick.api.run_details import DetailedRun
+    from evertick.api.workflows import DetailedRun
 
     chosen = out.columns(DetailedRun.names(), LIST_FIELDS)
     with open_runs(db) as session:
@@ -146,7 +144,7 @@ def _found(session: AnyRunSession, filters: ListFilters) -> "tuple[list[Detailed
 
     A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
     """
-    from evertick.api.run_details import DetailedRun
+    from evertick.api.workflows import DetailedRun
 
     where, runs, cursor = filters.where(session.now), list[DetailedRun](), filters.cursor
     while True:
@@ -189,7 +187,7 @@ def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
 
 def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> None:
     """Write one run; people see where its error was raised."""
-    from evertick.api.run_details import RunDetails
+    from evertick.api.workflows import RunDetails
 
     chosen = out.columns(RunDetails.names(), RunDetails.names())
     out.show_whole(run, session.now, chosen, words_of_run)
@@ -197,7 +195,7 @@ def write_run(session: AnyRunSession, run: "RunDetails", out: OutputOptions) -> 
 
 def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:
     """A run as text."""
-    from evertick.api.run_details import DetailedRun, RunDetails
+    from evertick.api.workflows import DetailedRun, RunDetails
     from evertick.cli.dev.lines import error_line
 
     words = words_of(run, moment)

@@ -17,7 +17,7 @@ from evertick.base.cures import tenant_option
 from evertick.base.errors import Misuse
 from evertick.base.escaping import printable, shell_word
 from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.run_states import RunState
+from evertick.base.records.workflows import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import chosen_tenant, data_options
@@ -60,7 +60,7 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     Arguments are NAME=VALUE, as for `evertick run`; on a server, a value that reads as JSON is JSON, any other is text.
     With --wait: 0 if the run succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
-    from evertick.api.run_details import RunDetails
+    from evertick.api.workflows import RunDetails
 
     if how.timeout is not None and not how.wait:
         raise click.UsageError("--timeout limits --wait")
@@ -91,7 +91,7 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 
     Exit code: 0 if it succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
-    from evertick.api.run_details import RunDetails
+    from evertick.api.workflows import RunDetails
 
     out.columns(RunDetails.names(), ())
     limit_s = _seconds(timeout)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from evertick.base.records.journal import CallKind
+from evertick.base.records.workflows import CallKind
 from evertick.cli.core.output import MomentWriter
 
 if TYPE_CHECKING:
-    from evertick.api.run_details import RunDetails, RunWait
-    from evertick.api.workflows import WaitingEvent
+    from evertick.api.workflows import RunDetails, RunWait, WaitingEvent
 
 NAMED: Final = 3
 """Calls that are named; of more it is said how many."""

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.schedules.definition import RUN_NAME
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire

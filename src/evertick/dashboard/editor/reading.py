@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError, InvalidSpec
-from evertick.base.json_errors import json_fault, read_json
+from evertick.base.escaping import json_fault, read_json
 from evertick.dashboard.editor.drafts import Draft, Reading, with_known_days, without_days
 from evertick.dashboard.editor.forms import MANY, zone_of
 from evertick.dashboard.editor.rows import except_wire, source_wire
@@ -12,8 +12,7 @@ from evertick.dashboard.editor.rules import NAMED
 from evertick.dashboard.forms.form import Form
 from evertick.recurrence.english.parser.sentence import spec_of_text
 from evertick.recurrence.parse.duration import format_milliseconds, parse_milliseconds
-from evertick.recurrence.parse.moments import format_instant
-from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.parse.moments import format_instant, typed_moment
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire

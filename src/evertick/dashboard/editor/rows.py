@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.json_errors import json_fault, read_json
+from evertick.base.escaping import json_fault, read_json
 from evertick.dashboard.editor.rules import Fields, lines_of, rule_fields, rule_wire, set_lines
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS

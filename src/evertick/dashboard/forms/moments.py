@@ -7,7 +7,7 @@ from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetim
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
-from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.parse.moments import typed_moment
 from evertick.recurrence.zones.zones import Edge
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from evertick.base.json_errors import begins_as_json
+from evertick.base.escaping import begins_as_json
 
 FIELDS_MAX: Final = 60
 """A signature with more is typed as JSON."""

@@ -10,7 +10,7 @@ from typing import Final
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.records.calls import Call
+from evertick.base.records.jobs import Call
 from evertick.server.problems import Problem
 from evertick.store.transaction.transaction import Transaction
 

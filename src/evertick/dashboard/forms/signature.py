@@ -28,8 +28,7 @@ from evertick.app.functions.events import EventTypes
 from evertick.app.functions.function import Function
 from evertick.app.functions.schema import VALUE
 from evertick.base.errors import InvalidArguments, InvalidSpec
-from evertick.base.escaping import json_text
-from evertick.base.json_errors import begins_as_json
+from evertick.base.escaping import begins_as_json, json_text
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.moments import moment_of
 from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, leaves

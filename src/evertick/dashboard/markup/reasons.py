@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from evertick.api.schedule_lists import DetailedSchedule
-from evertick.api.schedules import OccurrenceView
+from evertick.api.schedules import DetailedSchedule, OccurrenceView
 from evertick.base.durations import full_length
 from evertick.dashboard.markup.states import REASONS
 from evertick.dashboard.markup.strips import BARS

@@ -6,14 +6,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from evertick.api.run_details import RunTimeline, RunWait, TimedStep
-from evertick.api.workflows import RunView
+from evertick.api.workflows import RunTimeline, RunView, RunWait, TimedStep
 from evertick.base.durations import length
 from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime
-from evertick.base.records.attributes import word_of
-from evertick.base.records.journal import CallKind
-from evertick.base.records.run_states import RunState
+from evertick.base.records.workflows import CallKind, RunState, word_of
 from evertick.dashboard.markup.states import WORDS, glyph, state
 from evertick.dashboard.markup.timelines import WAITING
 from evertick.dashboard.markup.times import Times

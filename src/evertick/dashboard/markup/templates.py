@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 from evertick.base.escaping import finite, printable
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.records.attributes import word_of, words_of
 from evertick.base.records.jobs import SCRIPT_FUNCTION
+from evertick.base.records.workflows import word_of, words_of
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.activity import spark
 from evertick.dashboard.markup.commands import command, command_line

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from evertick.api.run_details import RunTimeline, TimedStep
+from evertick.api.workflows import RunTimeline, TimedStep
 from evertick.base.durations import length
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant, from_datetime
-from evertick.base.records.journal import CallKind
+from evertick.base.records.workflows import CallKind
 from evertick.dashboard.markup.times import Times
 from evertick.rules.workflows.timeline import Axis, Span
 

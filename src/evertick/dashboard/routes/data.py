@@ -9,7 +9,7 @@ from starlette.responses import Response
 from evertick.app.bodies import Body
 from evertick.app.documents.looking import conditions
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import words_in
+from evertick.base.records.workflows import words_in
 from evertick.dashboard.markup.templates import json_line
 from evertick.dashboard.page import Shown, file_of, page_routes
 from evertick.server.bodies import Named

@@ -7,11 +7,11 @@ from urllib.parse import quote
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from evertick.api.tenants import TenantView
+from evertick.api.limits import TenantView
 from evertick.base.errors import EvertickError
 from evertick.base.ids import DEFAULT_TENANT, tenant_named
 from evertick.base.records.access import Scope
-from evertick.base.records.tenants import TenantUsage
+from evertick.base.records.limits import TenantUsage
 from evertick.dashboard.page import Form, Page, Public, Shown, page_routes
 from evertick.dashboard.visitors import COOKIE, KEPT_S, keep, secret_in, token_of
 from evertick.server.callers import token_in

@@ -13,7 +13,7 @@ from evertick.app.bodies import Body
 from evertick.app.jobs.log_lines import LinesWhere, beginnings
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
-from evertick.base.records.logs import LEVELS
+from evertick.base.records.history import LEVELS
 from evertick.dashboard.job_lists import SPANS
 from evertick.dashboard.page import Page, Shown, file_of, page_routes
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.views import SavedView
+from evertick.api.access import SavedView
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope

@@ -14,8 +14,7 @@ from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.dashboard.editor.reading import number
 from evertick.dashboard.forms.form import Form
-from evertick.recurrence.parse.moments import format_day, format_local, parse_moment
-from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.parse.moments import format_day, format_local, parse_moment, typed_moment
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import MomentKind
 from evertick.recurrence.zones.zones import Edge, Zone, instant_of, local_of

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from evertick.api.access import AuditView
 from evertick.api.reports import Answer, Check, Explanation
-from evertick.api.schedule_lists import ScheduleDay
-from evertick.api.schedules import HistoryLine, OccurrenceView, ScheduleDescription
+from evertick.api.schedules import HistoryLine, OccurrenceView, ScheduleDay, ScheduleDescription
 from evertick.base.cures import commands_of
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.dashboard.markup.states import outcome_of

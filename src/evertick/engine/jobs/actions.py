@@ -22,8 +22,8 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK, Canceled, Outcome, Raised
+from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
-from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.records.stored import size_of, storable
 from evertick.base.step_limit import Held
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back

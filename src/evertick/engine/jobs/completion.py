@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Raised, Returned
-from evertick.base.records.history import AttemptLines
+from evertick.base.records.history import AttemptLines, LogLine
 from evertick.base.records.jobs import (
     NO_ERROR,
     CanceledJob,
@@ -27,10 +27,9 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
     Stop,
 )
-from evertick.base.records.logs import LogLine
-from evertick.base.records.runs import STEP, MessageKind, NewMessage
 from evertick.base.records.schedules import RunReport
 from evertick.base.records.stored import Stored, storable
+from evertick.base.records.workflows import STEP, MessageKind, NewMessage
 from evertick.rules.jobs.lifecycle import stopped
 from evertick.rules.schedules.fates import RunOutcome
 from evertick.store.transaction.transaction import Transaction

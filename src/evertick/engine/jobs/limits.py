@@ -12,9 +12,8 @@ from typing import Any, Final, TypeVar
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, pool_name
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.limits import PoolLimits, StartLimit
 from evertick.base.records.stored import size_of
-from evertick.base.records.tenants import StartLimit
 from evertick.engine.jobs.tenant_fairness import levelled
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
 from evertick.store.records.claims import Head, HeldKey, LimitKey, Share, Suspect

@@ -36,9 +36,8 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import SECOND_MS
 from evertick.base.outcomes import TIMED_OUT, Raised
-from evertick.base.records.jobs import Claim
-from evertick.base.records.retry import RetryPolicy
-from evertick.base.records.runs import RunRecord
+from evertick.base.records.jobs import Claim, RetryPolicy
+from evertick.base.records.workflows import RunRecord
 from evertick.base.time_limit import FunctionTimeout
 from evertick.engine.jobs.batch import (
     Batch,
@@ -56,8 +55,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import RepeatedLog
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.rules.jobs.lifecycle import ended
-from evertick.rules.jobs.retry import retry_delay_ms
+from evertick.rules.jobs.lifecycle import ended, retry_delay_ms
 from evertick.store.store import Isolation, LostInFunction
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork

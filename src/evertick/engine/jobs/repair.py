@@ -12,8 +12,7 @@ from evertick.base.escaping import shell_word
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
-from evertick.base.records.runs import STEP, RunRecord
-from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.records.workflows import STEP, RunRecord, WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.transaction.transaction import Transaction
 

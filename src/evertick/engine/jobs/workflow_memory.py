@@ -21,13 +21,11 @@ from typing import Final, NamedTuple
 from evertick.base.ids import JobId
 from evertick.base.instants import MINUTE_MS
 from evertick.base.outcomes import Raised
-from evertick.base.records.jobs import Claim
-from evertick.base.records.journal import CallKind
-from evertick.base.records.retry import RetryPolicy
-from evertick.base.records.runs import TRY_AGAIN_MS
+from evertick.base.records.jobs import Claim, RetryPolicy
+from evertick.base.records.workflows import TRY_AGAIN_MS, CallKind
 from evertick.base.time_limit import FunctionTimeout
 from evertick.engine.runtime.metrics import Counters
-from evertick.rules.jobs.retry import grown_ms
+from evertick.rules.jobs.lifecycle import grown_ms
 from evertick.rules.workflows.run import Run
 
 # -- Runs whose journals this worker's code does not fit: how long each is left alone.

@@ -18,12 +18,29 @@ from evertick.base.errors import QuotaExceeded, ReplayMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, full_pool
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
-from evertick.base.records.attributes import from_text, to_text
-from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion, JobEnd, JobError, JobState, NewJob
-from evertick.base.records.journal import Row
-from evertick.base.records.logs import LogLine, append, line_of
-from evertick.base.records.retry import RETRY
-from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, NewMessage, RunRecord
+from evertick.base.records.history import LogLine, append, line_of
+from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
+    RETRY,
+    Claim,
+    Completion,
+    JobEnd,
+    JobError,
+    JobState,
+    NewJob,
+)
+from evertick.base.records.workflows import (
+    STEP,
+    TRY_AGAIN_MS,
+    Message,
+    MessageKind,
+    NewMessage,
+    Row,
+    RunRecord,
+    from_text,
+    to_text,
+)
 from evertick.base.time_limit import FunctionTimeout, TimeOver
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflow_memory import Loan, OneStep, RunsInMemory, wait_ms
@@ -32,8 +49,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.runner import WaitedTooLong
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
-from evertick.rules.workflows.calls import Call
-from evertick.rules.workflows.endings import ContinuedAsNew
+from evertick.rules.workflows.calls import Call, ContinuedAsNew
 from evertick.rules.workflows.run import JOURNAL_ROWS_MAX, Run, new_run
 from evertick.store.records.workflows import Entry, Parked
 from evertick.store.transaction.transaction import Transaction

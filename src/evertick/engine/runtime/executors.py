@@ -22,8 +22,8 @@ from typing import Final, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import Entropy
-from evertick.base.records.retry import RetryPolicy
-from evertick.rules.jobs.retry import retry_delay_ms
+from evertick.base.records.jobs import RetryPolicy
+from evertick.rules.jobs.lifecycle import retry_delay_ms
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 

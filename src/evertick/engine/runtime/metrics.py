@@ -10,9 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
+from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState, try_of
 from evertick.base.records.schedules import OccurrenceRow
-from evertick.base.records.tries import try_of
 
 if TYPE_CHECKING:
     import logging

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
+from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import Claim, JobEnd, NewJob, ServedFunction, Stop
-from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.base.step_limit import Held
 from evertick.base.time_limit import TimeOver
 from evertick.rules.workflows.calls import Call

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.records.workflows import WorkflowStatus
 from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:  # every app imports this module, and only those with schedules load their rules

@@ -12,10 +12,17 @@ from evertick.base.cures import no_schedule
 from evertick.base.errors import ScheduleNotFound, WriteConflict
 from evertick.base.ids import DEFAULT_POOL, HISTORY_PREFIX, JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
 from evertick.base.instants import DAY_MS, LONG_AGO, MINUTE_MS, Instant, to_iso
-from evertick.base.records.history import AttemptLines
-from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction, Stop, Worker
-from evertick.base.records.logs import line_of
-from evertick.base.records.retry import RETRY
+from evertick.base.records.history import AttemptLines, line_of
+from evertick.base.records.jobs import (
+    OCCURRENCE,
+    RETRY,
+    FunctionKind,
+    NewJob,
+    OccurrenceRef,
+    ServedFunction,
+    Stop,
+    Worker,
+)
 from evertick.base.records.schedules import OccurrenceRow, RunReport, ScheduleFilter
 from evertick.engine.jobs.completion import MakeId, cancel
 from evertick.engine.runtime.spans import started

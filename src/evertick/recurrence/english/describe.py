@@ -23,7 +23,7 @@ from evertick.recurrence.english.meaning import (
     rules_of,
     without_lifted,
 )
-from evertick.recurrence.english.phrases.clock import LISTED_MAX, say_times
+from evertick.recurrence.english.phrases.clock import HOURS_ALL, LISTED_MAX, SIXTY, Times, say_times
 from evertick.recurrence.english.phrases.dates import (
     Scope,
     say_clock,
@@ -36,17 +36,18 @@ from evertick.recurrence.english.phrases.dates import (
 from evertick.recurrence.english.phrases.days import Days, say_days
 from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS, joined
 from evertick.recurrence.english.phrases.places import say_country, say_zone
-from evertick.recurrence.english.phrases.rrules import DATES_SHOWN_MAX, say_instants, say_rrule, why_rule_never
 from evertick.recurrence.english.phrases.sources import (
+    DATES_SHOWN_MAX,
     Pattern,
+    say_instants,
+    say_rrule,
     why_never,
+    why_rule_never,
 )
-from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, Times
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY, values_of
-from evertick.recurrence.spec.sources import WEEKDAYS, Interval
+from evertick.recurrence.spec.sources import WEEKDAYS, Interval, shown
 from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
-from evertick.recurrence.spec.text import shown
 
 LOCALES: Final = ("en",)
 PARTS_MAX: Final = 100

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from evertick.base.errors import InvalidSpec
+from evertick.recurrence.english.phrases.clock import pattern_mask
 from evertick.recurrence.english.phrases.dates import Scope, scope_of
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.sources import (
@@ -20,7 +21,6 @@ from evertick.recurrence.english.phrases.sources import (
     period_of,
     times_of_recur,
 )
-from evertick.recurrence.english.phrases.times import pattern_mask
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import Interval, Moment, MomentKind, Recur, RRule

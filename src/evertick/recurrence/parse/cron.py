@@ -18,11 +18,13 @@ The two day fields follow cron's own star rule: a day matches if either of them 
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.duration import parse_interval
 from evertick.recurrence.parse.fields import (
+    CALENDAR_FIELDS,
     CALENDAR_YEAR,
     CRON_YEAR,
     DAY_OF_MONTH,
@@ -34,10 +36,10 @@ from evertick.recurrence.parse.fields import (
     Kind,
     parse_calendar_field,
     parse_cron_field,
+    structured_field,
 )
 from evertick.recurrence.parse.foreign import aws_hint, refuse_crontab, refuse_foreign
-from evertick.recurrence.spec.sources import Cron, Field, Interval
-from evertick.recurrence.spec.text import bounded, shown
+from evertick.recurrence.spec.sources import Calendar, Cron, Field, Interval, bounded, shown
 
 _SIX: Final = ("second", "minute", "hour", "day of month", "month", "day of week")
 CRON_MAX: Final = 1_024
@@ -177,3 +179,34 @@ def _field_count_message(text: str, count: int, *, temporal: bool = False) -> st
         f"the cron line {shown(text)} has {count} field{'s' if count != 1 else ''}; it takes 5 "
         f"(minute hour day month weekday), {longer} (seconds first, year last)"
     )
+
+
+# -- Calendars: Temporal's named fields. All of them must match; there is no "either day field".
+#
+#     {"dayOfWeek": "Fri", "hour": "11", "minute": "3"}
+#     {"year": "2022", "month": "*/3", "dayOfMonth": "1,15", "hour": "11-14"}
+#
+# A field is text (a list of `*`, `x`, `x-z`, `x/step`, `x-z/step`, `*/step`; months by any prefix of three
+# letters or more, weekdays of two or more) or a list of ranges {start, end, step}. Years run from 2000 to 2100.
+
+COMMENT_MAX: Final = 200
+
+Written = str | int | list[tuple[int, int, int]]
+"""How a field may be written: text, one number, or (start, end, step) triples."""
+
+
+def parse_calendar(written: Mapping[str, Written], comment: str | None = None) -> Calendar:
+    """Build a calendar from its written fields, named as in `CALENDAR_FIELDS`. Raises InvalidSpec."""
+    fields: dict[str, Field] = {}
+    for name, value in written.items():
+        kind = CALENDAR_FIELDS.get(name)
+        if kind is None:
+            raise InvalidSpec(f"a calendar has no field {shown(name)}; it has {', '.join(CALENDAR_FIELDS)}")
+        if isinstance(value, list):
+            fields[name] = structured_field(value, kind)
+        else:
+            text = bounded(str(value) if isinstance(value, int) else value, f"the {kind.name} field", 2_048)
+            fields[name] = parse_calendar_field(text, kind)
+    if comment is not None:
+        bounded(comment, "a calendar's comment", COMMENT_MAX)
+    return Calendar(**fields, comment=comment)

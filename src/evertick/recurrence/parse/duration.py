@@ -12,8 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.sources import Interval
-from evertick.recurrence.spec.text import bounded, shown
+from evertick.recurrence.spec.sources import Interval, bounded, shown
 
 _UNITS: Final = {
     "w": 604_800_000_000_000,

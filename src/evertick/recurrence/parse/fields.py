@@ -25,8 +25,8 @@ from evertick.recurrence.spec.sources import (
     Range,
     Star,
     Value,
+    shown,
 )
-from evertick.recurrence.spec.text import shown
 
 ITEMS_MAX: Final = 500
 """Longest list in one field."""

@@ -8,8 +8,7 @@ import re
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.sources import MONTHS, WEEKDAYS
-from evertick.recurrence.spec.text import shown
+from evertick.recurrence.spec.sources import MONTHS, WEEKDAYS, shown
 
 _AWS_CRON: Final = re.compile(r"cron\((.*)\)", re.IGNORECASE | re.DOTALL)
 _AWS_RATE: Final = re.compile(r"rate\(\s*([0-9]{1,9})\s*(minute|hour|day)s?\s*\)", re.IGNORECASE)

@@ -14,7 +14,7 @@ from evertick.base.errors import InvalidSpec
 from evertick.base.time_limit import current_guard
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
-from evertick.recurrence.spec.text import bounded, shown
+from evertick.recurrence.spec.sources import bounded, shown
 
 YEARS_DEFAULT: Final = range(2020, 2051)
 """The years that are looked up unless others are asked for."""

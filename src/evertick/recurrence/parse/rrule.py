@@ -12,8 +12,18 @@ from typing import Final
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.foreign import refuse_foreign
 from evertick.recurrence.parse.moments import format_instant, parse_icalendar, parse_moment
-from evertick.recurrence.spec.sources import ByDay, Frequency, Moment, MomentKind, Recur, RRule, Skip
-from evertick.recurrence.spec.text import TEXT_MAX, bounded, shown
+from evertick.recurrence.spec.sources import (
+    TEXT_MAX,
+    ByDay,
+    Frequency,
+    Moment,
+    MomentKind,
+    Recur,
+    RRule,
+    Skip,
+    bounded,
+    shown,
+)
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import moment_instant
 

@@ -25,9 +25,8 @@ from evertick.recurrence.search.time_sets import ALL_DAY, TimeSet, times_of_fiel
 from evertick.recurrence.search.zoned import ZonedRule
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY, SECOND_MAX, SECOND_MIN, jan1
-from evertick.recurrence.spec.sources import Calendar, Cron, Interval
+from evertick.recurrence.spec.sources import Calendar, Cron, Interval, shown
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
-from evertick.recurrence.spec.text import shown
 from evertick.recurrence.zones.names import zone_from_data, zone_named
 from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 

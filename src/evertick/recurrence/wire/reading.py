@@ -14,9 +14,11 @@ a list is wanted; see `aliases`.
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import (
     AliasChoices,
@@ -33,22 +35,173 @@ from pydantic import (
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse import holidays
-from evertick.recurrence.parse.calendar import Written, parse_calendar
-from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron, parse_temporal_cron
 from evertick.recurrence.parse.duration import ANCHOR_START, make_interval, parse_interval, parse_milliseconds
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
 from evertick.recurrence.parse.moments import parse_day, parse_instant, parse_moment
 from evertick.recurrence.parse.rrule import parse_properties, parse_rrule
 from evertick.recurrence.search.compiler import zone_of
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.sources import Calendar, Cron, Interval, RRule
+from evertick.recurrence.spec.sources import Calendar, Cron, Interval, RRule, shown
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
-from evertick.recurrence.spec.text import shown
-from evertick.recurrence.wire.key_aliases import exclusion_keys, holiday_keys, listed, spec_keys
-from evertick.recurrence.wire.validation import validation_message
 from evertick.recurrence.wire.writing import canonical, spec_to_wire
-from evertick.recurrence.zones.tzif import DATA_MAX
-from evertick.recurrence.zones.zones import moment_instant
+from evertick.recurrence.zones.zones import DATA_MAX, moment_instant
+
+# -- Aliases of the wire form's keys: those of Temporal and of iCalendar libraries, and short forms.
+#
+# Only names and shapes change here, before `wire` validates: `cron` for `crons`, Temporal's `structuredCalendar` and
+# `timezoneName`, one thing where a list is wanted, an exclusion that is a bare calendar, date or cron line. What is
+# not known stays as it is, for `wire` to refuse.
+
+_SPEC_KEYS: Final = {
+    "cron": "crons",
+    "cron_string": "crons",
+    "cron_expressions": "crons",
+    "interval": "intervals",
+    "calendar": "calendars",
+    "structured_calendar": "calendars",
+    "rrule": "rrules",
+    "exclude": "except",
+    "exclude_calendar": "except",
+    "exclude_structured_calendar": "except",
+    "skip": "except",
+    "start_time": "start",
+    "start_at": "start",
+    "end_time": "end",
+    "end_at": "end",
+    "jitter_s": "jitter",
+    "tz": "time_zone",
+    "timezone": "time_zone",
+    "timezone_name": "time_zone",
+    "time_zone_name": "time_zone",
+    "timezone_data": "time_zone_data",
+}
+_LISTS: Final = {"crons", "intervals", "calendars", "rrules", "times", "except"}
+_SINGLE: Final = {"start", "end", "jitter", "time_zone", "time_zone_data", "dst", "dialect"}
+_EXCLUSION_KEYS: Final = {"calendar", "cron", "dates", "date_range", "holidays"}
+_CALENDAR_KEYS: Final = {"second", "minute", "hour", "day_of_month", "month", "year", "day_of_week", "comment"}
+_INNER_CAPITAL: Final = re.compile(r"(?<=[a-z])[A-Z]")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def listed(value: Any) -> Any:
+    """A list, also when only its one element was written; nothing is the empty list."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str | int | Mapping) else value
+
+
+def spec_keys(written: Any) -> Any:
+    """A spec with its keys as `wire` spells them. Raises InvalidSpec if a key that takes one value is there twice."""
+    if not isinstance(written, Mapping):
+        return written
+    spec: dict[Any, Any] = {}
+    for name, value in written.items():
+        snake = _snake(name)
+        key = _SPEC_KEYS.get(snake, snake if snake in _LISTS | _SINGLE else name)
+        if key not in spec:
+            spec[key] = value
+        elif key in _LISTS:
+            spec[key] = [*_many(spec[key]), *_many(value)]
+        else:
+            raise InvalidSpec(f"{key!r} is given twice, once as {name!r}")
+    return spec
+
+
+def exclusion_keys(written: Any) -> Any:
+    """An exclusion with its one key: a date, a cron line or a bare calendar gets the key it lacks."""
+    if isinstance(written, str):
+        if _DATE.fullmatch(written):
+            return {"dates": [written]}
+        if " " not in written and not written.startswith("@"):
+            raise InvalidSpec(f"except {shown(written)}: write a date such as 2026-12-24, a cron line or an object")
+        return {"cron": written}
+    if isinstance(written, Mapping):
+        keys = {_snake(key) for key in written}
+        if keys and not keys & _EXCLUSION_KEYS and keys <= _CALENDAR_KEYS:
+            return {"calendar": written}
+    return written
+
+
+def holiday_keys(written: Any) -> Any:
+    """Holidays by the code of a country alone."""
+    return {"country": written} if isinstance(written, str) else written
+
+
+def _many(value: Any) -> list[Any]:
+    many = listed(value)
+    return many if isinstance(many, list) else [many]
+
+
+def _snake(name: Any) -> Any:
+    """`cronString` as `cron_string`."""
+    return _INNER_CAPITAL.sub(lambda found: "_" + found[0].lower(), name) if isinstance(name, str) else name
+
+
+# -- What is wrong with the shape of a wire form, in our words: the place, what stands there, what may stand there.
+#
+# pydantic finds the errors; its own messages speak of its types.
+
+_EXPECTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dict_type": "an object",
+}
+
+
+def validation_message(errors: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> str:
+    """The first error of a validation by `model`, as a sentence."""
+    first = errors[0]
+    path, last = _walk(first["loc"], model)
+    where = shown(path, 200) if path else "a spec"
+    match first["type"]:
+        case "extra_forbidden":
+            keys = [info.alias or name for name, info in last.model_fields.items()]
+            near = difflib.get_close_matches(str(first["loc"][-1])[:60], keys, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(keys)}"
+            return f"{where}: there is no such key; {hint}"
+        case "missing":
+            return f"{where} is missing"
+        case "value_error":
+            return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+        case kind if kind in _EXPECTED:
+            others = [e["type"] for e in errors if _walk(e["loc"], model)[0] == path and e["type"] in _EXPECTED]
+            return f"{where} must be {' or '.join(dict.fromkeys(_EXPECTED[other] for other in others))}"
+    return f"{where}: {first['msg'].replace('Input should be', 'it must be')}"
+
+
+def _walk(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[str, type[BaseModel]]:
+    """The place as `intervals[0].every`, without pydantic's names of types, and the model that it lies in."""
+    path = ""
+    for at, part in enumerate(loc):
+        if isinstance(part, int):
+            path += f"[{part}]"
+            continue
+        fields = {key: info for name, info in model.model_fields.items() for key in _names(name, info)}
+        if part in fields:
+            inner = _model_in(fields[part].annotation)
+            path += f".{part}" if path else part
+            model = inner or model
+        elif at == len(loc) - 1 and not (part.endswith(("Wire", "]")) or part in ("str", "int")):
+            path += f".{part}" if path else part
+    return path, model
+
+
+def _names(name: str, info: Any) -> list[str]:
+    aliases = getattr(info.validation_alias, "choices", [])
+    return [name, *(str(alias) for alias in (info.alias, *aliases) if alias)]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The first model in a type such as `list[IntervalWire | str] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
+
 
 __all__ = ["canonical", "schema", "spec_from_wire", "spec_to_wire"]
 

@@ -5,10 +5,12 @@ Separate from `reading`, which loads pydantic: a program that only writes specs 
 
 import base64
 import json
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from evertick.recurrence.parse.duration import format_duration, format_milliseconds
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
+from evertick.recurrence.parse.holidays import YEARS_DEFAULT
 from evertick.recurrence.parse.moments import format_day, format_instant
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.sources import Calendar, Interval, Range, RRule, Value
@@ -102,3 +104,97 @@ def _exclusion_wire(exclusion: exclude.Exclusion) -> dict[str, Any]:
             named = {"country": exclusion.country, "subdivision": exclusion.subdivision}
             kept = {"categories": list(exclusion.categories), "resolved": listed, "source": exclusion.source}
             return {"holidays": _without_empty({**named, **kept})}
+
+
+# -- The short written form of a spec, for lists: `0 9 * * 1-5`, `interval 5h/15m`, `rrule FREQ=MONTHLY;BYDAY=2SU`.
+#
+# It is for people who know these notations; the whole spec is its wire form.
+
+CHARS_MAX: Final = 200
+
+
+def short_form(spec: Spec) -> str:
+    """The sources of a spec in their own notations, at most `CHARS_MAX` characters of them."""
+    text = " + ".join(_parts(spec)) or "no times"
+    if spec.excludes:
+        text += f" except {len(spec.excludes)} rule{'' if len(spec.excludes) == 1 else 's'}"
+    return text if len(text) <= CHARS_MAX else f"{text[: CHARS_MAX - 1]}…"
+
+
+def _parts(spec: Spec) -> Iterator[str]:
+    yield from (cron.text.strip() for cron in spec.crons)
+    yield from (_interval(each) for each in spec.intervals)
+    yield from (_calendar(each) for each in spec.calendars)
+    yield from (_rrule(each) for each in spec.rrules)
+    if spec.times:
+        more = f" and {len(spec.times) - 1} more" if len(spec.times) > 1 else ""
+        yield f"at {spec.times[0].text}{more}"
+
+
+def _interval(interval: Interval) -> str:
+    offset = interval.offset_text or (format_duration(interval.offset) if interval.offset else "")
+    return f"interval {interval.every_text or format_duration(interval.every)}{f'/{offset}' if offset else ''}"
+
+
+def _calendar(calendar: Calendar) -> str:
+    fields = ((name, getattr(calendar, name)) for name in CALENDAR_FIELDS)
+    return " ".join(
+        ["calendar", *(f"{name}={field.text or '(ranges)'}" for name, field in fields if field is not None)]
+    )
+
+
+def _rrule(rrule: RRule) -> str:
+    if rrule.recur is not None:
+        return f"rrule {rrule.recur.text}"
+    return f"rrule {1 + len(rrule.rdates)} dates"
+
+
+# -- Holidays in files of schedules: the place in place of hundreds of days.
+#
+# A schedule keeps the days that were looked up for a place when it was made. A file has the place alone; the schedule
+# that it is applied to keeps the days that it has, so a newer package of holidays changes no schedule.
+
+LOOKED_UP: Final = "holidays "
+"""How the source of days begins that the package `holidays` has named."""
+_PLACE: Final = ("country", "subdivision", "categories", "years")
+
+
+def shortened(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec in its wire form, with the place and the years alone for holidays that were looked up."""
+    return _with_exceptions(spec, _short)
+
+
+def completed(spec: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec in its wire form, in which holidays have the days that `known`, another spec, has for the same place."""
+    days = [each for each in known.get("except", ()) if isinstance(each.get("holidays"), dict)]
+
+    def complete(one: dict[str, Any]) -> dict[str, Any]:
+        if "resolved" in one["holidays"]:
+            return one
+        return next((full for full in days if _place(_short(full)) == _place(one)), one)
+
+    return _with_exceptions(spec, complete)
+
+
+def _with_exceptions(spec: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    found = spec.get("except")
+    if not isinstance(found, list):
+        return dict(spec)
+    changed = [change(one) if isinstance(one, dict) and isinstance(one.get("holidays"), dict) else one for one in found]
+    return {**spec, "except": changed}
+
+
+def _short(one: dict[str, Any]) -> dict[str, Any]:
+    """An exception without its days, unless they were given by hand."""
+    holidays = one["holidays"]
+    if not str(holidays.get("source", "")).startswith(LOOKED_UP) or not holidays.get("resolved"):
+        return one
+    kept = {key: holidays[key] for key in _PLACE if key in holidays}
+    years = [int(holidays["resolved"][place][0][:4]) for place in (0, -1)]
+    if years != [YEARS_DEFAULT[0], YEARS_DEFAULT[-1]]:
+        kept["years"] = years
+    return {"holidays": kept}
+
+
+def _place(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: one["holidays"].get(key) for key in _PLACE if one["holidays"].get(key) not in (None, [])}

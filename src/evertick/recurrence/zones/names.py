@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.text import shown
-from evertick.recurrence.zones.tzif import DATA_MAX, UTC
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.spec.sources import shown
+from evertick.recurrence.zones.zones import DATA_MAX, UTC, Zone
 
 NAME_MAX: Final = 64
 

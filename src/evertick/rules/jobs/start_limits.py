@@ -8,7 +8,7 @@ was idle may start a tenth of its minute at once, and from then on starts are ev
 from typing import Final
 
 from evertick.base.instants import Instant
-from evertick.base.records.tenants import StartLimit
+from evertick.base.records.limits import StartLimit
 
 MINUTE_US: Final = 60_000_000
 AHEAD_US: Final = MINUTE_US // 10

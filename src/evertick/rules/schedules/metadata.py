@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.jobs import FunctionKind, RetryPolicy
 from evertick.base.records.stored import VERSION, read_object
 
 EPOCH: Final = Instant(0)

@@ -14,8 +14,7 @@ from evertick.base.errors import WorkflowStuck
 from evertick.base.ids import JobId
 from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.journal import CallKind, Row, RowKind
-from evertick.base.records.runs import Message, MessageKind
+from evertick.base.records.workflows import CallKind, Message, MessageKind, Row, RowKind
 from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run

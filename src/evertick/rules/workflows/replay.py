@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from evertick.base.error_text import message_of, place_of
 from evertick.base.errors import ReplayMismatch
-from evertick.base.records.journal import DELIVERED, IN_TRANSACTION, Row, RowKind
+from evertick.base.records.workflows import DELIVERED, IN_TRANSACTION, Row, RowKind
 from evertick.rules.workflows.calls import Call, describe
 from evertick.rules.workflows.run import Run
 

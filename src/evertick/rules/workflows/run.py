@@ -23,10 +23,18 @@ from evertick.base.errors import JournalTooLarge, LimitExceeded, StepOutsideWork
 from evertick.base.ids import JobId
 from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.attributes import Value, changed, from_text, to_text
-from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row, RowKind
-from evertick.rules.workflows.calls import Call, CallFuture, Request, Timer
-from evertick.rules.workflows.endings import ContinueAsNew, ContinuedAsNew, RunEnd, end_of, exception_of
+from evertick.base.records.workflows import IN_TRANSACTION, CallKind, Row, RowKind, Value, changed, from_text, to_text
+from evertick.rules.workflows.calls import (
+    Call,
+    CallFuture,
+    ContinueAsNew,
+    ContinuedAsNew,
+    Request,
+    RunEnd,
+    Timer,
+    end_of,
+    exception_of,
+)
 from evertick.rules.workflows.event_loop import DeterministicLoop, Evicted, running_loop
 
 Ts = TypeVarTuple("Ts")

@@ -25,16 +25,52 @@ from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.job_options import NAME, PRIORITY, check_key, check_name
 from evertick.base.options import FLAG, Rule, check_names, check_options, some
-from evertick.base.records.attributes import Value, checked, to_text
-from evertick.base.records.attributes import changed as with_changes
-from evertick.base.records.journal import IN_TRANSACTION, CallKind
-from evertick.base.records.retry import IS_RETRY, RetryPolicy, retry_of_run
+from evertick.base.records.jobs import IS_RETRY, RetryPolicy, retry_of_run
 from evertick.base.records.stored import json_of, size_of
+from evertick.base.records.workflows import IN_TRANSACTION, CallKind, Value, checked, to_text
+from evertick.base.records.workflows import changed as with_changes
 from evertick.base.scheduled_run import ScheduledRun
-from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
-from evertick.rules.workflows.endings import ContinueAsNew
+from evertick.rules.workflows.calls import PLAIN, Call, CallOptions, ContinueAsNew
 from evertick.rules.workflows.run import Run
-from evertick.rules.workflows.step_log import SILENT, StepLog
+
+# -- What the code of a workflow logs with, where it runs and where it is only replayed.
+
+
+class StepLog(Protocol):
+    """`step.log`: as `ctx.log` of functions, with %-style arguments as in `logging`.
+
+    A line is written once: not again when the code is replayed. It is kept with what the code does up to where it waits
+    next, and as long as the run.
+    """
+
+    def debug(self, message: str, *args: object) -> None:
+        """Write a line that only helps to find a fault."""
+        ...
+
+    def info(self, message: str, *args: object) -> None:
+        """Write a line about the normal course."""
+        ...
+
+    def warning(self, message: str, *args: object) -> None:
+        """Write a line about something odd."""
+        ...
+
+    def error(self, message: str, *args: object) -> None:
+        """Write a line about something that went wrong."""
+        ...
+
+
+class _Silent:
+    """The log of code that is run over a saved history: all of its lines were written before."""
+
+    def debug(self, message: str, *args: object) -> None:
+        pass
+
+    info = warning = error = debug
+
+
+SILENT: Final[StepLog] = _Silent()
+
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

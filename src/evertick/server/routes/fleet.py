@@ -6,10 +6,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.fleet import FleetReport
-from evertick.api.pools import PoolView
+from evertick.api.doctor import FleetReport
+from evertick.api.limits import PoolView, TenantView
 from evertick.api.status import StatusView, WorkerView
-from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.limits.pools import PoolOperations

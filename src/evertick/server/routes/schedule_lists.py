@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
+from evertick.api.schedules import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
 from evertick.app.bodies import Day
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named

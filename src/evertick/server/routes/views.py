@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.views import SavedView
+from evertick.api.access import SavedView
 from evertick.app.access_control.saved_views import AsyncSavedViews
 from evertick.app.bodies import Body
 from evertick.app.transacting import Work

@@ -9,8 +9,16 @@ from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
-from evertick.api.run_details import DetailedRunPage, RunDetails, RunTimeline
-from evertick.api.workflows import RunHistory, RunPage, RunView, WithdrawnEvent, WorkflowTypeView
+from evertick.api.workflows import (
+    DetailedRunPage,
+    RunDetails,
+    RunHistory,
+    RunPage,
+    RunTimeline,
+    RunView,
+    WithdrawnEvent,
+    WorkflowTypeView,
+)
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
@@ -20,7 +28,7 @@ from evertick.app.workflows.restart_all import restart_page
 from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_words
+from evertick.base.records.workflows import from_words
 from evertick.server.bodies import Changed as ManyChanged
 from evertick.server.bodies import Limit, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes

@@ -8,7 +8,7 @@ first timer. `send_messages` locks the job's row first, and a run is parked by w
 from typing import NamedTuple
 
 from evertick.base.ids import JobId
-from evertick.base.records.journal import Row
+from evertick.base.records.workflows import Row
 
 
 class Entry(NamedTuple):

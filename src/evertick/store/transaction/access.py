@@ -4,8 +4,7 @@ from typing import Final
 
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from
 from evertick.base.instants import Instant
-from evertick.base.records.access import AccessToken, AuditLine, Scope
-from evertick.base.records.views import SavedViewRow
+from evertick.base.records.access import AccessToken, AuditLine, SavedViewRow, Scope
 from evertick.store.transaction.driver import Driver, Row
 
 AFTER_ALL: Final = "~"

@@ -6,8 +6,8 @@ from typing import Final
 
 from evertick.base.ids import TenantId, first_id_from, table_of
 from evertick.base.instants import Instant
-from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
+from evertick.base.records.jobs import Call
 from evertick.store.transaction.driver import Driver
 
 NEWEST_LOOK: Final = 20

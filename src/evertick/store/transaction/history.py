@@ -14,11 +14,11 @@ from evertick.base.records.history import (
     JobLine,
     LineFilter,
     LinePlace,
+    LogLine,
     Pulse,
     StoredLine,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.base.records.logs import LogLine
 from evertick.store.records.pages import LinesFound
 from evertick.store.transaction.lists import Lists
 

@@ -16,6 +16,7 @@ from evertick.base.records.jobs import (
     JOB_ERROR,
     OCCURRENCE,
     PRIORITY_MS,
+    RETRY,
     CanceledJob,
     Claim,
     FunctionKind,
@@ -28,7 +29,6 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
     Stop,
 )
-from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, size_of, text_of
 from evertick.store.notifications import DUE, Notification
 from evertick.store.records.claims import START, Head, Share, Suspect

@@ -10,8 +10,16 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
-from evertick.base.records.pools import PoolHold, PoolLimits, PoolSettings, PoolUse, ReadyInPool
-from evertick.base.records.tenants import StartLimit, TenantLimits, TenantUsage
+from evertick.base.records.limits import (
+    PoolHold,
+    PoolLimits,
+    PoolSettings,
+    PoolUse,
+    ReadyInPool,
+    StartLimit,
+    TenantLimits,
+    TenantUsage,
+)
 from evertick.store.records.claims import AnyLimits, HeldKey, LimitKey, ReadyJob
 from evertick.store.transaction.driver import Driver, Row
 from evertick.store.transaction.jobs import claims_of

@@ -14,7 +14,7 @@ from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, JobId, T
 from evertick.base.instants import Instant
 from evertick.base.records.history import FailedJob, JobGroup, JobPlace
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
-from evertick.base.records.run_states import RunFilter
+from evertick.base.records.workflows import RunFilter
 from evertick.rules.jobs.serving import served
 from evertick.store.records.pages import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row

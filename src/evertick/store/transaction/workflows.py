@@ -8,12 +8,22 @@ from typing import Any, Final
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.attributes import from_text, value_text
 from evertick.base.records.jobs import FunctionKind, JobEnd, JobError
-from evertick.base.records.journal import CallKind, RowKind
-from evertick.base.records.journal import Row as JournalRow
-from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord, Sender, SentEvent
-from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
+from evertick.base.records.workflows import (
+    CallKind,
+    Message,
+    MessageKind,
+    NewMessage,
+    RowKind,
+    RunRecord,
+    Sender,
+    SentEvent,
+    WorkflowStatus,
+    WorkflowType,
+    from_text,
+    value_text,
+)
+from evertick.base.records.workflows import Row as JournalRow
 from evertick.store.notifications import DUE, Notification
 from evertick.store.records.workflows import Entry, Parked
 from evertick.store.transaction.driver import Driver, Row

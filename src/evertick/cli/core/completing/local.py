@@ -7,8 +7,8 @@ from evertick.base.clock import SystemClock
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind, JobFilter
-from evertick.base.records.run_states import RunFilter
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.records.workflows import RunFilter
 from evertick.cli.core.completing.kinds import Kind
 from evertick.cli.core.databases import open_database
 

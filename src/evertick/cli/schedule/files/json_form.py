@@ -5,8 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from evertick.base.escaping import json_text
-from evertick.base.json_errors import no_constant, object_of
+from evertick.base.escaping import json_text, no_constant, object_of
 from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
 
 SPACE: Final = re.compile(r"[ \t\r\n]*")

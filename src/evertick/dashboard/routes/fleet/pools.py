@@ -9,7 +9,7 @@ from starlette.responses import Response
 from evertick.api.access import AuditView
 from evertick.api.insight import ActivityView, PoolStats
 from evertick.api.jobs import JobView
-from evertick.api.pools import PoolView
+from evertick.api.limits import PoolView
 from evertick.app.bodies import Body
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.errors import Conflict, NotFound

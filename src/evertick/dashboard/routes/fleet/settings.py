@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from evertick._version import __version__
 from evertick.api.access import NewToken
-from evertick.api.tenants import TenantView
+from evertick.api.limits import TenantView
 from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
 from evertick.base.errors import AlreadyExists, EvertickError

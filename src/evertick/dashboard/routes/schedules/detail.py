@@ -17,8 +17,8 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.markup.times import Times
 from evertick.dashboard.page import Page, Shown, page_routes, utf8
 from evertick.dashboard.schedules import details
-from evertick.recurrence.parse.when import typed_moment
-from evertick.recurrence.wire.short import short_form
+from evertick.recurrence.parse.moments import typed_moment
+from evertick.recurrence.wire.writing import short_form
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Zone
 from evertick.rules.schedules.fates import Fate

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.schedule_lists import DetailedSchedulePage
+from evertick.api.schedules import DetailedSchedulePage
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs

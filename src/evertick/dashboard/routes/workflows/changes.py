@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.run_details import RunTimeline
+from evertick.api.workflows import RunTimeline
 from evertick.app.bodies import Body
 from evertick.app.functions.events import EventTypes
 from evertick.app.functions.schema import VALUE
@@ -14,8 +14,7 @@ from evertick.app.workflows.details import steps_again
 from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, StepStillRuns
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
-from evertick.base.records.journal import CallKind
-from evertick.base.records.run_states import RunState
+from evertick.base.records.workflows import CallKind, RunState
 from evertick.dashboard.forms.signature import Signature, value_of_event
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.markup.runs import not_taken

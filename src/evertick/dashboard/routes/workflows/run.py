@@ -7,11 +7,11 @@ from fastapi import Query
 from starlette.responses import Response
 
 from evertick.api.jobs import JobView
-from evertick.api.run_details import RunTimeline, TimedStep
+from evertick.api.workflows import RunTimeline, TimedStep
 from evertick.app.bodies import Body
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.run_states import OPEN, RunState
+from evertick.base.records.workflows import OPEN, RunState
 from evertick.dashboard.markup.runs import apart, not_taken, run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
 from evertick.dashboard.page import Page, Shown, file_of, page_routes

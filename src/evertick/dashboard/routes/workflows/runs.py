@@ -9,8 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
-from evertick.api.run_details import DetailedRunPage
-from evertick.api.workflows import RunPage
+from evertick.api.workflows import DetailedRunPage, RunPage
 from evertick.app.bodies import Body, Items, Time
 from evertick.app.insight.failures import failed_runs
 from evertick.app.workflows.choice import runs_where
@@ -18,8 +17,8 @@ from evertick.app.workflows.run_views import runs_by_id
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_words, words_in
 from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.workflows import from_words, words_in
 from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
 from evertick.dashboard.page import Form, Page, Shown, page_routes

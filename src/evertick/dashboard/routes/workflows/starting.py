@@ -12,7 +12,7 @@ from evertick.app.functions.options import OnConflict
 from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import from_words, word_of
+from evertick.base.records.workflows import from_words, word_of
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes

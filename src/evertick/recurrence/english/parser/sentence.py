@@ -19,24 +19,21 @@ from itertools import chain
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.english.parser.building import Sources, build
+from evertick.recurrence.english.parser.building import Sources, build, cron_lines
 from evertick.recurrence.english.parser.clauses import Clause, read_clause
-from evertick.recurrence.english.parser.cron_lines import cron_lines
 from evertick.recurrence.english.parser.days import read_days, read_span
-from evertick.recurrence.english.phrases.clock import read_times
+from evertick.recurrence.english.phrases.clock import SIXTY, pattern_mask, read_times
 from evertick.recurrence.english.phrases.dates import read_day, read_milliseconds, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.grammar import GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS
 from evertick.recurrence.english.phrases.places import read_country, read_zone, refuse_country, refuse_zone, zone_labels
 from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader
-from evertick.recurrence.english.phrases.times import SIXTY, pattern_mask
 from evertick.recurrence.parse import holidays
 from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.parse.foreign import refuse_foreign
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.sources import Moment
+from evertick.recurrence.spec.sources import Moment, bounded, shown
 from evertick.recurrence.spec.spec import Dst, Gap, Overlap, Spec
-from evertick.recurrence.spec.text import bounded, shown
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import moment_instant
 

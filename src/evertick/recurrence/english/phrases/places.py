@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, NoReturn
 
 from evertick.recurrence.english.phrases.reader import Reader
-from evertick.recurrence.spec.text import shown
+from evertick.recurrence.spec.sources import shown
 from evertick.recurrence.zones.names import NAME_MAX, zone_names
 
 _REGIONS: Final = (

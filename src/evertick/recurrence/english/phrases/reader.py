@@ -13,7 +13,7 @@ from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.english.phrases.grammar import read_ordinal
-from evertick.recurrence.spec.text import shown
+from evertick.recurrence.spec.sources import shown
 
 TEXT_MAX: Final = 4_096
 """Longest sentence that is read. `describe` may write a longer one, for a spec of hundreds of parts."""

@@ -1,7 +1,8 @@
 """The schema of a pool."""
 
 from evertick.api.schema import Moment, Schema
-from evertick.base.records.pools import PoolLimits
+from evertick.base.ids import TenantId
+from evertick.base.records.limits import PoolLimits, TenantLimits, TenantUsage
 
 
 class PoolView(Schema):
@@ -22,3 +23,14 @@ class PoolView(Schema):
     ready: int
     oldest: Moment | None
     held: str | None
+
+
+# -- The schema of a tenant.
+
+
+class TenantView(Schema):
+    """What a tenant may use at most (None is no limit), and what it uses just now."""
+
+    tenant: TenantId
+    limits: TenantLimits
+    usage: TenantUsage

@@ -1,11 +1,74 @@
-"""Schemas of a fleet: what keeps the workers of a database from doing what is scheduled."""
+"""Schemas of deploys: how what is scheduled fits the code."""
 
 from enum import StrEnum
 
 from pydantic import computed_field
 
 from evertick.api.schema import Moment, Schema
+from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import TenantId
+
+
+class Problem(StrEnum):
+    """Why something that is scheduled will not run with this code."""
+
+    REMOVED = "removed"
+    """The code has no function of that name, and no alias."""
+    NOT_CALLABLE = "not_callable"
+    """The function has become a query, which is never a job."""
+    ARGUMENTS = "arguments"
+    """The arguments do not fit the function's signature."""
+    UNREADABLE = "unreadable"
+    """A newer release has written it, or it is damaged."""
+    JOURNAL = "journal"
+    """The code of a workflow makes other calls than its runs have made."""
+    INVALID = "invalid"
+    """A cron that the code declares cannot work, so no worker would start."""
+
+
+class Finding(Schema):
+    """A tenant's jobs or schedules of one function that have the same problem.
+
+    `what` is `job`, `schedule` or `cron`; `ids` are the first ten of `count`. `fix` says what to do.
+    """
+
+    what: str
+    tenant: TenantId
+    function: str
+    problem: Problem
+    detail: str
+    count: int
+    ids: tuple[str, ...]
+    fix: str
+
+
+class DoctorReport(Schema):
+    """How the pending jobs, the schedules and the crons of some tenants fit the code of an app.
+
+    The numbers say how many were looked at; `complete` is False if there were more jobs or runs than that.
+    """
+
+    app: str
+    tenants: tuple[TenantId, ...]
+    jobs: int
+    schedules: int
+    crons: int
+    complete: bool
+    findings: tuple[Finding, ...]
+    inactive: tuple[WorkflowTypeView, ...]
+    """Workflows of the code that are paused, deprecated or deleted: no run of them starts. That is no finding."""
+    crons_added: tuple[str, ...] = ()
+    crons_deleted: tuple[str, ...] = ()
+    """Crons that the next start of a worker adds and deletes. That is no finding, unless times are lost with it."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def fits(self) -> bool:
+        """Whether there is nothing to complain of."""
+        return not self.findings
+
+
+# -- Schemas of a fleet: what keeps the workers of a database from doing what is scheduled.
 
 
 class FleetCheck(StrEnum):
