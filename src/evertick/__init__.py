@@ -30,7 +30,7 @@ from evertick.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from evertick.app.app import App as App
-    from evertick.app.documents.ranges import UNSET as UNSET
+    from evertick.app.documents.queries import UNSET as UNSET
     from evertick.app.execution.contexts import ActionCtx as ActionCtx, MutationCtx as MutationCtx
     from evertick.app.execution.contexts import QueryCtx as QueryCtx, SyncActionCtx as SyncActionCtx
     from evertick.app.functions.options import ApplicationError as ApplicationError, JobResult as JobResult
@@ -48,7 +48,7 @@ else:
         __name__,
         {
             "evertick.app.app": "App",
-            "evertick.app.documents.ranges": "UNSET",
+            "evertick.app.documents.queries": "UNSET",
             "evertick.app.execution.contexts": "ActionCtx MutationCtx QueryCtx SyncActionCtx",
             "evertick.app.functions.options": "ApplicationError JobResult NonRetryable Retry",
             "evertick.base.errors": "EvertickError",

@@ -6,7 +6,6 @@ def latest(ctx: QueryCtx, author: str, cursor: str | None) -> Page:
 """
 
 from evertick.app.documents.database import Database, DatabaseReader, SystemReader
-from evertick.app.documents.queries import Document, DocumentQuery, Page
-from evertick.app.documents.ranges import UNSET, IndexRange
+from evertick.app.documents.queries import UNSET, Document, DocumentQuery, IndexRange, Page
 
 __all__ = ["UNSET", "Database", "DatabaseReader", "Document", "DocumentQuery", "IndexRange", "Page", "SystemReader"]

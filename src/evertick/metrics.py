@@ -24,8 +24,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "prometheus_client", "metrics need prometheus-client", "metrics") from None
 
-from evertick.app.measuring import measures
-from evertick.app.measuring.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure
+from evertick.app import measures
+from evertick.app.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
 

@@ -205,7 +205,7 @@ def test_few_failures_among_many_attempts_fire_nothing(open_app: OpenApp, tmp_pa
 
 @pytest.mark.long
 def test_more_schedules_than_are_named_share_one_alert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evertick.app.measuring.measures.SCHEDULES_MAX", 1)
+    monkeypatch.setattr("evertick.app.measures.SCHEDULES_MAX", 1)
     app, fails = make_app()
     with World(app) as world:
         for name in ("nightly", "other", "third"):

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from evertick import UNSET, App, MutationCtx, QueryCtx
-from evertick.app.documents.queries import DocumentQuery
-from evertick.app.documents.ranges import IndexRange
+from evertick.app.documents.queries import DocumentQuery, IndexRange
 from evertick.documents import Document
 from tests.app.conftest import OpenApp
 

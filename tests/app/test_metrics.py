@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from evertick import ActionCtx, App, MutationCtx, Retry
-from evertick.app.measuring.measures import BUCKETS_S
+from evertick.app.measures import BUCKETS_S
 from evertick.app.status import status_of
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import TenantId

@@ -11,8 +11,8 @@ import promql_parser
 import pytest
 import yaml
 
-from evertick.app.measuring import measures
-from evertick.app.measuring.measures import COUNTERS, GAUGES, HISTOGRAMS
+from evertick.app import measures
+from evertick.app.measures import COUNTERS, GAUGES, HISTOGRAMS
 from evertick.base.records.jobs import FunctionKind
 from evertick.metrics import Metrics
 from evertick.rules.schedules.fates import Fate

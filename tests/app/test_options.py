@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from evertick import App, MutationCtx, QueryCtx, Retry, Step, every
 from evertick.app.decorators import FunctionOptions, WorkflowOptions
+from evertick.app.limits.declared import Limits as PoolLimits
 from evertick.app.limits.tenants import Limits as TenantLimits
-from evertick.app.limits.values import Limits as PoolLimits
 from evertick.app.schedules.commands import CreateOptions
 from evertick.app.schedules.options import CronOptions, ScheduleOptions
 from evertick.app.scheduling.job_builder import JobOptions

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step
-from evertick.app.limits.waiting import pool_waits
+from evertick.app.limits.pools import pool_waits
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records.limits import PoolLimits

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
-from evertick.app.serving import Stopper, serve
+from evertick.app.embedded_worker import Stopper, serve
 from evertick.base.errors import EvertickError, TransactionRefused
 from evertick.engine.jobs import actions
 from evertick.engine.runtime.loop import Loop

@@ -305,7 +305,7 @@ def test_a_limit_that_is_none_is_refused(open_app: OpenApp, limits: dict[str, An
 
 
 def test_a_first_limit_is_heard_of_by_a_program_that_runs(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evertick.app.scheduling.quotas.ASK_EVERY_MS", 0)
+    monkeypatch.setattr("evertick.app.scheduling.job_builder.ASK_EVERY_MS", 0)
     app, _ = counting(open_app)
     app.scheduler.run_after(60, "note")
     app.tenants.set("default", jobs=1)
@@ -321,7 +321,7 @@ def test_a_creation_asks_for_limits_only_where_there_are_some(
     asked: list[str] = []
     for question in ("any_tenant_limits", "get_tenant_limits"):
         monkeypatch.setattr(Tenants, question, _noting(asked, getattr(Tenants, question)))
-    monkeypatch.setattr("evertick.app.scheduling.quotas.ASK_EVERY_MS", 3_600_000)
+    monkeypatch.setattr("evertick.app.scheduling.job_builder.ASK_EVERY_MS", 3_600_000)
 
     for name in ("one", "two"):
         app.schedules.create(name, when=every(days=1), do="note")

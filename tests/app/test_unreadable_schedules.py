@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evertick import App, MutationCtx, cron, every
-from evertick.app.measuring.measures import UNREADABLE as UNREADABLE_MEASURE
-from evertick.app.measuring.measures import samples_of
+from evertick.app.measures import UNREADABLE as UNREADABLE_MEASURE
+from evertick.app.measures import samples_of
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime

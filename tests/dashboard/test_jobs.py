@@ -384,7 +384,7 @@ def test_failures_that_are_alike_are_one_line_with_the_newest_below(site: Site) 
 
 
 def test_more_failures_than_are_shown_have_a_link_to_all_of_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evertick.app.insight.failures.SHOWN", 2)
+    monkeypatch.setattr("evertick.app.insight.functions.SHOWN", 2)
     for n in range(3):
         ended(site, "shop.tally", n=-1 - n)
     page = site.page("functions?state=failed")

@@ -195,8 +195,8 @@ def test_an_outage_of_days_is_seen_whole(engine: Engine) -> None:
 def test_an_outage_with_more_missed_times_than_are_looked_at_is_backfilled_whole(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evertick.app.insight.outages.MISSED_MAX", 5)
-    monkeypatch.setattr("evertick.app.insight.outages.LONG_MISSED_MAX", 8)
+    monkeypatch.setattr("evertick.app.insight.attention.MISSED_MAX", 5)
+    monkeypatch.setattr("evertick.app.insight.attention.LONG_MISSED_MAX", 8)
     site, missed = engine.site, engine.times("schedule", "missed")
     [outage] = site.app.insight.overview().outages
     assert outage.more and outage.missed < len(missed)

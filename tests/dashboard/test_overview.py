@@ -281,7 +281,7 @@ def test_an_overview_with_much_wrong_costs_nine_statements(site: Site, monkeypat
     assert len(statements) == 9 and "evaluated_before" in statements, statements
     app.environment.store.write(lambda tx: miss(tx, now, 23 * HOUR_MS + 30 * MINUTE_MS, 30 * HOUR_MS))
     statements.clear()
-    monkeypatch.setattr("evertick.app.insight.outages.MISSED_MAX", 3)
+    monkeypatch.setattr("evertick.app.insight.attention.MISSED_MAX", 3)
     worst = text_of(site.page(""))
     assert "Outage to" in worst and "1 run cannot go on" in worst, worst
     assert len(statements) == 9 and "first_missed" in statements, statements

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from evertick import cron, daily, every
-from evertick.app.schedules.specs import bounded
+from evertick.app.schedules.definition import bounded
 from evertick.recurrence.english.parser.sentence import spec_of_text
 from evertick.recurrence.parse.moments import format_instant, typed_moment
 from evertick.recurrence.search.compiler import compile_spec

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evertick.app.schedules.specs import union
+from evertick.app.schedules.definition import union
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.recurrence.builders import at, calendar, cron, every, rrule, sentence
 from evertick.recurrence.search.compiler import compile_spec

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evertick import cron, every
-from evertick.app.schedules.specs import PARTS_MAX
+from evertick.app.schedules.definition import PARTS_MAX
 from evertick.base.errors import InvalidDelay, InvalidSpec, LimitExceeded, Misuse
 from evertick.testing import World
 from tests.schedules.api_app import START, app, minutes, tick

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from evertick import App, MutationCtx, calendar, cron, every
-from evertick.app.schedules import specs
+from evertick.app.schedules import definition as specs
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant
 from evertick.engine.schedules.times import ScheduleTimes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evertick.app.scripts import fetching
+from evertick.app.scripts import host_functions as fetching
 from evertick.base import outgoing
 from evertick.sandbox import HostCall, HostError
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from evertick.app.scripts import turns as module
-from evertick.app.scripts.turns import ALL_BUSY_MS, HALF_LIFE_S, LEAST_NICE, MOST_NICE, Turns
+from evertick.app.scripts import running as module
+from evertick.app.scripts.running import ALL_BUSY_MS, HALF_LIFE_S, LEAST_NICE, MOST_NICE, Turns
 from evertick.base.ids import TenantId
 
 CALM, GREEDY, NEW = TenantId("calm"), TenantId("greedy"), TenantId("new")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from evertick import Step
-from evertick.app.access_control.secrets import new_secret, presented
+from evertick.app.access_control.tokens import new_secret, presented
 from evertick.base.errors import LimitExceeded, Misuse, NotFound, StorageFailed
 from evertick.base.instants import Instant, to_datetime
 from tests.server.conftest import HOME, Http

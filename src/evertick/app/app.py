@@ -287,7 +287,7 @@ class App(Decorators, Opening):
 
         e = self._environment
         if hasattr(connection, "ensure_connection"):
-            from evertick.app.binding.django_connections import place_on
+            from evertick.app.binding.binding import place_on
 
             place = place_on(lambda: self.database_url)
         else:
@@ -350,7 +350,7 @@ class App(Decorators, Opening):
 
         Raises Misuse in a thread that is not the main one or has a running event loop, and what `worker` raises.
         """
-        from evertick.app.serving import run_until_stopped
+        from evertick.app.embedded_worker import run_until_stopped
 
         run_until_stopped(self, pools=pools)
 

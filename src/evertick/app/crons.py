@@ -23,10 +23,19 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.paging import all_schedules
 from evertick.app.schedules.api import ScheduleReader, Schedules
 from evertick.app.schedules.commands import ScheduleOperations, initial_state
-from evertick.app.schedules.definition import Definition, define, is_declared, place_of, schedule_id_of
+from evertick.app.schedules.definition import (
+    Definition,
+    When,
+    anchored,
+    check_spec,
+    define,
+    is_declared,
+    place_of,
+    schedule_id_of,
+    union,
+)
 from evertick.app.schedules.options import CronOptions, given, note_of
-from evertick.app.schedules.specs import When, anchored, check_spec, union
-from evertick.app.schedules.updates.one import difference
+from evertick.app.schedules.updates import difference
 from evertick.app.schedules.views import description, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.transacting import Work

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.events import declared_events
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
-from evertick.app.limits.declared import DeclaredPools, Pool
-from evertick.app.limits.values import Limits, limits_of
+from evertick.app.limits.declared import DeclaredPools, Limits, Pool, limits_of
 from evertick.app.registry import Registry
 from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool, full_pool

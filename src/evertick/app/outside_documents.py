@@ -10,8 +10,7 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from evertick.app.documents.database import Database
-from evertick.app.documents.queries import DocumentQuery, Predicate
-from evertick.app.documents.ranges import IndexRange
+from evertick.app.documents.queries import DocumentQuery, IndexRange, Predicate
 from evertick.app.environment import Environment
 from evertick.app.run.run import TransactionRun
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes

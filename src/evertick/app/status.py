@@ -18,9 +18,9 @@ from evertick.api.status import (
     WorkerView,
 )
 from evertick.api.workflows import WorkflowTypeView
-from evertick.app.limits.waiting import PoolRoom
+from evertick.app.limits.pools import PoolRoom
 from evertick.app.paging import all_schedules, looked_at
-from evertick.app.workflows.stuck import stuck_views
+from evertick.app.workflows.details import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup

@@ -91,8 +91,8 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
+    from evertick.app.embedded_worker import Stopper, close, serve, use_drain
     from evertick.app.functions.function import served_by
-    from evertick.app.serving import Stopper, close, serve, use_drain
     from evertick.cli.core.health import HealthServer, WorkerHealth
     from evertick.cli.supervisor import Supervised
     from evertick.server.metrics_text import metrics_of

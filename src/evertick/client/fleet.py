@@ -10,8 +10,8 @@ from evertick.api.functions import FunctionView
 from evertick.api.limits import PoolView, TenantView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.audit_log import AuditWhere
+from evertick.app.limits.declared import Limits as PoolLimits
 from evertick.app.limits.tenants import Limits as TenantLimits
-from evertick.app.limits.values import Limits as PoolLimits
 from evertick.base.records.access import Scope
 from evertick.client.calls import ROOT, Call, Requests, given, part, read_as, sent, wire
 

@@ -22,16 +22,14 @@ from evertick.api.schedules import (
     TimeView,
     TriggerPlanView,
 )
-from evertick.app.documents.ranges import Unset
+from evertick.app.documents.queries import Unset
 from evertick.app.functions.function import Function
 from evertick.app.schedules.backfill_plans import BackfillOptions
-from evertick.app.schedules.backfills.many import PlansAsked
-from evertick.app.schedules.backfills.one import TimesAsked
-from evertick.app.schedules.definition import Do
+from evertick.app.schedules.backfills import PlansAsked, TimesAsked
+from evertick.app.schedules.definition import Do, When, union
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
-from evertick.app.schedules.specs import When, union
-from evertick.app.schedules.updates.one import Patch
+from evertick.app.schedules.updates import Patch
 from evertick.app.transacting import Page
 from evertick.client.calls import Call, Requests, function_call, given, nothing, part, sent, sent_in_pieces, wire
 from evertick.recurrence.wire.writing import spec_to_wire

@@ -16,7 +16,7 @@ from evertick.api.scripts import (
     ScriptVersionView,
     ScriptView,
 )
-from evertick.app.documents.ranges import Unset
+from evertick.app.documents.queries import Unset
 from evertick.base.ids import JobId
 from evertick.client.calls import Call, Requests, given, json_value, new_id, new_key, nothing, part, read_as, sent
 

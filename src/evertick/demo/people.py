@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from evertick import App
 from evertick.app.access_control.audit_log import Auditor
-from evertick.app.schedules.updates.one import update
+from evertick.app.schedules.updates import update
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 
 REQUEST_PREFIX: Final = "req"

@@ -36,9 +36,9 @@ from evertick.app.embedded_worker import Running
 from evertick.app.execution.contexts import ActionCtx, MutationCtx
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.commands import ScheduleOperations
+from evertick.app.schedules.definition import check_spec
 from evertick.app.schedules.lists import detailed
-from evertick.app.schedules.specs import check_spec
-from evertick.app.schedules.updates.one import replace_schedule
+from evertick.app.schedules.updates import replace_schedule
 from evertick.base.errors import (
     CronNotFound,
     EvertickError,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider, Observation, get_meter
 
 from evertick._version import __version__
-from evertick.app.measuring import measures
-from evertick.app.measuring.measures import BUCKETS_S, GAUGES, Measure, Sample
+from evertick.app import measures
+from evertick.app.measures import BUCKETS_S, GAUGES, Measure, Sample
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
 

@@ -9,8 +9,7 @@ from evertick.api.schedules import OccurrenceView
 from evertick.app.app import App
 from evertick.app.paging import all_occurrences
 from evertick.app.schedules.commands import CreateOptions
-from evertick.app.schedules.definition import Do
-from evertick.app.schedules.specs import When
+from evertick.app.schedules.definition import Do, When
 from evertick.app.schedules.views import occurrence_view
 from evertick.base.errors import Misuse, NotFound
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId

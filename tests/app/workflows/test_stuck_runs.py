@@ -8,7 +8,7 @@ import pytest
 from evertick import App, Step
 from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.status import status_of
-from evertick.app.workflows.stuck import stuck_until
+from evertick.app.workflows.details import stuck_until
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.insight import StuckRun
 from evertick.engine.jobs.workflow_memory import Misfits, wait_ms

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from evertick.app.binding.async_drivers import _numbered
+from evertick.app.binding.binding import _numbered
 from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch
 from evertick.store.open import open_store
 from evertick.store.place import own_tables, place_of, placed

@@ -4,23 +4,132 @@ awaited.
 The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
 """
 
+import re
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, Final, Protocol, TypeVar, cast
+from functools import cache, partial
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 
-from evertick.app.binding.async_drivers import AwaitedCursor, AwaitedSqlite
 from evertick.app.binding.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
-from evertick.store.place import USUAL_PLACES
+from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.migration import is_ours
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.transaction import Transaction
+
+# -- The drivers of SQLAlchemy's async engines, as Evertick's transactions use a driver.
+#
+# Inside `run_sync` SQLAlchemy's own view of such a connection has calls that look as if they blocked; it awaits them.
+# What is left to do is the form: sqlite3's methods for aiosqlite, psycopg's parameters and errors for asyncpg.
+
+_PARAMETER: Final = re.compile(r"%(?:%|\((\w+)\)s)")
+
+
+class AwaitedSqlite:
+    """aiosqlite's connection, with those of sqlite3's methods that a transaction needs."""
+
+    def __init__(self, adapted: Any) -> None:
+        object.__setattr__(self, "_adapted", adapted)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapted.driver_connection, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._adapted.driver_connection, name, value)
+
+    def execute(self, statement: str, parameters: Any = ()) -> "_Result":
+        """As sqlite3's."""
+        return self._run("execute", statement, parameters)
+
+    def executemany(self, statement: str, parameters: Any) -> "_Result":
+        """As sqlite3's."""
+        return self._run("executemany", statement, parameters)
+
+    def _run(self, method: str, statement: str, parameters: Any) -> "_Result":
+        cursor = self._adapted.cursor()
+        try:
+            getattr(cursor, method)(statement, parameters)
+            return _Result(cursor.fetchall(), cursor.rowcount)
+        finally:
+            cursor.close()
+
+
+class _Result:
+    """What a statement has returned."""
+
+    def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def fetchall(self) -> Sequence[Any]:
+        """All rows."""
+        return self._rows
+
+    def fetchone(self) -> Any:
+        """The first row, or None."""
+        return next(iter(self._rows), None)
+
+
+class AwaitedCursor:
+    """psycopg's cursor on a connection of asyncpg, or on an asynchronous one of psycopg."""
+
+    def __init__(self, adapted: Any) -> None:
+        self._adapted = adapted
+        self._is_asyncpg = not hasattr(adapted.driver_connection, "pgconn")
+        self._rows: Sequence[Any] = ()
+        self.rowcount = -1
+
+    def execute(self, query: bytes, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None) -> Self:
+        """As psycopg's, but what is prepared is the driver's choice. Raises psycopg's errors, also for asyncpg's."""
+        cursor = self._adapted.cursor()
+        try:
+            if self._is_asyncpg:
+                text, names = _numbered(query)
+                cursor.execute(text, tuple((params or {})[name] for name in names))
+            else:
+                cursor.execute(query, params)
+            self._rows, self.rowcount = cursor.fetchall(), cursor.rowcount
+        except self._adapted.dbapi.Error as error:
+            if self._is_asyncpg:
+                raise _psycopgs(error) from error
+            raise
+        finally:
+            cursor.close()
+        return self
+
+    def fetchall(self) -> Sequence[Any]:
+        """All rows of the last statement."""
+        return self._rows
+
+
+@cache
+def _numbered(query: bytes) -> tuple[str, tuple[str, ...]]:
+    """A statement with `$1` instead of `%(name)s`, and the name of each number."""
+    names: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        name = found.group(1)
+        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    text = _PARAMETER.sub(number, query.decode())
+    return text, tuple(names)
+
+
+def _psycopgs(error: Exception) -> Exception:
+    """psycopg's error of the same meaning as one of asyncpg's."""
+    import psycopg
+
+    state = getattr(error, "sqlstate", None)
+    try:
+        return psycopg.errors.lookup(state or "")(str(error))
+    except KeyError:
+        return psycopg.OperationalError(str(error))
+
 
 T = TypeVar("T")
 
@@ -66,8 +175,6 @@ def bound(
 def _transact_on(target: Any, place: str | None) -> Transact:
     """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
     if hasattr(target, "ensure_connection"):
-        from evertick.app.binding.django_connections import transact_on
-
         return transact_on(target, lambda connection: _transact_on(connection, place))
     owner = _sqlalchemy_connection(target)
     if getattr(target if owner is None else owner.dialect, "is_of_function", False):
@@ -222,3 +329,37 @@ def _explained(work: Work[T], transaction: Transaction) -> T:
                 "database, and run `evertick migrate` there first"
             ) from error
         raise
+
+
+# -- Django's connections: what is bound to one runs in `transaction.atomic` of Django's own.
+#
+# Inside an `atomic` block of the user's that is a savepoint, so an error that the user catches leaves the block usable;
+# outside it is a transaction, which Django commits at once.
+
+
+def transact_on(target: Any, on_driver: Callable[[Any], Transact]) -> Transact:
+    """A way to run work on `django.db.connection`, or one of `django.db.connections`.
+
+    `on_driver` does it on the connection of sqlite3 or psycopg underneath. Raises Misuse for other databases.
+    """
+    if target.vendor not in ("sqlite", "postgresql"):
+        raise Misuse(f"cannot schedule on Django's connection {target.alias!r}: its database is {target.vendor}")
+
+    def transact(work: Work[T]) -> T:
+        from django.db import transaction
+
+        with transaction.atomic(using=target.alias):
+            return on_driver(target.connection)(work)
+
+    return transact
+
+
+def place_on(address: Callable[[], str]) -> str | None:
+    """The place of Evertick's tables that the app's address names; None if there is none, or no address.
+
+    A test database of Django's in memory has none. The place in a test's world says nothing of Django's database.
+    """
+    try:
+        return place_of(address()) or None
+    except Misuse:
+        return None

@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evertick.app.documents.queries import Document, DocumentQuery
-from evertick.app.documents.ranges import HIGHEST_ID, UNSET, Bounds
+from evertick.app.documents.queries import HIGHEST_ID, UNSET, Bounds, Document, DocumentQuery
 from evertick.app.documents.tables import (
     BUILT_IN,
     SYSTEM_JOBS,
@@ -17,10 +16,11 @@ from evertick.app.documents.tables import (
     Table,
     built_in_index,
     check_name,
+    decode_document,
+    encode_document,
     require_job_id,
     table_named_in,
 )
-from evertick.app.documents.values import decode_document, encode_document
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse

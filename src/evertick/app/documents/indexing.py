@@ -14,8 +14,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from evertick.app.documents.tables import Index, Table
-from evertick.app.documents.values import decode_document
+from evertick.app.documents.tables import Index, Table, decode_document
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, WriteConflict
 from evertick.base.ids import TenantId, table_of

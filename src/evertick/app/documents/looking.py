@@ -15,8 +15,7 @@ from typing import Any, Final
 from evertick.api.documents import DocumentPage, DocumentView, TableView
 from evertick.api.schema import COUNT_MAX
 from evertick.app.documents.indexing import EVERY_TENANT
-from evertick.app.documents.tables import Index, check_name, table_named_in
-from evertick.app.documents.values import decode_document, encode_document
+from evertick.app.documents.tables import Index, check_name, decode_document, encode_document, table_named_in
 from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
 from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work

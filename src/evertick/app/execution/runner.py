@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from evertick.app.environment import Environment
-from evertick.app.execution.action_attempt import ActionAttempt
+from evertick.app.execution.actions import ActionAttempt
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame, run_reading
 from evertick.app.execution.failures import held_the_loop, raised_by
 from evertick.app.execution.keyed_calls import KeyedCall

@@ -9,7 +9,7 @@ from evertick.app.functions.function import Function
 from evertick.app.run.logs import CodeLog
 from evertick.app.run.run import Run as FunctionRun
 from evertick.app.run.run import as_current
-from evertick.app.workflows.code import run_code
+from evertick.app.workflows.replaying import run_code
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome, Raised

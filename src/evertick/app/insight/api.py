@@ -9,8 +9,7 @@ Each question costs a bounded look, however many jobs and schedules there are.
 
 from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.failures import failed_jobs
-from evertick.app.insight.functions import function_stats, functions_and_day
+from evertick.app.insight.functions import failed_jobs, function_stats, functions_and_day
 from evertick.app.insight.jobs import job_list, upcoming_list
 from evertick.app.insight.overview import (
     activity,

@@ -14,14 +14,23 @@ from evertick.api.insight import (
     QueuedView,
 )
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served, long_pauses
-from evertick.app.insight.functions import DUE_MAX
-from evertick.app.insight.outages import MISSED_MAX, missed_and_skipped, outages
+from evertick.app.insight.attention import (
+    MISSED_MAX,
+    PAUSED_MAX,
+    RUNS_SHOWN,
+    SHOWN_MAX,
+    Seen,
+    attention,
+    is_served,
+    long_pauses,
+    missed_and_skipped,
+    outages,
+)
+from evertick.app.insight.functions import DUE_MAX, activity_view
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
-from evertick.app.workflows.stuck import LOOK, STUCK_MAX, stuck_until
+from evertick.app.workflows.details import LOOK, STUCK_MAX, stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime

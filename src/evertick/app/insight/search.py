@@ -7,7 +7,7 @@ from evertick.api.insight import FoundView
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
 from evertick.app.transacting import Work
-from evertick.app.workflows.run_views import runs_by_id
+from evertick.app.workflows.choice import runs_by_id
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.records.history import JobCounts

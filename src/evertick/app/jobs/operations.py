@@ -12,13 +12,10 @@ from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
-from evertick.app.jobs.upcoming import upcoming
-from evertick.app.jobs.views import job_views
+from evertick.app.jobs.views import job_views, upcoming
 from evertick.app.paging import AT_ONCE, page_of_jobs
-from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
-from evertick.app.scheduling.inactive_workflows import check_active, present_names
-from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
-from evertick.app.scheduling.naming import is_key, job_named
+from evertick.app.scheduling.choice import JobsWhere, is_key, job_named, jobs_where, name_of
+from evertick.app.scheduling.job_builder import Functions, check_active, check_horizon, moment, present_names
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
 from evertick.base.errors import (

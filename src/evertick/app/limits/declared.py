@@ -8,12 +8,12 @@ then, and of code and command line the last change counts.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from evertick.app.registry import nearest_names
 from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
-from evertick.base.options import check_options, some
+from evertick.base.options import check_names, check_options, some
 from evertick.base.records.jobs import IS_RETRY, RetryPolicy
 from evertick.base.records.limits import NO_SETTINGS, NUMBERS, PoolLimits
 
@@ -126,3 +126,21 @@ def _declaration(limits: PoolLimits) -> str | None:
     """The limits as they are kept to be compared; None for none, which is as if nothing was declared."""
     given = {name: getattr(limits, name) for name in NUMBERS}
     return json.dumps(given) if any(value is not None for value in given.values()) else None
+
+
+# -- The limits of pools as programs give them.
+
+
+class Limits(TypedDict, total=False):
+    """The limits of a pool that a program can choose; None is no limit."""
+
+    running: int | None
+    per_tenant: int | None
+    per_key: int | None
+    starts_per_minute: int | None
+
+
+def limits_of(given: Limits) -> PoolLimits:
+    """The limits, checked. Raises Misuse for an unknown one and for a value that is no number."""
+    check_names(Limits.__annotations__, given, "a pool")
+    return PoolLimits(**given)

@@ -17,22 +17,19 @@ from typing import Self, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.schedules.audit import audit
-from evertick.app.schedules.backfills.many import backfill_plans
-from evertick.app.schedules.backfills.one import (
+from evertick.app.schedules.backfills import (
     backfill,
     backfill_cancel,
     backfill_plan,
+    backfill_plans,
     backfill_status,
     backfill_times,
     backfills,
 )
-from evertick.app.schedules.commands import ScheduleOperations
-from evertick.app.schedules.days import days
+from evertick.app.schedules.commands import ScheduleOperations, trigger_plan
 from evertick.app.schedules.explain import explain
-from evertick.app.schedules.lists import counts, list_detailed
-from evertick.app.schedules.trigger_plans import trigger_plan
-from evertick.app.schedules.updates.many import update_page
-from evertick.app.schedules.updates.one import replace_schedule, update
+from evertick.app.schedules.lists import counts, days, list_detailed
+from evertick.app.schedules.updates import replace_schedule, update, update_page
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.base.ids import TenantId, tenant_named

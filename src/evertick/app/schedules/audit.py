@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
 from evertick.app.paging import all_occurrences, all_schedules
-from evertick.app.schedules.blocked_runs import is_blocked
-from evertick.app.schedules.made_up import made_up_by
+from evertick.app.schedules.backfill_plans import made_up_by
 from evertick.app.schedules.queries import span
-from evertick.app.schedules.views import occurrence_view
+from evertick.app.schedules.views import is_blocked, occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, duration_ms, to_datetime

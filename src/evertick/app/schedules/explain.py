@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
-from evertick.app.limits.waiting import pool_waits
-from evertick.app.schedules.blocked_runs import blocked_runs
-from evertick.app.schedules.made_up import made_up
-from evertick.app.schedules.views import occurrence_view
+from evertick.app.limits.pools import pool_waits
+from evertick.app.schedules.backfill_plans import made_up
+from evertick.app.schedules.views import blocked_runs, occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.cures import THEN, WORKER
 from evertick.base.durations import full_length

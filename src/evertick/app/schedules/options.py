@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypedDict, TypeVar
 
-from evertick.app.documents.ranges import Unset
+from evertick.app.documents.queries import Unset
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant, duration_ms, to_iso

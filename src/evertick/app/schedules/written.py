@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.bodies import Arguments, Body, Bound, Duration, Items, RetryBody, Span, Time
-from evertick.app.documents.ranges import UNSET
+from evertick.app.documents.queries import UNSET
 from evertick.app.schedules.definition import RUN_NAME, template_of
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import RetryPolicy

@@ -13,18 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from evertick.app.functions.function import Function, FunctionCall, check_args_size
 from evertick.app.functions.options import OnConflict, Retry
-from evertick.app.scheduling.inactive_workflows import inactive_among, runs_among
-from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
 from evertick.base.errors import (
     AlreadyExists,
     InvalidArguments,
     InvalidDelay,
     Misuse,
+    QuotaExceeded,
     WorkflowInactive,
 )
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of, check_pool, full_pool
-from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, not_aware, to_iso, warn_of_gaps
+from evertick.base.instants import (
+    HORIZON_MS,
+    LONG_AGO,
+    Instant,
+    duration_ms,
+    from_datetime,
+    not_aware,
+    to_iso,
+    warn_of_gaps,
+)
 from evertick.base.job_options import KEY, PRIORITY, check_key
 from evertick.base.options import Rule, check_options, one_of, one_of_type, shown, some
 from evertick.base.records.jobs import (
@@ -41,12 +49,109 @@ from evertick.base.records.jobs import (
     retry_of_run,
 )
 from evertick.base.records.stored import Stored, size_of
+from evertick.base.records.workflows import WorkflowStatus
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
 from evertick.store.transaction.transaction import Transaction
+from evertick.store.transaction.unit_of_work import FunctionUnit
 
 if TYPE_CHECKING:
     from evertick.app.run.run import Budget
+
+
+# -- Quotas: how many unfinished jobs a tenant may have, how large their arguments may be together, how many
+# schedules.
+#
+# They concern what a tenant's programs and functions schedule. What schedules start and what follows a job's end
+# counts, but is never refused; jobs that run do not count for what jobs schedule. Two transactions at a time may each
+# find room: a quota can be exceeded by what they write.
+
+ASK_EVERY_MS: Final = 1_000
+"""Time between two questions whether any tenant has limits: so long a first limit may take to be heard of."""
+
+
+class Quotas:
+    """Refuses what exceeds the quotas of a tenant. Where no tenant has limits, that is asked once a second at most."""
+
+    def __init__(self) -> None:
+        self._any = True
+        self._asked_at = LONG_AGO
+
+    def forget(self) -> None:
+        """Ask again: limits were changed here."""
+        self._any = True
+
+    def may_refuse(self, now: Instant) -> bool:
+        """Whether a check must ask the database: unless it was seen just now that no tenant has limits."""
+        return self._any or not 0 <= now - self._asked_at < ASK_EVERY_MS
+
+    def check(self, transaction: Transaction, jobs: Sequence[NewJob], *, now: Instant) -> None:
+        """Raise QuotaExceeded if a tenant has no room for more jobs, which are all its."""
+        jobs = [job for job in jobs if job.state is JobState.PENDING]
+        if not jobs or not self._are_any(transaction, now):
+            return
+        tenant = jobs[0].tenant
+        limits = transaction.get_tenant_limits(tenant)
+        if limits.jobs is not None:
+            used = transaction.unfinished_jobs(tenant)
+            if jobs[0].parent_id is not None and used + len(jobs) > limits.jobs:
+                # A job that schedules what follows it is about to end. If it and those beside it counted, a tenant at
+                # its limit would lose jobs that it has already: their functions would fail with QuotaExceeded.
+                used -= transaction.running_jobs([tenant])[tenant]
+            _refuse_beyond(limits.jobs, used, len(jobs), tenant, "unfinished jobs", "jobs")
+        if limits.argument_bytes is not None:
+            size, more = transaction.argument_bytes(tenant), sum(size_of(job.args) for job in jobs)
+            _refuse_beyond(
+                limits.argument_bytes, size, more, tenant, "bytes of arguments of unfinished jobs", "argument_bytes"
+            )
+
+    def check_schedule(self, transaction: Transaction, tenant: TenantId, *, now: Instant) -> None:
+        """Raise QuotaExceeded if a tenant may not have one more schedule."""
+        if not self._are_any(transaction, now):
+            return
+        limit = transaction.get_tenant_limits(tenant).schedules
+        if limit is not None:
+            _refuse_beyond(limit, transaction.count_schedules(tenant, limit=limit), 1, tenant, "schedules", "schedules")
+
+    def _are_any(self, transaction: Transaction, now: Instant) -> bool:
+        """Whether a tenant has limits, as far as is known."""
+        if self.may_refuse(now):
+            self._any, self._asked_at = transaction.any_tenant_limits(), now
+        return self._any
+
+
+def _refuse_beyond(limit: int, used: int, more: int, tenant: TenantId, what: str, name: str) -> None:
+    if used + more > limit:
+        raise QuotaExceeded(
+            f"tenant {tenant} has {used:,} {what} and is given {more:,} more; its limit is {limit:,}: wait, remove "
+            f"some, or raise the limit (app.tenants.set, evertick tenant set --{name.replace('_', '-')})"
+        )
+
+
+# -- Workflows that are paused, deprecated or deleted: no program, function or command starts runs of them.
+
+
+def runs_among(jobs: Sequence[NewJob]) -> set[str]:
+    """The names of the workflows that jobs start."""
+    return {job.name for job in jobs if job.kind is FunctionKind.WORKFLOW and job.state is JobState.PENDING}
+
+
+def present_names(functions: Iterable[Function[..., Any]], name: str) -> set[str]:
+    """The name of a workflow, and what it is called in the code at hand, if it was renamed."""
+    return {name, *(each.name for each in functions if name in each.aliases)}
+
+
+def inactive_among(transaction: Transaction, names: set[str]) -> Mapping[str, WorkflowStatus]:
+    """Those of the workflows that may not be started. Without names, nothing is asked."""
+    found = transaction.workflow_types(names) if names else {}
+    return {name: each.status for name, each in found.items() if each.status is not WorkflowStatus.ACTIVE}
+
+
+def check_active(transaction: Transaction, names: set[str]) -> None:
+    """Raise WorkflowInactive if one of the workflows may not be started."""
+    for name, status in inactive_among(transaction, names).items():
+        raise WorkflowInactive(name, status.value)
+
 
 Target = Function[..., Any] | str
 ENDS: Final = tuple(state.value for state in JobState if state not in UNFINISHED)
@@ -377,3 +482,49 @@ def _shown(instant: Instant) -> str:
         return to_iso(instant)
     except OverflowError:
         return "a moment beyond the year 9999"
+
+
+# -- Keys in mutations: who holds one when the job that runs has it.
+
+
+def place_under_key(
+    job_builder: JobBuilder,
+    unit: FunctionUnit,
+    own: JobId | None,
+    jobs: list[NewJob],
+    options: Options,
+    *,
+    now: Instant,
+) -> list[JobId]:
+    """Write jobs under a key, which one unfinished job holds; returns the ids of those that hold it.
+
+    `own`: the job of the mutation that runs. It does not count: with this commit it has ended. That of a step does, so
+    it is not given: its run goes on.
+
+    Raises AlreadyExists, WorkflowInactive and QuotaExceeded.
+    """
+    transaction, key = unit.flush_to_db(), options.key
+    if own is None or key is None or not jobs or jobs[0].state is not JobState.PENDING:
+        return job_builder.place(transaction, jobs, options.on_conflict, now=now)
+    if transaction.find_unfinished_key(key, tenant=jobs[0].tenant) != own:
+        return job_builder.place(transaction, jobs, options.on_conflict, now=now)
+    successor = unit.successor(key)
+    if successor is not None and successor.state is JobState.CANCELED:
+        successor = None
+    if successor is not None and options.on_conflict is OnConflict.KEEP:
+        return [successor.id]
+    if successor is not None and options.on_conflict is OnConflict.ERROR:
+        raise AlreadyExists(f"this function has scheduled {successor.id} with the key {key!r} already")
+    check_active(transaction, runs_among(jobs))
+    unit.schedule_successor(jobs[0])
+    return [jobs[0].id]
+
+
+def cancel_under_key(unit: FunctionUnit, key: str) -> None:
+    """Cancel the job that is to hold a key which the job of the mutation that runs has: with the commit that has ended.
+
+    Is there none, there is nothing to cancel.
+    """
+    successor = unit.successor(key)
+    if successor is not None:
+        unit.schedule_successor(successor._replace(state=JobState.CANCELED))

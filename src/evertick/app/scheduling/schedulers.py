@@ -11,11 +11,20 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.run.run import Budget, Run, TransactionRun
-from evertick.app.scheduling.choice import jobs_where
-from evertick.app.scheduling.inactive_workflows import check_active, runs_among
-from evertick.app.scheduling.job_builder import JobBuilder, JobOptions, Options, Request, after, checked_calls, moment
-from evertick.app.scheduling.naming import is_key, unfinished_named
-from evertick.app.scheduling.own_keys import cancel_under_key, place_under_key
+from evertick.app.scheduling.choice import is_key, jobs_where, unfinished_named
+from evertick.app.scheduling.job_builder import (
+    JobBuilder,
+    JobOptions,
+    Options,
+    Request,
+    after,
+    cancel_under_key,
+    check_active,
+    checked_calls,
+    moment,
+    place_under_key,
+    runs_among,
+)
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId

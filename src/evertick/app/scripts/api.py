@@ -39,13 +39,13 @@ from evertick.api.scripts import (
     ScriptVersionView,
     ScriptView,
 )
-from evertick.app.documents.ranges import Unset
+from evertick.app.documents.queries import Unset
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
+from evertick.app.limits.declared import Limits as PoolLimits
 from evertick.app.limits.declared import Pool
-from evertick.app.limits.values import Limits as PoolLimits
 from evertick.app.paging import all_schedules
 from evertick.app.registry import Registry
 from evertick.app.scheduling.schedulers import Scheduler

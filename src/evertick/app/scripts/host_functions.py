@@ -3,15 +3,18 @@
 Every function acts for the tenant of its run, which no argument can change. What writes is staged; see `staging.py`.
 """
 
+import http.client
 import inspect
 import json
 import math
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
 
 from evertick.app.documents.database import Database
 from evertick.app.documents.queries import Document, DocumentQuery
@@ -21,11 +24,11 @@ from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, Function, Mutation, Query
 from evertick.app.functions.options import ApplicationError
 from evertick.app.run.run import Run
-from evertick.app.scripts.fetching import fetch
 from evertick.app.scripts.staging import Staging, as_host_error, plain
 from evertick.base.errors import Conflict, EvertickError, RegistrationError, Unavailable
 from evertick.base.instants import HORIZON_MS, SECOND_MS, from_datetime
 from evertick.base.options import text
+from evertick.base.outgoing import OWN_HEADERS, REDIRECTS, Refused, checked, exchange
 from evertick.recurrence.zones.names import zone_named
 from evertick.sandbox.protocol import (
     HostCall,
@@ -38,6 +41,57 @@ from evertick.sandbox.protocol import (
     StopRun,
 )
 from evertick.store.transaction.unit_of_work import FunctionUnit
+
+# -- `ctx.fetch`: HTTP for scripts, to the hosts of their tenant's plan (`evertick.base.outgoing`).
+#
+# Redirects are followed on the list alone.
+
+TIME_S: Final = 5.0
+REDIRECTS_MAX: Final = 3
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+def fetch(hosts: tuple[str, ...], call: HostCall, url: str, options: Any) -> Json:
+    """Make a request; returns `{status, headers, body}`, whatever the status. Raises HostError."""
+    method, headers, body = _request(options or {})
+    deadline = time.monotonic() + min(TIME_S, call.remaining_ms() / 1_000)
+    for _ in range(REDIRECTS_MAX + 1):
+        try:
+            parts = checked(url, hosts, "scripts")
+            status, found, data = exchange(parts, method, headers, body, deadline)
+        except Refused as error:
+            raise HostError(str(error), error.code) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            host = urlsplit(url).hostname
+            raise HostError(f"{host} could not be reached: {type(error).__name__}", "fetch_failed") from error
+        location = found.get("location")
+        if status not in REDIRECTS or location is None:
+            text = data.decode("utf-8", "replace")
+            return {"status": status, "headers": found, "body": text, "ok": 200 <= status < 300}
+        url = urljoin(url, location)
+        if status == 303 or (status in (301, 302) and method == "POST"):
+            method, body = "GET", None
+        if urlsplit(url).netloc != parts.netloc:
+            headers = {name: value for name, value in headers.items() if name not in ("authorization", "cookie")}
+    raise HostError(f"more than {REDIRECTS_MAX} redirects", "fetch_failed")
+
+
+def _request(options: dict[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
+    if options.keys() - {"method", "headers", "body"}:
+        raise HostError("the options of fetch() are method, headers and body", "invalid_argument")
+    method, headers, body = options.get("method", "GET"), options.get("headers") or {}, options.get("body")
+    if method not in METHODS:
+        raise HostError(f"method is one of {', '.join(METHODS)}", "invalid_argument")
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise HostError("headers are an object of texts", "invalid_argument")
+    chosen = {name.lower(): value for name, value in headers.items()}
+    if refused := sorted(chosen.keys() & OWN_HEADERS):
+        raise HostError(f"a script cannot set the header {refused[0]}", "invalid_argument")
+    if body is not None and not isinstance(body, str):
+        chosen.setdefault("content-type", "application/json")
+        body = json.dumps(body)
+    return method, chosen, None if body is None else body.encode()
+
 
 ROWS_MAX: Final = 1_000
 """Documents that one query returns."""

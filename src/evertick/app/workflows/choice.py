@@ -1,15 +1,18 @@
 """Which runs are meant: the filters of lists of runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
+from evertick.api.workflows import RunView
 from evertick.app.scheduling.choice import name_of, occurrence_of, schedule_of
 from evertick.app.scheduling.job_builder import moment
+from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
-from evertick.base.ids import TenantId
-from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.ids import JobId, TenantId
+from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
 from evertick.base.records.workflows import OPEN, RunFilter, RunState, Value, changed, checked, value_text
+from evertick.store.transaction.transaction import Transaction
 
 STATES: Final = tuple(state.value for state in RunState)
 
@@ -86,3 +89,23 @@ def _state(given: str) -> RunState:
         return RunState(given)
     except ValueError:
         raise Misuse(f"{given!r} is no state of a run; there are {', '.join(STATES)}") from None
+
+
+# -- Runs of workflows as others see them, from their jobs.
+
+
+def run_views(transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
+    """The runs of jobs, in their order."""
+    records, paused = transaction.shown_runs([job.id for job in jobs])
+    return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
+
+
+def runs_by_id(tenant: TenantId, ids: Sequence[str]) -> Work[Mapping[str, RunView]]:
+    """The runs of a tenant that have these ids, by them; others are left out."""
+
+    def work(transaction: Transaction) -> Mapping[str, RunView]:
+        jobs = transaction.get_jobs([JobId(each) for each in ids], tenant=tenant)
+        runs = [each for each in jobs if each.kind is FunctionKind.WORKFLOW]
+        return {run.id: run for run in run_views(transaction, runs)}
+
+    return work

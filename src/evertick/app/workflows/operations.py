@@ -13,12 +13,18 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.functions_by_name import check_event
 from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
-from evertick.app.scheduling.inactive_workflows import check_active, present_names
-from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, known_as
-from evertick.app.scheduling.naming import keys_like
-from evertick.app.scheduling.own_keys import place_under_key
+from evertick.app.scheduling.choice import keys_like
+from evertick.app.scheduling.job_builder import (
+    JobBuilder,
+    Options,
+    Request,
+    check_active,
+    known_as,
+    place_under_key,
+    present_names,
+)
 from evertick.app.transacting import Work
-from evertick.app.workflows.choice import RunsWhere, runs_where
+from evertick.app.workflows.choice import RunsWhere, run_views, runs_where
 from evertick.app.workflows.restarting import (
     check_restart,
     ends_after,
@@ -26,7 +32,6 @@ from evertick.app.workflows.restarting import (
     record_of_restart,
     rows_kept,
 )
-from evertick.app.workflows.run_views import run_views
 from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, table_of

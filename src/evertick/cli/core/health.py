@@ -14,7 +14,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
-from evertick.app.serving import Stopper
+from evertick.app.embedded_worker import Stopper
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.step_limit import holder_of
 from evertick.cli.core.databases import now_of

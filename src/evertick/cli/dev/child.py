@@ -27,8 +27,8 @@ from queue import SimpleQueue
 from typing import Any, TextIO
 
 from evertick.app.app import App
+from evertick.app.embedded_worker import Stopper, close, serve, use_drain
 from evertick.app.functions.function import Function
-from evertick.app.serving import Stopper, close, serve, use_drain
 from evertick.base.durations import length
 from evertick.base.errors import DatabaseLocked, EvertickError
 from evertick.base.escaping import one_line, printable, shell_word

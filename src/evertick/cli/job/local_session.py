@@ -10,14 +10,12 @@ from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
 from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
-from evertick.app.jobs.upcoming import upcoming
-from evertick.app.jobs.views import job_views
+from evertick.app.jobs.views import job_views, upcoming
 from evertick.app.limits.pools import PoolOperations
 from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
-from evertick.app.scheduling.choice import JobsWhere, jobs_where
-from evertick.app.scheduling.naming import job_named
-from evertick.app.scheduling.quotas import Quotas
+from evertick.app.scheduling.choice import JobsWhere, job_named, jobs_where
+from evertick.app.scheduling.job_builder import Quotas
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import Page, Work, in_pages
 from evertick.base.ids import IdMaker, JobId, system_entropy

@@ -36,7 +36,7 @@ def _remote(client: "Client") -> "RemoteJobSession":
 
 def job_named(session: AnyJobSession, text: str) -> JobId:
     """The id of a job that is named by its id or by its key. Raises InvalidArguments, JobNotFound."""
-    from evertick.app.scheduling.naming import is_key
+    from evertick.app.scheduling.choice import is_key
 
     try:
         by_key = is_key(text)

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any, Required
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.schedules.definition import Do
+from evertick.app.schedules.definition import Do, When
 from evertick.app.schedules.options import ScheduleOptions
-from evertick.app.schedules.specs import When
 
 
 class Definition(ScheduleOptions, total=False):

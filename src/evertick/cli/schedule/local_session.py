@@ -18,8 +18,8 @@ from evertick.app.jobs.views import job_views
 from evertick.app.schedules.api import Schedules
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.explain import obstacle_of
-from evertick.app.schedules.updates.one import replace_schedule
-from evertick.app.schedules.updates.one import update as patched
+from evertick.app.schedules.updates import replace_schedule
+from evertick.app.schedules.updates import update as patched
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of

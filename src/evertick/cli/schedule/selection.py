@@ -86,7 +86,7 @@ class Selection:
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
-        from evertick.app.schedules.choosing import HELP
+        from evertick.app.schedules.lists import HELP
 
         where = queried(self.query or "", session.now)
         if not where:
@@ -112,7 +112,7 @@ def change_all(session: "Session", verb: str, where: "Where", out: OutputOptions
 
 def queried(text: str, now: Instant) -> "Where":
     """What `--query` chooses. Raises Misuse, which names the flag."""
-    from evertick.app.schedules.choosing import parse_query
+    from evertick.app.schedules.lists import parse_query
 
     try:
         return parse_query(text, now)

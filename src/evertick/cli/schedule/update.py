@@ -23,8 +23,7 @@ from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
     from evertick.app.functions.function import FunctionCall
-    from evertick.app.schedules.updates.many import CallChange
-    from evertick.app.schedules.updates.one import Patch
+    from evertick.app.schedules.updates import CallChange, Patch
     from evertick.recurrence.spec.spec import Spec
 
 UNSET_IN_SPEC: Final = {
@@ -96,7 +95,7 @@ def _many(chosen: Selection, definition: DefinitionFlags, how: UpdateFlags, out:
 
 
 def _call_change(session: Session, definition: DefinitionFlags, how: UpdateFlags) -> "CallChange":
-    from evertick.app.schedules.updates.many import CallChange
+    from evertick.app.schedules.updates import CallChange
 
     functions = session.functions
     return CallChange(functions.resolve, definition.resolved(functions), names_of(how.renames))
@@ -165,7 +164,7 @@ def _patch(
     definition: DefinitionFlags, unset: tuple[str, ...], call: "FunctionCall | None", spec: "Spec | None"
 ) -> "Patch":  # fmt: skip
     """What is given, as a patch."""
-    from evertick.app.documents.ranges import UNSET
+    from evertick.app.documents.queries import UNSET
 
     patch: dict[str, Any] = {**definition.options(), "when": spec, "do": call}
     patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}

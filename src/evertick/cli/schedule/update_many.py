@@ -20,7 +20,7 @@ from evertick.rules.schedules.metadata import CODE
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
     from evertick.app.schedules.queries import Where
-    from evertick.app.schedules.updates.many import CallChange
+    from evertick.app.schedules.updates import CallChange
 
 LEFT_OUT: Final = "left out {}: declared in code, without such an argument, or as they should be"
 

@@ -145,7 +145,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 def _requests(served: "Server", server: Any, running: "Running | None", let_go: Callable[[], None]) -> "StopRequests":
     """Hear when to stop: the first request lets what is under way end, the second does not."""
-    from evertick.app.serving import say_stopping
+    from evertick.app.embedded_worker import say_stopping
     from evertick.engine.runtime.stop_requests import StopRequests
 
     def stop(now: bool) -> None:

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from evertick.api.functions import FunctionView
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.schedules.definition import RUN_NAME, Definition, changed, schedule_id_of
-from evertick.app.schedules.specs import check_spec
+from evertick.app.schedules.definition import RUN_NAME, Definition, changed, check_spec, schedule_id_of
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule
 from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.instants import Instant

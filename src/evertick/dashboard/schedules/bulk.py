@@ -16,8 +16,7 @@ from pydantic import Field
 from evertick.api.schedules import ScheduleSummary
 from evertick.app.bodies import Body
 from evertick.app.schedules.api import AsyncSchedules
-from evertick.app.schedules.choosing import parse_query
-from evertick.app.schedules.lists import by_ids
+from evertick.app.schedules.lists import by_ids, parse_query
 from evertick.base.errors import EvertickError
 from evertick.base.instants import Instant
 from evertick.dashboard.forms.form import Form

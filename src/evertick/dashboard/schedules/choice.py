@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from evertick.app.bodies import Body
-from evertick.app.schedules.choosing import parse_query
+from evertick.app.schedules.lists import parse_query
 from evertick.app.schedules.queries import Where
 from evertick.base.errors import EvertickError
 from evertick.base.instants import Instant

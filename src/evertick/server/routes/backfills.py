@@ -9,7 +9,7 @@ from starlette.responses import Response
 from evertick.api.reports import AuditReport
 from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage, PlannedBackfillPage
 from evertick.app.bodies import Body, Items, Span, Time
-from evertick.app.schedules.backfills.one import backfill, backfill_cancel
+from evertick.app.schedules.backfills import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Key, reply, tenant_routes

@@ -20,9 +20,8 @@ from evertick.api.schedules import (
 )
 from evertick.app.bodies import Body, Items, Time
 from evertick.app.schedules.queries import Where
-from evertick.app.schedules.updates.many import CallChange, changed_page
-from evertick.app.schedules.updates.one import replace_schedule as replacement
-from evertick.app.schedules.updates.one import update
+from evertick.app.schedules.updates import CallChange, changed_page, update
+from evertick.app.schedules.updates import replace_schedule as replacement
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.app.transacting import Page, Work, rehearse_async
 from evertick.base.records.access import Scope

@@ -69,7 +69,7 @@ def yaml_writer() -> Callable[[Any], str]:
 
 
 def _chosen(session: Session, names: tuple[str, ...], scope: Scope, query: str) -> "list[ScheduleSummary]":
-    from evertick.app.schedules.choosing import parse_query
+    from evertick.app.schedules.lists import parse_query
 
     if names and (scope or query):
         raise click.UsageError("give ids, or choose with flags, not both")

@@ -111,7 +111,7 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> tuple[Entry | None, list
     """The schedule of an entry without the members that are wrong, and what is wrong; None if too little is left."""
     from pydantic import ValidationError
 
-    from evertick.app.schedules.specs import union
+    from evertick.app.schedules.definition import union
     from evertick.app.schedules.written import WrittenSchedule, when_of
 
     problems: list[Problem] = []

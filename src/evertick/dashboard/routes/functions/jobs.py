@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from evertick.api.jobs import JobPage, JobView
 from evertick.api.schema import Count
-from evertick.app.insight.failures import Failures
+from evertick.app.insight.functions import Failures
 from evertick.app.insight.jobs import JobList
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope

@@ -8,7 +8,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schedules import PlannedBackfillPage
-from evertick.app.schedules.choosing import parse_query
+from evertick.app.schedules.lists import parse_query
 from evertick.base.errors import EvertickError
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope

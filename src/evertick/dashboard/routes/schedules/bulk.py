@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
-from evertick.app.schedules.choosing import parse_query
+from evertick.app.schedules.lists import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import reason_in

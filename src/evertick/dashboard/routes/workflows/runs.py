@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from evertick.api.workflows import DetailedRunPage, RunPage
 from evertick.app.bodies import Body, Items, Time
-from evertick.app.insight.failures import failed_runs
-from evertick.app.workflows.choice import runs_where
-from evertick.app.workflows.run_views import runs_by_id
+from evertick.app.insight.functions import failed_runs
+from evertick.app.workflows.choice import runs_by_id, runs_where
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope

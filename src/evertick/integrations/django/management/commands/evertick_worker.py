@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from evertick.app.serving import use_drain
+from evertick.app.embedded_worker import use_drain
 from evertick.base.errors import EvertickError
 from evertick.integrations.django.configuration import configured_app
 from evertick.integrations.django.fresh_connections import use_fresh_connections

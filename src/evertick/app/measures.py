@@ -22,6 +22,7 @@ from evertick.store.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from evertick.app.app import App
 
+
 BUCKETS_S: Final = (
     0.001,
     0.005,

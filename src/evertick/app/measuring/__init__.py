@@ -1,1 +1,0 @@
-"""Measuring: what is measured of an app, for every reader."""

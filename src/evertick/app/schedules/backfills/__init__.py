@@ -1,1 +1,0 @@
-"""Backfills: of one schedule and of many, started and followed."""

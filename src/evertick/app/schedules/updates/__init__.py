@@ -1,1 +1,0 @@
-"""Updating schedules: one of them, and many at once."""
