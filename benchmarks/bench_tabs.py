@@ -148,8 +148,7 @@ def be(what: str, url: str) -> None:
         return
     from evertick.dashboard.application import Dashboard
     from evertick.server.application import Server
-    from evertick.server.listening import listen
-    from evertick.server.process import uvicorn_of
+    from evertick.server.process import listen, uvicorn_of
 
     app.open()
     server, listening = Server(app, asks_tokens=False), listen("127.0.0.1", 0)

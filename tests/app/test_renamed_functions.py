@@ -64,7 +64,7 @@ def test_a_worker_says_that_it_serves_the_old_names(world: OpenWorld) -> None:
 
     assert worker.serves is not None
     served = {each.name: each.signature for each in worker.serves.value.functions}
-    assert set(served) - {"evertick.testing.work"} == {"new.write", "old.write", "new.act", "old.act"}
+    assert set(served) - {"evertick.testing.stories"} == {"new.write", "old.write", "new.act", "old.act"}
     assert served["old.write"] == served["new.write"] == "(text: str)"
 
 

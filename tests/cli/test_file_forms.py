@@ -8,9 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evertick.base.escaping import printable
-from evertick.cli.schedule.files.json_form import json_of, read_json
-from evertick.cli.schedule.files.parsed import Unreadable
-from evertick.cli.schedule.files.yaml_form import read_yaml, yaml_of
+from evertick.cli.schedule.files.forms import Unreadable, json_of, read_json, read_yaml, yaml_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     ["on", "No", "~", "null", "0o17", "017", "1e3", "1_000", "17:30", "2026-01-01", "<<", "=", "- a", "a: b", "#",

@@ -11,7 +11,7 @@ import pytest
 from evertick import App
 from evertick.api.gateway_fleet import Registration
 from evertick.app.gateways.reaching import KEY_VARIABLE
-from evertick.gateway.state import Registration as Registered
+from evertick.gateway.link import Registration as Registered
 from tests.cli.programs import evertick
 from tests.gateway.served import serving
 from tests.server.serving import serving as serving_platform

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.store.open import open_store
 from evertick.store.store import Store
 from tests.store.rows import insert, new_job

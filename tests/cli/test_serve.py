@@ -181,7 +181,7 @@ def test_open_streams_are_told_of_changes_and_end_with_the_server(folder: Path, 
 @pytest.mark.long
 def test_a_connection_without_a_request_is_closed(folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "app.py").write_text(
-        (folder / "app.py").read_text() + "\nimport evertick.server.protocol as p\np.HEAD_S = 0.2\n"
+        (folder / "app.py").read_text() + "\nimport evertick.server.process as p\np.HEAD_S = 0.2\n"
     )
     host, port = address_of(start("serve", "--port", "0")).removeprefix("http://").split(":")
     for sent in (b"", b"GET / HTTP/1.1\r\nHost: local", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evertick.cli.workflow.timeline import bars
+from evertick.cli.workflow.history import bars
 from evertick.rules.workflows.timeline import Span
 
 DAY = 24 * 3600 * 1000

@@ -14,7 +14,7 @@ from evertick.app.functions.function import served_by
 from evertick.base.ids import WorkerId
 from evertick.base.instants import HOUR_MS, Instant
 from evertick.base.records.jobs import SERVES, Serves, Worker
-from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.testing import replay
 from tests.cli.desk import Command, work_until
 

@@ -46,7 +46,7 @@ _CHANGING = (
     (re.compile(r"\b\d+(\.\d+)? ms\b"), "N ms"),
     (re.compile(r"late \d+(\.\d+)? s\b"), "late N ms"),
     (re.compile(r"(_creation_time\"?'?: )[\d.]+"), r"\1N"),
-    (re.compile(r"\b\d+ steps taken\b"), "N steps taken"),  # one more with each change of the schema
+    (re.compile(r"\b\d+ steps? taken\b"), "N steps taken"),  # one more with each change of the schema
     (re.compile(r" {2,}"), "  "),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )

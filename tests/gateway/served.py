@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from evertick.gateway.link import read_secret
 from evertick.gateway.process import GatewayProcess, gateway_of
-from evertick.gateway.state import read_secret
 from tests.gateway.conftest import write_config
 
 PATIENCE_S = 60.0

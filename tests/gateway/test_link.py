@@ -12,9 +12,8 @@ import pytest
 
 from evertick.base.errors import GatewayUnreachable, Misuse
 from evertick.gateway.config import PlatformConfig, read_config
-from evertick.gateway.link import PlatformLink
+from evertick.gateway.link import OVERLAP_S, PlatformLink, Registration, State
 from evertick.gateway.server import GatewayServer
-from evertick.gateway.state import OVERLAP_S, Registration, State
 from tests.gateway.conftest import Gateway
 
 Body = dict[str, Any]

@@ -13,9 +13,9 @@ import pytest
 
 from evertick.api.gateways import NewGatewayCron
 from evertick.base.errors import AccessDenied, GatewayUnreachable, Misuse, OutcomeUnknown
+from evertick.gateway.link import OVERLAP_S, Registration, State
 from evertick.gateway.process import gateway_of
 from evertick.gateway.server import GatewayServer
-from evertick.gateway.state import OVERLAP_S, Registration, State
 from evertick.gateway_client import REPLY_BYTES_MAX, GatewayClient, HttpSend, Reply, Request
 from tests.gateway.conftest import Gateway, new_cron, write_config
 from tests.gateway.served import serving, token_of

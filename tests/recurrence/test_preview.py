@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from evertick.cli.schedule.flags import SpecFlags, spec_options
 from evertick.cli.schedule.preview import preview, previews
-from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 
 
 def run(*arguments: str) -> Result:

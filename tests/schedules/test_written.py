@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from evertick import App, MutationCtx, Retry, every
 from evertick.app.schedules.written import WrittenSchedule, when_of, written
 from evertick.base.records.jobs import RetryPolicy
-from evertick.cli.schedule.files.json_form import json_of, read_json
-from evertick.cli.schedule.files.yaml_form import read_yaml, yaml_of
+from evertick.cli.schedule.files.forms import json_of, read_json, read_yaml, yaml_of
 from evertick.errors import EvertickError, InvalidArguments
 from evertick.rules.schedules.policies import CatchUp, Overlap
 from evertick.testing import World

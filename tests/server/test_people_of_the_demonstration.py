@@ -4,7 +4,7 @@ from typing import Any
 
 from evertick import every
 from evertick.api.access import AuditView
-from evertick.demo.people import Person
+from evertick.demo.week import Person
 from tests.server.conftest import HOME, Http, order_of
 
 REQUESTS = (

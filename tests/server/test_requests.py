@@ -17,7 +17,8 @@ from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.base.records.access import AccessToken
 from evertick.dashboard.application import Dashboard
 from evertick.dashboard.visitors import COOKIE
-from evertick.server import callers, reply_time
+from evertick.server import callers
+from evertick.server import limits as reply_time
 from evertick.server.limits import Limits, Rate
 from evertick.server.routes import fleet, functions, workflows
 from evertick.store.write_health import WriteFailure

@@ -77,9 +77,9 @@ def test_the_work_of_a_world_stays_there() -> None:
     with World(app) as world:
         world.schedule(every=minutes(1), takes=seconds(1))
         world.advance(minutes(2))
-        assert [job.function for job in world.jobs()] == ["evertick.testing.work"] * 2
+        assert [job.function for job in world.jobs()] == ["evertick.testing.stories"] * 2
     with pytest.raises(FunctionNotFound):
-        app.functions.resolve("evertick.testing.work")
+        app.functions.resolve("evertick.testing.stories")
 
 
 def test_a_schedule_that_says_too_little_or_too_much_is_refused(world: OpenWorld) -> None:

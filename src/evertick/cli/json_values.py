@@ -8,7 +8,7 @@ import click
 
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import begins_as_json, reason
-from evertick.cli.schedule.spec_flags import parse_json
+from evertick.cli.schedule.flags import parse_json
 
 FILE_MAX: Final = 16 * 1024 * 1024
 

@@ -9,14 +9,14 @@ import click
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant
 from evertick.base.records.history import LEVELS
-from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.job.session import AnyJobSession, open_jobs
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import LogLineView, LogPage

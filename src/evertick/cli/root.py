@@ -12,9 +12,9 @@ import click
 from evertick._version import __version__
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import one_line
-from evertick.cli.core.color import choose_color
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.lazy import Lazy, LazyGroup
+from evertick.cli.core.output import choose_color
 
 COMMANDS: Final = {
     "init": Lazy("evertick.cli.init.command:init", "Make a project that runs"),

@@ -28,8 +28,8 @@ from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
 from evertick.cli.json_values import given_json, json_or_text
-from evertick.cli.schedule.spec_flags import parse_when
-from evertick.cli.sessions.elsewhere import note_new_tenant
+from evertick.cli.schedule.flags import parse_when
+from evertick.cli.sessions.base import note_new_tenant
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 if TYPE_CHECKING:

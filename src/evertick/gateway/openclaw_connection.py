@@ -29,7 +29,7 @@ from evertick._version import __version__
 from evertick.base.clock import Clock
 from evertick.base.errors import GatewayUnreachable, Misuse
 from evertick.base.lazy import missing_extra
-from evertick.gateway.state import read_secret, write_secret
+from evertick.gateway.link import read_secret, write_secret
 
 try:
     from websockets.asyncio.client import ClientConnection, connect

@@ -15,13 +15,11 @@ from evertick.base.errors import Misuse
 from evertick.gateway.actions import Actions, Builtin, purge
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import GatewayConfig, read_config
-from evertick.gateway.link import PlatformLink
+from evertick.gateway.link import PlatformLink, State, local_token
 from evertick.gateway.own import OwnGateway, app_of
 from evertick.gateway.server import GatewayServer
-from evertick.gateway.state import State, local_token
 from evertick.server.limits import LOOPBACK
-from evertick.server.listening import check_pair, listen
-from evertick.server.process import uvicorn_of
+from evertick.server.process import check_pair, listen, uvicorn_of
 
 _logger: Final = logging.getLogger("evertick.gateway")
 

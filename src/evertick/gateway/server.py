@@ -33,9 +33,9 @@ from evertick.api.gateways import (
 )
 from evertick.base.records.access import Scope as TokenScope
 from evertick.gateway.backend import Backend
+from evertick.server.application import complete_operations
 from evertick.server.bodies import Named
 from evertick.server.callers import PUBLIC, SCOPE_KEY, Key, Routes, ScopedRoute, add_routes, reply
-from evertick.server.description import complete_operations
 from evertick.server.limits import Guard, Limits, client_of
 from evertick.server.problems import Problem, add_handlers
 

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evertick._version import __version__
 from evertick.app.app import App
@@ -17,12 +19,12 @@ from evertick.app.gateways.fetching import Polls
 from evertick.app.gateways.syncing import SyncLoop
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.history import Pulse
-from evertick.server.callers import Authorize, add_routes
-from evertick.server.description import described
+from evertick.engine.runtime.tracing import NewSpan, SpanKind, Tracing
+from evertick.server.callers import PUBLIC, SCOPE_KEY, Authorize, add_routes
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
 from evertick.server.metrics_text import metrics_of
-from evertick.server.problems import add_handlers, of_http
+from evertick.server.problems import MEDIA_TYPE, add_handlers, of_http
 from evertick.server.routes import (
     access,
     backfills,
@@ -40,6 +42,70 @@ from evertick.server.routes import (
     views,
     workflows,
 )
+
+# -- The description of the API as OpenAPI: what FastAPI finds in the routes, with problems, tokens and media types.
+
+PROBLEM: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "What went wrong (RFC 9457). Clients match on `code`, which never changes.",
+    "required": ["type", "title", "status", "code", "detail", "request"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "examples": ["job_not_found"]},
+        "detail": {"type": "string"},
+        "request": {"type": "string", "description": "The id of the request, as the server's log has it."},
+        "errors": {"type": "array", "items": {"type": "object"}},
+        "error": {"type": "object", "description": "What a function has raised."},
+    },
+}
+REFUSED: Final[dict[str, Any]] = {
+    "description": "A problem",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+DESCRIPTION: Final = (
+    "Durable scheduling: jobs, schedules and workflows. Times are RFC 3339 text, in UTC in replies. A list has a "
+    "`cursor` for its next page. `x-evertick-scope` is what a token needs: read, operate, edit or admin, each of which "
+    "includes those before it."
+)
+
+
+def described(api: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of a server; made once."""
+    if api.openapi_schema is None:
+        made = get_openapi(title=api.title, version=api.version, description=DESCRIPTION, routes=api.routes)
+        complete_operations(made)
+        stream = made["paths"]["/api/v1/tenants/{tenant}/events"]["get"]["responses"]["200"]
+        stream["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        result = made["paths"]["/api/v1/tenants/{tenant}/workflows/{run_id}/result"]["get"]["responses"]
+        result["202"] = result["200"] | {"description": "The run has not ended yet."}
+        text = made["paths"]["/metrics"]["get"]["responses"]["200"]
+        text["content"] = {"text/plain": {"schema": {"type": "string"}}}
+        api.openapi_schema = made
+    return api.openapi_schema
+
+
+def complete_operations(made: dict[str, Any]) -> None:
+    """Add to a document what every operation has: its problems, and the token that it needs."""
+    components = made.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "evt_..."}}
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for path in made["paths"].values():
+        for operation in path.values():
+            _complete(operation)
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("422", None)
+    responses["4XX"] = responses["5XX"] = REFUSED
+    if operation[SCOPE_KEY] != PUBLIC:
+        operation["security"] = [{"token": []}]
+
 
 ROUTES: Final = (
     health.routes,
@@ -154,11 +220,50 @@ class Server:
         if tracing is None or scope["type"] != "http":
             await self._guard(scope, receive, send)
             return
-        from evertick.server.tracing import traced
-
         await traced(tracing, self._guard, scope, receive, send)
 
 
 async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[Pulse]:
     """What changes when something of a tenant has changed, of each."""
     return await app.environment.executors.view(lambda transaction: [transaction.pulse(tenant) for tenant in tenants])
+
+
+# -- Tracing of requests: a span for each, by OpenTelemetry's semantic conventions for HTTP servers.
+#
+# A request that comes with the header `traceparent` continues the trace of its client. Where the application around the
+# router has begun a span for the request already, that one is the parent.
+
+
+async def traced(tracing: Tracing, application: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Let the application serve a request in a span of its own."""
+    method = scope["method"]
+    attributes = {"http.request.method": method, "url.path": scope["path"], "url.scheme": scope.get("scheme", "http")}
+    parent = None if tracing.carried() else _sent(Headers(scope=scope))
+    with tracing.span(NewSpan(method, SpanKind.SERVER, attributes, parent=parent)) as span:
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                span.note("http.response.status_code", status)
+                if status >= 500:
+                    span.fail(str(status))
+            await send(message)
+
+        try:
+            await application(scope, receive, told)
+        finally:
+            if (route := _route_of(scope)) is not None:  # known once the request was routed
+                span.rename(f"{method} {route}")
+                span.note("http.route", route)
+
+
+def _sent(headers: Headers) -> str:
+    """The trace context that the client has sent, as text."""
+    states = ",".join(headers.getlist("tracestate"))
+    return f"{headers.get('traceparent', '')} {states}".strip()
+
+
+def _route_of(scope: Scope) -> str | None:
+    route: Any = scope.get("route")
+    path = getattr(route, "path", None)
+    return path if isinstance(path, str) else None

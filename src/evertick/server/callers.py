@@ -38,9 +38,8 @@ from evertick.base.ids import DEFAULT_TENANT, OWN_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import Changed, Piece, StrictRequest
-from evertick.server.limits import SLASH, client_of
+from evertick.server.limits import SLASH, client_of, in_time, take_longer
 from evertick.server.problems import Problem, is_told, of_bug
-from evertick.server.reply_time import in_time, take_longer
 from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:  # only apps that use scripts load them

@@ -22,20 +22,48 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime
 from evertick.base.records.jobs import is_of
+from evertick.base.time_limit import Limit, TimeLimits
+from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
 from evertick.store.open import open_store
 from evertick.store.sqlite.address import path_of
 from evertick.store.transaction.transaction import Transaction
-from evertick.testing.executors import NoTimeLimits, WorldExecutors
 from evertick.testing.faults import Faults
-from evertick.testing.loop import JumpingLoop, Process
+from evertick.testing.loop import JumpingLoop, Process, as_in_a_thread
 from evertick.testing.store import WorldStore
-from evertick.testing.work import WithWork, Work
+from evertick.testing.stories import WithWork, Work
+
+# -- A world's executors: functions that have threads of their own in a worker run at once, in the thread of the test.
+#
+# No event loop is to be seen there, as in a thread. So functions may do what is refused beside a running loop, such as
+# using Django's ORM, and in the thread of the test they find the test's own connections, with its open transaction.
+
+T = TypeVar("T")
+
+
+class WorldExecutors(InlineExecutors):
+    """Inline, with functions as in a thread."""
+
+    async def call(self, function: Callable[[], T]) -> T:
+        return await super().call(lambda: as_in_a_thread(function))
+
+    async def run_job(self, function: Callable[[], T]) -> T:
+        return await super().run_job(lambda: as_in_a_thread(function))
+
+
+class NoTimeLimits(TimeLimits):
+    """Functions in transactions, as in a thread too. They take no simulated time, so none takes too long."""
+
+    limits_steps = False
+
+    def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call `function`."""
+        return as_in_a_thread(function, *args, **kwargs)
+
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 PRUNE_MS: Final = 3 * HOUR_MS
 """How long after its retention a job may still be found."""

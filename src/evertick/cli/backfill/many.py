@@ -14,8 +14,7 @@ import click
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime
-from evertick.cli.backfill.flags import BackfillFlags
-from evertick.cli.backfill.lossy import notes_of_many
+from evertick.cli.backfill.flags import BackfillFlags, notes_of_many
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, is_terminal, plain
 from evertick.cli.schedule.selection import counted, queried

@@ -15,13 +15,12 @@ from evertick.base.cures import tenant_option
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import from_datetime
 from evertick.cli.backfill import many
-from evertick.cli.backfill.flags import BackfillFlags
-from evertick.cli.backfill.lossy import LOSSY, SAFE, lossy_policy
-from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.backfill.flags import LOSSY, SAFE, BackfillFlags, lossy_policy
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.schedule.selection import named, sid_or_query
 from evertick.cli.schedule.session import Session, note_if_alone, open_session
 

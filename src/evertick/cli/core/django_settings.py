@@ -30,7 +30,7 @@ def set_up() -> None:
 def let_reconnect(app: "App") -> None:
     """Let each action begin with connections of Django's that work, as a request does."""
     if is_named():
-        from evertick.integrations.django.fresh_connections import use_fresh_connections
+        from evertick.integrations.django.configuration import use_fresh_connections
 
         use_fresh_connections(app)
 

@@ -22,6 +22,7 @@ from evertick.cli.core.flags import flag, flags
 if TYPE_CHECKING:
     from evertick.api.schema import Schema
 
+
 FORMS: Final = ("table", "json", "jsonl", "none")
 Row = Mapping[str, Any]
 MomentWriter = Callable[[datetime | None], str]
@@ -218,3 +219,25 @@ def _table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     for row in cells:
         click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+# -- Colors: whether output has them, which `--color`, NO_COLOR and FORCE_COLOR say, else whether it is a terminal.
+
+OFF: Final = "NO_COLOR"
+ON: Final = "FORCE_COLOR"
+
+
+def choose_color(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    """Obey `--color` until the command has ended, by the variables that child processes, such as those of dev, see."""
+    if value == "auto" or context.resilient_parsing:
+        return
+    before = {name: os.environ.pop(name, None) for name in (OFF, ON)}
+
+    def restore() -> None:
+        for name, text in before.items():
+            os.environ.pop(name, None)
+            if text is not None:
+                os.environ[name] = text
+
+    context.call_on_close(restore)
+    os.environ[ON if value == "always" else OFF] = "1"

@@ -11,7 +11,7 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.data.session import open_data
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.documents import DocumentView, TableView

@@ -97,7 +97,7 @@ class Pages:
 
 
 def _first_free(port: int) -> socket.socket:
-    from evertick.server.listening import listen
+    from evertick.server.process import listen
 
     for each in [*range(port, min(port + TRIES, 65_536)), 0]:
         try:

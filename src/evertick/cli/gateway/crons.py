@@ -14,7 +14,7 @@ from evertick.cli.core.lazy import Lazy, lazy_group
 from evertick.cli.core.output import OutputOptions, limit_option, output_option, row_options, time_row_options
 from evertick.cli.gateway.session import open_gateways
 from evertick.cli.json_values import json_or_text
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 LIST_FIELDS: Final = (

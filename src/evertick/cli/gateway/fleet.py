@@ -7,7 +7,7 @@ import click
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.output import OutputOptions, limit_option, output_option, row_options, time_row_options
 from evertick.cli.gateway.session import open_gateways
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 
 LIST_FIELDS: Final = ("name", "health", "mode", "runtime", "last_seen_at", "crons_at", "reason")
 

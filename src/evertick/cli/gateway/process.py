@@ -78,7 +78,7 @@ def check(url: str, token_file: Path, command: str | None, out: OutputOptions) -
     """
     from evertick.api.gateways import GatewayAction, GatewayCheck
     from evertick.gateway.conformance import check_gateway
-    from evertick.gateway.state import read_secret
+    from evertick.gateway.link import read_secret
     from evertick.gateway_client import HttpSend
 
     token = (read_secret(token_file) or "").strip()

@@ -85,7 +85,7 @@ def moment_at(now: Instant, text: str | None, what: str, edge: "Edge" = "first")
     """The moment that `text` names at `now`, given as the flag `what`; None for none. Raises InvalidSpec."""
     if text is None:
         return None
-    from evertick.cli.schedule.spec_flags import parse_when
+    from evertick.cli.schedule.flags import parse_when
     from evertick.recurrence.zones.names import zone_named
 
     return to_datetime(Instant(parse_when(text, zone_named("UTC"), what, now // SECOND_MS, edge) * SECOND_MS))

@@ -24,7 +24,7 @@ from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
 from evertick.cli.job.session import AnyJobSession, job_id_of, job_named, open_jobs
 from evertick.cli.root import fail
-from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView

@@ -7,12 +7,12 @@ import click
 from evertick.base.durations import length
 from evertick.base.escaping import printable
 from evertick.base.records.jobs import UNFINISHED, FunctionKind
-from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogLine, JobView

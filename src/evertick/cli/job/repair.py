@@ -21,7 +21,7 @@ from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
-from evertick.cli.sessions.elsewhere import looking_elsewhere
+from evertick.cli.sessions.base import looking_elsewhere
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView

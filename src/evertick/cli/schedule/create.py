@@ -9,10 +9,9 @@ from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
+from evertick.cli.schedule.flags import DefinitionFlags, SpecFlags, definition_options, say_if_unseen, spec_options
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
-from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
@@ -42,7 +41,7 @@ def create(
     sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, initial: CreateFlags, out: OutputOptions
 ) -> None:
     """Create a schedule: when (flags of times, united), what (--function, --input), and its policies."""
-    from evertick.cli.schedule.times import SHOWN, write_times
+    from evertick.cli.schedule.words import SHOWN, write_times
 
     with open_session(initial.db, initial.app_file) as session:
         spec = spec_flags.spec(now=session.now // 1000)
@@ -70,7 +69,7 @@ def create(
 
 
 def _say(session: Session, what: str, schedule: "ScheduleDescription") -> None:
-    from evertick.cli.schedule.times import say_state
+    from evertick.cli.schedule.words import say_state
     from evertick.recurrence.lint import lint
 
     click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.base.escaping import json_text
-from evertick.cli.schedule.times import SHOWN, previewed
+from evertick.cli.schedule.words import SHOWN, previewed
 from evertick.recurrence.search.compiler import compile_spec
 
 

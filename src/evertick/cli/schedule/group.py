@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "trigger": Lazy("evertick.cli.schedule.trigger:trigger", "Start one run now"),
     "backfill": Lazy("evertick.cli.backfill.start:backfill", "Run now what it names in a span of time"),
     "delete": Lazy("evertick.cli.schedule.list:delete", "Remove a schedule; its runs go on"),
-    "export": Lazy("evertick.cli.schedule.files.export:export", "Write schedules as a file of YAML or JSON"),
+    "export": Lazy("evertick.cli.schedule.files.edit:export", "Write schedules as a file of YAML or JSON"),
     "apply": Lazy("evertick.cli.schedule.files.apply:apply", "Make schedules as files say, after showing what differs"),
     "preview": Lazy("evertick.cli.schedule.preview:preview", "Show the next times of a rule or of a schedule"),
     "explain": Lazy("evertick.cli.schedule.ledger:explain", "Say why it ran at a time, or why not"),

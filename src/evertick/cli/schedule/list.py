@@ -23,7 +23,7 @@ from evertick.cli.schedule.selection import (
     sid_option,
 )
 from evertick.cli.schedule.session import open_session
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 from evertick.rules.schedules.metadata import CODE
 
 SORTS: Final = ("id", "next", "last", "-id", "-next", "-last")

@@ -28,7 +28,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import on_terminal
-from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options
+from evertick.cli.schedule.flags import SpecFlags, parse_json, parse_when, spec_options
 
 if TYPE_CHECKING:
     from evertick.api.reports import TimePreview
@@ -145,7 +145,7 @@ def _of_schedule(sid: str, asked: PreviewFlags) -> "tuple[TimePreview, Instant]"
     """The times of a schedule, and the present by the clock of its database."""
     # Imported here, since a preview of flags needs no database.
     from evertick.cli.schedule.session import open_session
-    from evertick.cli.schedule.times import times_of_schedule
+    from evertick.cli.schedule.words import times_of_schedule
 
     with open_session(asked.db) as session:
         if asked.first is None:

@@ -22,7 +22,7 @@ from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
-from evertick.cli.schedule.spec_flags import parse_when
+from evertick.cli.schedule.flags import parse_when
 from evertick.cli.sessions.base import OnServer
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.search.recurrence import Recurrence

@@ -11,11 +11,11 @@ from evertick.base.cures import tenant_option
 from evertick.base.errors import NotFound
 from evertick.base.escaping import printable
 from evertick.base.records.jobs import JobState
-from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.schedule.flags import json_object, window
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import Session, open_session

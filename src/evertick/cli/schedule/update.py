@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from evertick.base.errors import EvertickError
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.exits import Exit
+from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.progress import counting
 from evertick.cli.core.renames import names_of, rename_option
-from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
-from evertick.cli.schedule.selection import Selection, app_option, named, selection_options
+from evertick.cli.root import fail
+from evertick.cli.schedule.flags import DefinitionFlags, SpecFlags, definition_options, say_if_unseen, spec_options
+from evertick.cli.schedule.selection import LIMIT_MAX, Selection, app_option, counted, named, pages, selection_options
 from evertick.cli.schedule.session import Session, open_session
-from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
+from evertick.rules.schedules.metadata import CODE
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
     from evertick.app.functions.function import FunctionCall
+    from evertick.app.schedules.queries import Where
     from evertick.app.schedules.updates import CallChange, Patch
     from evertick.recurrence.spec.spec import Spec
+
 
 UNSET_IN_SPEC: Final = {
     "jitter": "jitter", "start-time": "start", "end-time": "end", "except": "except", "time-zone": "time_zone",
@@ -86,8 +91,6 @@ def _check_for_many(spec_flags: SpecFlags, definition: DefinitionFlags, how: Upd
 
 
 def _many(chosen: Selection, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> int:
-    from evertick.cli.schedule.update_many import update_many
-
     with open_session(how.db, how.app_file) as session:
         change = _call_change(session, definition, how)
         where = replace(chosen, yes=chosen.yes or how.dry_run).where(session, "update")
@@ -105,7 +108,6 @@ def _one(
     chosen: Selection, spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions
 ) -> None:
     from evertick.cli.schedule.changes import Update
-    from evertick.cli.schedule.update_many import patch_of
 
     sid = named(chosen.sid)
     if how.renames and (definition.input_text is not None or "input" in how.unset):
@@ -186,7 +188,7 @@ def _say_what_stays(before: "ScheduleDescription", after: "ScheduleDescription")
 
 def _report(before: "ScheduleDescription", after: "ScheduleDescription", out: OutputOptions, *, dry_run: bool) -> None:
     from evertick.cli.schedule.differences import difference, next_times, text_of
-    from evertick.cli.schedule.times import say_state
+    from evertick.cli.schedule.words import say_state
 
     changes = difference(before, after)
     if out.is_data:
@@ -208,3 +210,65 @@ def _report(before: "ScheduleDescription", after: "ScheduleDescription", out: Ou
     if "spec" in changes or "times" in changes:
         for old_time, new_time in next_times(before, after):
             click.echo(f"next\t{old_time}" + ("   same" if old_time == new_time else f" -> {new_time}"))
+
+
+# -- `evertick schedule update --query`: many schedules get other names of arguments, another function, or both.
+#
+# It goes schedule by schedule, so that those which do not fit are told of and the others are changed.
+
+LEFT_OUT: Final = "left out {}: declared in code, without such an argument, or as they should be"
+
+
+class _LeftOutError(Exception):
+    """A schedule is not meant, or needs no change; its transaction ends."""
+
+
+def patch_of(change: "CallChange", before: "ScheduleDescription") -> dict[str, Any]:
+    """What changes of a schedule. Raises InvalidArguments, which names it; FunctionNotFound."""
+    return {"do": change.changed(before.target.function, before.target.args, f"schedule {before.id!r}")}
+
+
+def update_many(session: Session, change: "CallChange", where: "Where", out: OutputOptions, *, dry_run: bool) -> int:
+    """Change the schedules that are chosen, and say which; returns the exit code."""
+    from evertick.api.commands import UpdatedSchedule
+    from evertick.cli.schedule.changes import Update
+    from evertick.cli.schedule.differences import difference, text_of
+
+    def make(before: "ScheduleDescription") -> dict[str, Any]:
+        if before.source == CODE or not change.concerns(before.target.args):
+            raise _LeftOutError
+        return patch_of(change, before)
+
+    update = Update(make=make, is_whole=False, if_version=None, dry_run=dry_run)
+    rows: list[Any] = []
+    codes, left = list[int](), 0
+    done = "schedules would change" if dry_run else "schedules are changed"
+    with counting(done, session.store) as progress:
+        for each in pages(session, where, "id", LIMIT_MAX):
+            try:
+                before, after = session.updated(each.id, update)
+            except _LeftOutError:
+                left += 1
+                continue
+            except EvertickError as error:
+                codes.append(fail(str(error), exit_code_of(error)))
+                continue
+            changes = difference(before, after)
+            if not changes:
+                left += 1
+                continue
+            rows.append(UpdatedSchedule.after(after, changes, dry_run=dry_run).to_json())
+            progress(len(rows))
+            if not (out.is_data or out.is_none):
+                for name, (old, new) in changes.items():
+                    cells = (after.id, name, f"{text_of(old)} -> {text_of(new)}")
+                    click.echo("\t".join(map(printable, cells)))
+    if out.output == "json":
+        out.write_json(rows)
+    elif out.output == "jsonl":
+        for row in rows:
+            out.write_json(row)
+    click.echo(f"{'would change' if dry_run else 'changed'} {counted(len(rows))}", err=True)
+    if left:
+        click.echo(LEFT_OUT.format(counted(left)), err=True)
+    return Exit.PARTLY if codes and rows else max(codes, default=Exit.OK)

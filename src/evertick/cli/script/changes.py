@@ -20,7 +20,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, row_options, words_of
 from evertick.cli.json_values import json_or_text, text_of
-from evertick.cli.schedule.spec_flags import parse_json, text_or_file
+from evertick.cli.schedule.flags import parse_json, text_or_file
 from evertick.cli.script.reading import error_words, outcome_words
 from evertick.cli.script.session import AnyScriptSession, app_option, open_scripts
 from evertick.recurrence.parse.duration import parse_milliseconds

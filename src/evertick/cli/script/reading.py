@@ -20,7 +20,7 @@ from evertick.cli.core.output import (
     words_of,
 )
 from evertick.cli.script.session import open_scripts
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.scripts import ScriptRunView, ScriptTestView

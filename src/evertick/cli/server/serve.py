@@ -64,7 +64,7 @@ class ServeFlags:
         if (self.certificate is None) != (self.key is None):
             raise click.UsageError("--tls-certificate and --tls-key go together")
         if self.certificate is not None and self.key is not None:
-            from evertick.server.listening import check_pair
+            from evertick.server.process import check_pair
 
             try:
                 check_pair(self.certificate, self.key)
@@ -97,7 +97,7 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     from evertick.engine.runtime.event_loop import loop_of_its_own, program_set_aside
-    from evertick.server.listening import listen
+    from evertick.server.process import listen
     from evertick.store.open import open_settled
 
     try:

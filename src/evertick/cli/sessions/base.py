@@ -6,19 +6,103 @@ What is heavy is imported when one is opened, so the help of a command needs non
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
 
 from evertick.base.clock import SystemClock
-from evertick.base.ids import system_entropy
+from evertick.base.errors import JobNotFound, ScheduleNotFound
+from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, JobId, ScheduleId, TenantId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.connections import chosen_server, open_client
-from evertick.cli.core.databases import named_tenant, now_of, open_database
-from evertick.cli.sessions.elsewhere import looking_elsewhere
+from evertick.cli.core.databases import chosen_tenant, named_tenant, now_of, open_database
 
 if TYPE_CHECKING:
     from evertick.client.clients import Client
     from evertick.store.store import Store
     from evertick.store.transaction.transaction import Transaction
+
+
+# -- Tenants beside the one that a command looks in: the forgotten `--tenant`, on a database that is at hand.
+#
+# A server's tenants are not looked through: a token may reach one alone.
+
+LOOKED_AT: Final = 100
+"""Tenants that are looked through, by name: of those that have unfinished or failed jobs, or schedules."""
+
+
+@contextmanager
+def looking_elsewhere(store: "Store | None") -> Iterator[None]:
+    """What the block does not find is said to be in another tenant, if the database at hand has it there."""
+    try:
+        yield
+    except (JobNotFound, ScheduleNotFound) as error:
+        there = [] if store is None else _tenants_with(store, error)
+        if not there:
+            raise
+        what = str(error).partition(" in the tenant ")[0].partition("; ")[0].partition(": ")[0]
+        owners = " and ".join(there[:3])
+        raise type(error)(
+            f"{what} in the tenant {chosen_tenant()}; {owners} {'has' if len(there) == 1 else 'have'} it: "
+            f"add --tenant {there[0]}"
+        ) from None
+
+
+def say_nothing_found(what: str, store: "Store | None", hint: str = "") -> None:
+    """Say that a list is empty; for a tenant that was named, of whom, and whether there is any such tenant."""
+    tenant = named_tenant()
+    if tenant is None:
+        click.echo(f"no {what}{hint}", err=True)
+        return
+    meant = "" if store is None else _meant(store, tenant)
+    click.echo(f"no {what} in the tenant {tenant}{meant or hint}", err=True)
+
+
+def note_new_tenant(store: "Store") -> None:
+    """Say that nothing has the tenant that was named, if another one is called much alike."""
+    tenant = named_tenant()
+    if tenant is not None and (meant := _meant(store, tenant)):
+        click.echo(f"note: nothing has the tenant {tenant} yet{meant}", err=True)
+
+
+def _meant(store: "Store", tenant: TenantId) -> str:
+    from difflib import get_close_matches
+
+    def work(transaction: "Transaction") -> list[TenantId]:
+        if transaction.list_tenants(first=tenant, limit=1) == [tenant]:
+            return []
+        beginnings = (TenantId(""), TenantId(tenant[:2]))  # of many tenants those that begin alike are looked at, too
+        found = [each for first in beginnings for each in transaction.list_tenants(first=first, limit=LOOKED_AT)]
+        return sorted({*found, DEFAULT_TENANT})
+
+    near = get_close_matches(tenant, store.view(work), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _tenants_with(store: "Store", error: JobNotFound | ScheduleNotFound) -> list[TenantId]:
+    """The other tenants that have what was wanted."""
+    if not error.wanted.isprintable():  # nothing has such an id, and PostgreSQL takes no NUL
+        return []
+    has = _has_schedule if isinstance(error, ScheduleNotFound) else _has_job
+
+    def work(transaction: "Transaction") -> list[TenantId]:
+        others = [DEFAULT_TENANT, *transaction.tenants_at_work(limit=LOOKED_AT)]
+        others = [each for each in dict.fromkeys(others) if each != chosen_tenant()]
+        return [each for each in others if has(transaction, error.wanted, each)]
+
+    return store.view(work) if error.wanted else []
+
+
+def _has_schedule(transaction: "Transaction", wanted: str, tenant: TenantId) -> bool:
+    return transaction.get_schedule(ScheduleId(wanted), tenant=tenant) is not None
+
+
+def _has_job(transaction: "Transaction", wanted: str, tenant: TenantId) -> bool:
+    """Of keys, those of jobs that have not ended: they are found by an index."""
+    if wanted.startswith(f"{JOB_PREFIX}_"):
+        return transaction.get_job(JobId(wanted), tenant=tenant) is not None
+    return transaction.find_unfinished_key(wanted, tenant=tenant) is not None
+
 
 L = TypeVar("L")
 R = TypeVar("R")

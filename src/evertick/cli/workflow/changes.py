@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evertick.base.errors import Conflict, EvertickError
-from evertick.base.escaping import printable
+from evertick.base.escaping import json_text, printable
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.workflows import OPEN, RunState
 from evertick.cli.core.connections import chosen_server
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import data_options, source_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
-from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
 from evertick.cli.workflow.runs import RunFilters
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
@@ -215,3 +216,87 @@ def _declared(app_file: str, workflow: str, event: str, value: Any) -> Any:
 
     events = load_app(parse_target(app_file)).app.functions.resolve(workflow).events
     return value if events is None else json.loads(events.write(event, value))
+
+
+# -- `evertick workflow withdraw`: an event that was sent is taken back.
+
+
+@dataclass(frozen=True, slots=True)
+class WhichFlags:
+    """Which of several events of a name is meant."""
+
+    id: str | None = flag("--id", metavar="EVENT_ID", help="Which one, where several of the name wait.")
+    key: str | None = flag("--key", metavar="KEY", help="The one that was sent with this key.")
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.argument("event")
+@flags(WhichFlags, "which")
+@data_options
+@row_options
+def withdraw(run_id: str, event: str, which: WhichFlags, db: str | None, out: OutputOptions) -> None:
+    """Take back an EVENT that was sent to a run and that its code has not taken. It is written, with its value.
+
+    What the code has taken is refused. An event under a wrong name can be sent again under the right one.
+    """
+    from evertick.api.workflows import WithdrawnEvent
+
+    chosen = out.columns(WithdrawnEvent.names(), WithdrawnEvent.names())
+    with open_runs(db) as session:
+        found = session.runs.withdraw(run_id, event, id=which.id, key=which.key)
+        words = words_of(found, out.moments(session.now)) | {"value": json_text(found.value)}
+    click.echo(f"withdrew {printable(event)} from {printable(run_id)}", err=True)
+    out.write_one(found.to_json(), words, chosen)
+
+
+# -- `evertick workflow type ...`: the workflows themselves, and whether runs of them start. Imports no app.
+
+
+@click.group("type", cls=LazyGroup)
+def types() -> None:
+    """Workflows themselves: which there are, and whether runs of them start."""
+
+
+@types.command("list")
+@click.option("--deleted", is_flag=True, help="Deleted ones, too.")
+@source_options
+@row_options
+def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
+    """List the workflows of live workers, and those that were given a status."""
+    from evertick.api.workflows import WorkflowTypeView
+
+    chosen = out.columns(WorkflowTypeView.names(), WorkflowTypeView.names())
+    with open_runs(db) as session:
+        found = session.types.list(deleted=deleted)
+        now = session.now
+    out.show_views(found, now, chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no workflows", err=True)
+
+
+def _add(operation: str, words: str) -> None:
+    """Add a command, named as the operation, that does it with the workflow NAME and shows it."""
+
+    @types.command(operation, help=words)
+    @click.argument("name")
+    @source_options
+    @row_options
+    def command(name: str, db: str | None, out: OutputOptions) -> None:
+        from evertick.api.workflows import WorkflowTypeView
+
+        chosen = out.columns(WorkflowTypeView.names(), WorkflowTypeView.names())
+        with open_runs(db) as session:
+            view: WorkflowTypeView = getattr(session.types, operation)(name)
+            now = session.now
+        out.show_view(view, now, chosen)
+
+
+_add("get", "Show a workflow: its status, and since when it has it.")
+_add("pause", "Let no run of a workflow start: schedules skip their times. Runs that have begun go on.")
+_add("resume", "Let runs of a paused, deprecated or deleted workflow start again.")
+_add("deprecate", "As pause, for a workflow that is to start no more.")
+_add(
+    "delete",
+    "As deprecate; it is not listed, and its schedules are removed at their next time. Runs stay.",
+)

@@ -16,13 +16,14 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.history import write_line
-from evertick.cli.workflow.runs import words_of_run
+from evertick.cli.workflow.runs import note_of_events, words_of_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs
-from evertick.cli.workflow.waits import note_of_events
+from evertick.rules.workflows.timeline import Axis, Span
 
 if TYPE_CHECKING:
     from evertick.api.workflows import RunDetails, RunHistory, RunStep, RunView
     from evertick.rules.workflows.timeline import Span
+
 
 FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
 BAR_MIN, BAR_MAX, WORDS_WIDTH = 16, 60, 80
@@ -66,8 +67,6 @@ def _write(session: AnyRunSession, run_id: str, limit: int, with_log: bool, out:
 
 def _draw(run: "RunDetails", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
     """Write the steps for people: with bars where columns are aligned."""
-    from evertick.cli.workflow.timeline import bars
-
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
     held, now = _held(session, run, last), session.now
@@ -145,3 +144,28 @@ def _headline(run: "RunView", out: OutputOptions, now: Instant) -> str:
     parts = [run.function, run.id, run.key or "", run.state.value]
     parts += [f"{what} {words[field]}" for what, field in moments if words[field]]
     return printable("  ".join(part for part in (*parts, words["error"]) if part))
+
+
+# -- The timeline of a run in the terminal: a bar for each step, over one axis of time in which idle time is folded.
+#
+# A folded piece of the axis has a few columns, drawn as `┄`.
+
+FOLDED: Final = 3.0
+"""Columns of a piece that is folded; fewer where there are many."""
+WORKS, WAITS, FOLD = "█", "░", "┄"
+
+
+def bars(spans: Sequence[Span], width: int) -> list[str]:
+    """A bar of at most `width` columns for each span."""
+    axis = Axis(spans, width, FOLDED)
+    return [_bar(axis, span, width) for span in spans]
+
+
+def _bar(axis: Axis, span: Span, width: int) -> str:
+    """The bar of a span. Every span has a column, however short it is."""
+    start, end = axis.at(span.start), axis.at(span.end)
+    first = min(int(start), width - 1)
+    last = max(first + 1, min(round(end), width))
+    mark = WAITS if span.waits else WORKS
+    drawn = (FOLD if span.waits and axis.is_folded(column + 0.5) else mark for column in range(first, last))
+    return " " * first + "".join(drawn)

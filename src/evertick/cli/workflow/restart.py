@@ -13,7 +13,7 @@ from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options
 from evertick.cli.core.progress import confirm_count, counting
 from evertick.cli.root import fail
-from evertick.cli.sessions.elsewhere import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
 from evertick.cli.workflow.runs import CHILD_FIELDS, RunFilters, write_run, write_runs
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 

@@ -10,19 +10,61 @@ from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobError
-from evertick.base.records.workflows import RunState, Value, from_words
+from evertick.base.records.workflows import CallKind, RunState, Value, from_words
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import moment_at
-from evertick.cli.sessions.elsewhere import say_nothing_found
+from evertick.cli.sessions.base import say_nothing_found
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
-from evertick.cli.workflow.waits import words_of_events, words_of_waits
 
 if TYPE_CHECKING:
-    from evertick.api.workflows import DetailedRun, RunDetails, RunView
+    from evertick.api.workflows import DetailedRun, RunDetails, RunView, RunWait, WaitingEvent
     from evertick.app.workflows.choice import RunsWhere
+
+
+# -- What a run waits for, and the events that wait for it, in words.
+
+NAMED: Final = 3
+"""Calls that are named; of more it is said how many."""
+
+
+def words_of_waits(waits: "Sequence[RunWait]", moment: MomentWriter) -> str:
+    """What a run waits for: `event paid until 2026-11-27T09:00:00Z, action shop.charge`; empty for nothing."""
+    named = [_words(each, moment) for each in waits[:NAMED]]
+    return ", ".join([*named, f"{len(waits) - NAMED:,} more"] if len(waits) > NAMED else named)
+
+
+def words_of_events(run: "RunDetails", moment: MomentWriter) -> str:
+    """The events that a run has not taken: `decison (sent 04:27, 13 characters)`, a line each; empty for none."""
+    lines = [
+        f"{each.name} (sent {moment(each.sent_at)}{_by(each)}, {each.size:,} characters)" for each in run.waiting_events
+    ]
+    left = run.waiting_event_count - len(lines)
+    return "\n".join([*lines, f"and {left:,} more"] if left else lines)
+
+
+def note_of_events(run: "RunDetails", moment: MomentWriter) -> str:
+    """A sentence about the events that a run has not taken; empty for none."""
+    count = run.waiting_event_count
+    if not count:
+        return ""
+    named = [f"{each.name}, sent {moment(each.sent_at)}{_by(each)}" for each in run.waiting_events[:NAMED]]
+    named += [f"{count - NAMED:,} more"] if count > NAMED else []
+    what = "1 event waits" if count == 1 else f"{count:,} events wait"
+    return f"{what}, not taken by its code: {'; '.join(named)}"
+
+
+def _by(event: "WaitingEvent") -> str:
+    return "" if event.sent_by is None else f" by {event.sent_by}"
+
+
+def _words(wait: "RunWait", moment: MomentWriter) -> str:
+    name = "" if wait.kind in (CallKind.SLEEP, CallKind.TIMER) else f" {wait.name}"
+    until = "" if wait.until is None else f" until {moment(wait.until)}"
+    return f"{wait.kind}{name}{until}{'' if wait.held is None else f' ({wait.held})'}"
+
 
 LIST_FIELDS: Final = ("id", "key", "function", "state", "waits_for", "created_at", "completed_at", "error")
 """The columns of the table unless --fields is given."""

@@ -18,12 +18,12 @@ from evertick.base.errors import Misuse
 from evertick.base.escaping import printable, shell_word
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflows import RunState
-from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options
+from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.run import CallFlags, encoded, given_arguments, opened, refuse_app, unread
 from evertick.cli.schedule.flags import window
 from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run

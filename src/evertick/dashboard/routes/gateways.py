@@ -37,8 +37,8 @@ from evertick.dashboard.schedules.choice import Select
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.recurrence.zones.names import zone_named
 from evertick.server.bodies import Named
+from evertick.server.limits import take_longer
 from evertick.server.problems import STATUS
-from evertick.server.reply_time import take_longer
 from evertick.server.routes.gateways import GATEWAY_S
 
 routes = page_routes()

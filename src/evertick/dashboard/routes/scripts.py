@@ -23,8 +23,8 @@ from evertick.dashboard.markup.templates import capitalise
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.sandbox.protocol import Language
 from evertick.server.bodies import Named
+from evertick.server.limits import take_longer
 from evertick.server.problems import Problem
-from evertick.server.reply_time import take_longer
 
 routes = page_routes()
 

@@ -3,8 +3,9 @@
 import pkgutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlencode
 from evertick.app.app import App
 from evertick.base.cures import DJANGO_SETTINGS
 from evertick.base.errors import Misuse
+from evertick.base.records.jobs import FunctionKind
 from evertick.store.open import open_settled
 from evertick.store.place import PREFIX, USUAL_PLACES
 
@@ -133,3 +135,31 @@ def _copy_into(connection: Any) -> list[str]:
                 if statement not in ("BEGIN TRANSACTION;", "COMMIT;"):
                     connection.connection.execute(statement)
     return steps
+
+
+# -- Fresh connections: Django's own, in the threads of a worker.
+#
+# Django closes connections that have become unusable, or older than CONN_MAX_AGE, around each request. Actions are no
+# requests, so a worker does it around each action: after a restart of the database the next one connects again.
+
+
+def use_fresh_connections(app: App) -> None:
+    """Let each `def` action of the app begin and end as a request does."""
+    for function in app.functions:
+        if function.kind is FunctionKind.ACTION and not function.is_async:
+            function.handler = _as_a_request(function.handler)
+
+
+def _as_a_request(handler: Callable[..., Any]) -> Callable[..., Any]:
+    from django.db import close_old_connections, reset_queries
+
+    @wraps(handler)
+    def handle(*args: Any, **kwargs: Any) -> Any:
+        reset_queries()
+        close_old_connections()
+        try:
+            return handler(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return handle

@@ -14,8 +14,8 @@ from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
+from evertick.server.limits import take_longer
 from evertick.server.problems import Problem, function_failed
-from evertick.server.reply_time import take_longer
 
 routes = tenant_routes("functions")
 

@@ -30,9 +30,8 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Limit, Named
 from evertick.server.callers import Called, Key, Routes, reply, tenant_routes
-from evertick.server.limits import client_of
+from evertick.server.limits import client_of, take_longer
 from evertick.server.problems import Problem
-from evertick.server.reply_time import take_longer
 
 if TYPE_CHECKING:
     from evertick.app.gateways.api import AsyncGateways

@@ -24,8 +24,8 @@ from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Limit, Named, Scheduled
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes, version_of
+from evertick.server.limits import take_longer
 from evertick.server.problems import Problem
-from evertick.server.reply_time import take_longer
 from evertick.server.routes.jobs import schedule_call
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from evertick.base.records.workflows import from_words
 from evertick.server.bodies import Changed as ManyChanged
 from evertick.server.bodies import Limit, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, fleet_routes, reply, tenant_routes
-from evertick.server.reply_time import take_longer
+from evertick.server.limits import take_longer
 from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, colorful, is_terminal, output_option
 from evertick.cli.core.progress import Line
-from evertick.cli.schedule.files.problems import Problem, refuse_problems, write_problems
+from evertick.cli.schedule.files.reading import Problem, refuse_problems, write_problems
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.flags import force_option, say_if_unseen
@@ -195,7 +195,7 @@ def _report(steps: Sequence[Step], failures: dict[str, EvertickError], how: Appl
 
 def _row(step: Step, error: EvertickError | None) -> "AppliedSchedule":
     from evertick.api.schedules import AppliedSchedule
-    from evertick.cli.schedule.times import SHOWN
+    from evertick.cli.schedule.words import SHOWN
 
     def times(schedule: Any) -> tuple[Any, ...]:
         return () if schedule is None else tuple(time.nominal for time in schedule.upcoming[:SHOWN])

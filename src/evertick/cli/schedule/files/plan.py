@@ -24,8 +24,7 @@ from evertick.base.errors import (
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.differences import difference
-from evertick.cli.schedule.files.problems import Problem
-from evertick.cli.schedule.files.reading import UNREAD_TIMES, Entry
+from evertick.cli.schedule.files.reading import UNREAD_TIMES, Entry, Problem
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.flags import check_spelling

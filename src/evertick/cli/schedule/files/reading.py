@@ -8,16 +8,41 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from evertick.base.errors import InvalidSpec, Misuse
-from evertick.base.escaping import reason
-from evertick.cli.schedule.files.json_form import read_json
-from evertick.cli.schedule.files.parsed import CRONS, SCHEDULES, Parsed, Place, Unreadable
-from evertick.cli.schedule.files.problems import Problem
+from evertick.base.escaping import printable, reason
+from evertick.cli.schedule.files.forms import CRONS, SCHEDULES, Parsed, Place, Unreadable, read_json
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from evertick.app.schedules.written import WrittenSchedule
+
+
+# -- What is wrong with the entries of files, told with their lines.
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an entry."""
+
+    where: str
+    words: str
+
+
+def write_problems(problems: Sequence[Problem]) -> None:
+    """Write each problem as a line on stderr."""
+    for each in problems:
+        click.echo(f"{each.where}: {printable(each.words)}", err=True)
+
+
+def refuse_problems(problems: Sequence[Problem]) -> None:
+    """Raise Misuse if there are problems; they are written already."""
+    if problems:
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        raise Misuse(f"{count} in what is to be applied; nothing was changed")
+
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 UNREAD_TIMES: Final = "@daily"
@@ -92,7 +117,7 @@ def _parsed(file: str) -> Parsed:
             if Path(file).suffix == ".json":
                 raise  # else it may be YAML that begins with a bracket
     try:
-        from evertick.cli.schedule.files.yaml_form import read_yaml
+        from evertick.cli.schedule.files.forms import read_yaml
     except ModuleNotFoundError:
         raise Misuse(f"{name} is not JSON, and YAML needs the extra: pip install 'evertick[yaml]'") from None
     return read_yaml(text, name)

@@ -6,8 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from evertick.app.embedded_worker import use_drain
 from evertick.base.errors import EvertickError
-from evertick.integrations.django.configuration import configured_app
-from evertick.integrations.django.fresh_connections import use_fresh_connections
+from evertick.integrations.django.configuration import configured_app, use_fresh_connections
 from evertick.store.addresses import shown
 
 

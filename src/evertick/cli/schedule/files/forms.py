@@ -1,17 +1,134 @@
-"""YAML: read with the line of each part, and written so that it is read back as the same value.
+"""JSON: read with the line of each schedule in it."""
 
-Plain words are read by the core schema of YAML 1.2, so `on`, `no`, `17:30` and `2026-01-01` are text. What an older
-reader would take for something else than text is written in quotes. Aliases and merge keys (`<<`) are understood.
-"""
-
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 
-from evertick.base.escaping import yaml_text
-from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
+from evertick.base.errors import Misuse
+from evertick.base.escaping import json_text, no_constant, object_of, yaml_text
+
+# -- A file as it was read: its value, and the line of each part of it.
+
+SCHEDULES: Final = "schedules"
+CRONS: Final = "crons"
+"""The keys of a file. Crons are declared in code: a file may show them, and `apply` leaves them alone."""
+
+Place = tuple[str | int, ...]
+"""Where a part is: keys and indexes from the top, as `("schedules", 0, "when")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The value of a file, and on which line its parts begin."""
+
+    name: str
+    value: Any
+    lines: Mapping[Place, int]
+
+    def where(self, place: Place = ()) -> str:
+        """`FILE:LINE` of a part, or of the smallest known part that it is in."""
+        for end in range(len(place), -1, -1):
+            if (line := self.lines.get(place[:end])) is not None:
+                return f"{self.name}:{line}"
+        return self.name
+
+
+class Unreadable(Misuse):
+    """A file that is not what its form says. The message begins with `FILE:LINE:`."""
+
+    def __init__(self, name: str, line: int, problem: str) -> None:
+        super().__init__(f"{name}:{line}: {problem}")
+
+
+SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def json_of(value: Any) -> str:
+    """A value as JSON, keys in their order."""
+    return json_text(value, indent=2) + "\n"
+
+
+def read_json(text: str, name: str) -> Parsed:
+    """The value of a file. Raises Unreadable."""
+    reader = _Reader(text)
+    try:
+        value, end = reader.value(reader.past_space(0), (), deep=3)
+        if reader.past_space(end) < len(text):
+            raise json.JSONDecodeError("there is more after the value", text, end)
+    except json.JSONDecodeError as error:
+        raise Unreadable(name, error.lineno, f"not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(name, reader.line(reader.at), f"not JSON: {str(error)[:200]}") from None
+    return Parsed(name, value, reader.lines)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads values, the outer ones step by step to know where their parts begin."""
+
+    text: str
+    at: int = 0
+    """Where the value begins that is being read."""
+    lines: dict[Place, int] = field(default_factory=dict)
+    decoder: json.JSONDecoder = field(
+        default_factory=lambda: json.JSONDecoder(object_pairs_hook=object_of, parse_constant=no_constant)
+    )
+    seen: tuple[int, int] = (0, 1)
+    """A position and its line: the last one that was asked for."""
+
+    def line(self, at: int) -> int:
+        """The line of a position; positions are asked for in their order."""
+        before, line = self.seen
+        line += self.text.count("\n", before, at)
+        self.seen = (at, line)
+        return line
+
+    def past_space(self, at: int) -> int:
+        """Where the next thing begins."""
+        found = SPACE.match(self.text, at)
+        return at if found is None else found.end()
+
+    def value(self, at: int, place: Place, *, deep: int) -> tuple[Any, int]:
+        """The value that begins at a position, and where it ends; the lines of parts `deep` levels down are noted."""
+        self.at = at
+        self.lines[place] = self.line(at)
+        first = self.text[at : at + 1]
+        if deep == 0 or first not in ("{", "["):
+            return self.decoder.raw_decode(self.text, at)
+        pairs: list[tuple[str | int, Any]] = []
+        closing = {"{": "}", "[": "]"}[first]
+        at = self.past_space(at + 1)
+        while self.text[at : at + 1] != closing:
+            if pairs:
+                at = self._past(",", at)
+            key: str | int = len(pairs)
+            if first == "{":
+                key, at = self._key(at)
+            value, at = self.value(at, (*place, key), deep=deep - 1)
+            pairs.append((key, value))
+            at = self.past_space(at)
+        return (object_of(pairs) if first == "{" else [value for _, value in pairs]), at + 1
+
+    def _key(self, at: int) -> tuple[str, int]:
+        if self.text[at : at + 1] != '"':
+            raise json.JSONDecodeError("a member begins with its name in double quotes", self.text, at)
+        key, at = self.decoder.raw_decode(self.text, at)
+        return key, self._past(":", self.past_space(at))
+
+    def _past(self, mark: str, at: int) -> int:
+        if self.text[at : at + 1] != mark:
+            raise json.JSONDecodeError(f"{mark!r} is missing", self.text, at)
+        return self.past_space(at + 1)
+
+
+# -- YAML: read with the line of each part, and written so that it is read back as the same value.
+#
+# Plain words are read by the core schema of YAML 1.2, so `on`, `no`, `17:30` and `2026-01-01` are text. What an older
+# reader would take for something else than text is written in quotes. Aliases and merge keys (`<<`) are understood.
 
 NODES_MAX: Final = 1_000_000
 """Parts of a file, counted as often as aliases repeat them: a few lines of aliases could name billions."""
