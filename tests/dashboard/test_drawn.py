@@ -7,8 +7,7 @@ import pytest
 
 from evertick.api.insight import ActivityView, MinuteView
 from evertick.base.instants import from_datetime
-from evertick.dashboard.markup.activity import charted
-from evertick.dashboard.markup.strips import WIDE_BARS, WIDTH, strip
+from evertick.dashboard.markup.charts import WIDE_BARS, WIDTH, charted, strip
 from tests.dashboard.conftest import Site
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

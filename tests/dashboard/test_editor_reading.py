@@ -8,11 +8,9 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from evertick.base.errors import InvalidSpec
-from evertick.dashboard.editor.commands import update_options
 from evertick.dashboard.editor.drafts import Draft, differing, merged, patch
-from evertick.dashboard.editor.forms import pairs_of
-from evertick.dashboard.editor.reading import read
-from evertick.dashboard.editor.rows import source_rows, switched
+from evertick.dashboard.editor.forms import pairs_of, read, source_rows, switched
+from evertick.dashboard.editor.session import update_options
 from evertick.dashboard.forms.form import Form
 from evertick.recurrence.builders import sentence
 from evertick.recurrence.spec.spec import Dst, Spec

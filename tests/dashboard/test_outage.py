@@ -145,7 +145,7 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert (counts.missed, counts.made_up, site.app.schedules.counts().missed.number) == (0, len(missed), 0)
     for rows in ("schedules/hours", "schedules/minutes?fate=missed"):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("evertick.dashboard.routes.schedules.detail.STRIP", 3)  # as if it were long ago
+            patched.setattr("evertick.dashboard.routes.schedules.STRIP", 3)  # as if it were long ago
             told = text_of(site.page(rows).select_one(".occ tbody"))
         assert "Made up for since: 1 h" in told and "Backfill this" not in told, rows
     made_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")

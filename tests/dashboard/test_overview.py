@@ -17,7 +17,7 @@ from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from evertick.base.records.jobs import JOB_ERROR, FunctionKind, JobError
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.base.records.stored import text_of as text_of_value
-from evertick.dashboard.markup.density import crowd, density
+from evertick.dashboard.markup.charts import crowd, density
 from evertick.dashboard.markup.templates import action_words, capitalise
 from evertick.dashboard.routes.overview import alike, heading, late_now, unexplained
 from evertick.rules.schedules.policies import Policies

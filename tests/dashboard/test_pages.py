@@ -14,8 +14,7 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.application import ROUTES
 from evertick.dashboard.assets import FILES, asset, content_of
 from evertick.dashboard.markup.templates import environment
-from evertick.dashboard.navigation import PLACES
-from evertick.dashboard.page import PREVIEW
+from evertick.dashboard.page import PLACES, PREVIEW
 from evertick.server.callers import PUBLIC
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import Site, site_of, text_of

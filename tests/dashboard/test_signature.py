@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from evertick import App, MutationCtx
 from evertick.base.instants import Instant
 from evertick.dashboard.forms.form import Form
-from evertick.dashboard.forms.parameters import leaves
-from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.forms.signature import Signature, leaves, signature_of
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.zones.names import zone_named
 

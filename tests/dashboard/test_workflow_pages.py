@@ -322,8 +322,8 @@ def test_steps_that_a_page_does_not_list_are_counted_and_can_be_named(
     run_id = workflows.using(key="batch-9").start(site.app.functions.resolve("shop.many"), users=["a", "b", "c", "d"])  # type: ignore[arg-type]
     with Engine(site.app):
         until(lambda: len(workflows.timeline(run_id).children) == 4)
-    monkeypatch.setattr("evertick.dashboard.routes.workflows.changes.STEPS", 1)
-    monkeypatch.setattr("evertick.dashboard.routes.workflows.run.STEPS", 1)
+    monkeypatch.setattr("evertick.dashboard.routes.workflow_changes.STEPS", 1)
+    monkeypatch.setattr("evertick.dashboard.routes.workflows.STEPS", 1)
 
     assert "and 1 more" in text_of(site.page(f"workflows/{run_id}").select_one(".facts"))  # type: ignore[arg-type]
     form = site.page(f"workflows/{run_id}/restart?step=2")

@@ -24,7 +24,7 @@ from evertick.cli.schedule.preview import previews
 from evertick.dashboard.application import Dashboard
 from evertick.dashboard.editor.drafts import Draft
 from evertick.dashboard.editor.forms import pairs_of
-from evertick.dashboard.editor.preview import TIMES
+from evertick.dashboard.editor.session import TIMES
 from evertick.recurrence.parse.moments import format_instant, parse_instant
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec

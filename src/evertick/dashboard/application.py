@@ -9,34 +9,28 @@ from starlette.responses import Response
 from evertick.dashboard.faces import LOST
 from evertick.dashboard.page import shown_face
 from evertick.dashboard.routes import (
+    backfills,
     clock,
     data,
     files,
+    fleet,
+    functions,
     gateways,
     home,
+    jobs,
     live,
     logs,
     missing,
     overview,
+    schedules,
+    schedules_bulk,
     scripts,
     search,
+    settings,
     views,
+    workflow_changes,
+    workflows,
 )
-from evertick.dashboard.routes.fleet import audit, pools, settings, workers
-from evertick.dashboard.routes.functions import calling, named
-from evertick.dashboard.routes.functions import jobs as jobs_list
-from evertick.dashboard.routes.jobs import changing, many, one
-from evertick.dashboard.routes.schedules import (
-    backfilling,
-    backfilling_many,
-    bulk,
-    detail,
-    editing,
-    listing,
-    pausing,
-    triggering,
-)
-from evertick.dashboard.routes.workflows import changes, run, runs, starting, types
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
@@ -45,33 +39,19 @@ ROUTES: Final[Sequence[APIRouter]] = (
     clock.routes,
     overview.routes,
     search.routes,
-    calling.routes,
-    backfilling.routes,
-    editing.routes,
-    jobs_list.routes,
-    named.routes,
-    many.routes,
-    one.routes,
-    changing.routes,
+    functions.routes,
+    backfills.routes,  # before the other bulk actions, which have a word in its place
+    schedules_bulk.routes,
+    views.routes,
+    schedules.routes,
+    jobs.routes,
     scripts.routes,
     gateways.routes,
     logs.routes,
     data.routes,
-    listing.routes,
-    backfilling_many.routes,  # before the other bulk actions, which have a word in its place
-    bulk.routes,
-    views.routes,
-    pausing.routes,
-    triggering.routes,
-    detail.routes,  # after all that has a name of its own below /schedules
-    runs.routes,
-    starting.routes,
-    types.routes,
-    run.routes,
-    changes.routes,
-    pools.routes,
-    workers.routes,
-    audit.routes,
+    workflows.routes,
+    workflow_changes.routes,
+    fleet.routes,
     settings.routes,
     missing.routes,  # the last one: every other address
 )

@@ -33,7 +33,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from fastapi import Depends, Request
@@ -48,17 +48,45 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
-from evertick.dashboard.forms.form import Form
-from evertick.dashboard.forms.repeats import SentBefore, checked_new, kept_reply
+from evertick.dashboard.forms.form import Form, SentBefore, checked_new, kept_reply
 from evertick.dashboard.markup.commands import SameCommand, command, complaints
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
-from evertick.dashboard.navigation import PLACES
 from evertick.dashboard.visitors import address_of, check_origin, is_outage, keep, secret_in, to_login
 from evertick.dashboard.zones import choices, offset_words, zone_of
 from evertick.recurrence.zones.names import zone_named
 from evertick.server.callers import Called, Caller, Routes, ScopedRoute
 from evertick.server.problems import Problem
+
+# -- The pages that the rail names, in three groups. A place is named when its page exists.
+
+
+class Place(NamedTuple):
+    """A page in the rail: its name, its path below the tenant, and the key that follows `g`."""
+
+    name: str
+    path: str
+    key: str = ""
+    scope: Scope = Scope.READ
+    of_scripts: bool = False
+    """Whether it is there only if the app runs scripts."""
+
+
+PLACES: Final[tuple[tuple[Place, ...], ...]] = (
+    (
+        Place("Overview", "", "o"),
+        Place("Schedules", "schedules", "s"),
+        Place("Functions", "functions", "f"),
+        Place("Scripts", "scripts", "c", of_scripts=True),
+        Place("Logs", "logs", "l"),
+        Place("Workflows", "workflows", "w"),
+        Place("Data", "data", "d"),
+        Place("Gateways", "gateways"),
+    ),
+    (Place("Pools", "pools"), Place("Workers", "workers")),
+    (Place("Audit", "audit"), Place("Settings", "settings")),
+)
+
 
 __all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes", "saved_as", "utf8"]
 

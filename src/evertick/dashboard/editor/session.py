@@ -1,34 +1,293 @@
 """One request to the editor: what is stored, what was typed, and what the page says about it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from evertick.api.functions import FunctionView
-from evertick.api.schedules import ScheduleDescription
+from evertick.api.schedules import Remark, ScheduleDescription
 from evertick.app.schedules.definition import RUN_NAME, Definition, changed, check_spec, schedule_id_of
+from evertick.app.schedules.views import outage_warnings
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule
 from evertick.base.errors import EvertickError, FunctionNotFound
-from evertick.base.instants import Instant
+from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import SCRIPT_FUNCTION, FunctionKind
-from evertick.dashboard.editor.commands import Options, create_options, update_options
-from evertick.dashboard.editor.conflicts import Conflict, differences
-from evertick.dashboard.editor.drafts import Draft, Reading, differing, merged, patch, with_known_days
-from evertick.dashboard.editor.forms import pairs_of, with_rows
-from evertick.dashboard.editor.preview import Preview, preview_of
-from evertick.dashboard.editor.reading import read, rows_of
-from evertick.dashboard.editor.rows import switched
+from evertick.dashboard.editor.drafts import (
+    OF_SPEC,
+    Conflict,
+    Draft,
+    Reading,
+    differences,
+    differing,
+    merged,
+    patch,
+    with_known_days,
+)
+from evertick.dashboard.editor.forms import pairs_of, read, rows_of, switched, with_rows
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.english.describe import describe
+from evertick.recurrence.explain import clock_note
+from evertick.recurrence.lint import Lint, lint
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.policies import DEFAULT_POLICIES, Overlap, Policies
 from evertick.server.callers import Caller
+
+# -- The preview of a spec: its next times beside those of another one, and what its author should know about it.
+
+TIMES: Final = 10
+YEAR_S: Final = 365 * DAY
+FURTHER: Final = 500
+"""How many times are compared beyond those that are shown."""
+FURTHER_SHOWN: Final = 3
+COUNTED: Final = 2_000
+"""Times of a year that are counted; more are estimated from these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A time. `change` is `same`, `new` or `gone` beside the times before, and empty if there are none."""
+
+    at: datetime
+    change: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockChange:
+    """The next change of the clocks: when, the offsets in seconds before and after, and the first time after it."""
+
+    at: datetime
+    before_s: int
+    after_s: int
+    first: Row | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What is shown of a spec. `per_year` is `258 runs`, or `about 526,000 runs`."""
+
+    rows: tuple[Row, ...]
+    further: tuple[Row, ...] = ()
+    per_year: str
+    per_year_before: str = ""
+    change: ClockChange | None = None
+    remarks: tuple[Lint | Remark, ...] = ()
+    never: bool = False
+    ended: bool = False
+    has_sources: bool = True
+    compared: bool = field(default=False)
+
+
+def preview_of(spec: Spec, now: Instant, before: Spec | None = None, policies: Policies | None = None) -> Preview:
+    """The preview of a spec that compiles, beside the spec that it replaces; and what policies lose of it."""
+    recurrence, now_s = compile_spec(spec), now // 1000
+    old = None if before is None or before == spec else compile_spec(before)
+    times = recurrence.preview(TIMES, now_s)
+    rows, further = _compared(recurrence, old, times, now_s)
+    return Preview(
+        rows=rows,
+        further=further,
+        per_year=_per_year(recurrence, now_s),
+        per_year_before="" if old is None else _per_year(old, now_s),
+        change=_clock_change(recurrence, now_s),
+        remarks=(
+            *lint(spec, now_s),
+            *(() if policies is None else outage_warnings(policies, [Instant(at * 1000) for at in times])),
+        ),
+        never=not times and spec.has_sources and recurrence.is_empty(),
+        ended=not times and spec.has_sources and not recurrence.is_empty(),
+        has_sources=spec.has_sources,
+        compared=before is not None,
+    )
+
+
+def _compared(
+    recurrence: Recurrence, old: Recurrence | None, times: Sequence[int], now_s: int
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The next times with what changes among them; and the next changes, if there are none among these."""
+    if old is None:
+        return tuple(_row(recurrence, at) for at in times), ()
+    last = times[-1] if len(times) == TIMES else now_s + 10 * YEAR_S
+    gone = [at for at in old.preview(TIMES, now_s) if at <= last]
+    rows = _changes(recurrence, old, set(times) | set(gone))
+    if any(row.change != "same" for row in rows) or len(times) < TIMES:
+        return tuple(rows), ()
+    new_times, old_times = (each.preview(FURTHER, last) for each in (recurrence, old))
+    end = min((each[-1] for each in (new_times, old_times) if len(each) == FURTHER), default=last + 10 * YEAR_S)
+    other = sorted(at for at in set(new_times) ^ set(old_times) if at <= end)
+    return tuple(rows), tuple(_changes(recurrence, old, set(other[:FURTHER_SHOWN])))
+
+
+def _changes(recurrence: Recurrence, old: Recurrence, times: set[int]) -> list[Row]:
+    rows = []
+    for at in sorted(times):
+        is_new, was = recurrence.matches(at), old.matches(at)
+        rows.append(_row(recurrence if is_new else old, at, "same" if is_new and was else "new" if is_new else "gone"))
+    return rows
+
+
+def _row(recurrence: Recurrence, at: int, change: str = "") -> Row:
+    note = clock_note(recurrence, at)
+    return Row(at=to_datetime(Instant(at * 1000)), change=change, note="" if note is None else note.text)
+
+
+def _per_year(recurrence: Recurrence, now_s: int) -> str:
+    """How many times there are in the next year: exact where they are few, else estimated."""
+    times = recurrence.preview(COUNTED, now_s)
+    count = sum(at <= now_s + YEAR_S for at in times)
+    if count < COUNTED:
+        return f"{count:,} run{'' if count == 1 else 's'}"
+    estimate = COUNTED * YEAR_S / (times[-1] - now_s)
+    digits = 10 ** max(0, len(str(int(estimate))) - 3)
+    return f"about {round(estimate / digits) * digits:,} runs"
+
+
+def _clock_change(recurrence: Recurrence, now_s: int) -> ClockChange | None:
+    """The next change of the clocks within a year, and the first time after it."""
+    table = recurrence.zone.covering(now_s + YEAR_S)
+    for index, start in enumerate(table.starts):
+        if now_s < start <= now_s + YEAR_S and table.offsets[index] != table.offsets[index - 1]:
+            first = recurrence.next(start - 1)
+            return ClockChange(
+                at=to_datetime(Instant(start * 1000)),
+                before_s=table.offsets[index - 1],
+                after_s=table.offsets[index],
+                first=None if first is None else _row(recurrence, first),
+            )
+    return None
+
+
+# -- The options of `evertick schedule create` and `update` that do what a form does.
+
+Options = dict[str, str | bool | Sequence[str] | None]
+
+FLAGS: Final = {
+    "overlap": "overlap_policy",
+    "concurrency_limit": "concurrency",
+    "catch_up": "catch_up",
+    "catch_up_window": "catchup_window",
+    "buffer_limit": "buffer_limit",
+    "run_timeout": "run_timeout",
+    "remaining_actions": "remaining_actions",
+    "workflow_id": "workflow_id",
+    "run_id_template": "run_id_template",
+    "note": "notes",
+    "memo": "memo",
+    "retry": "retry",
+}
+"""The flag of each member of a draft that has one of its own."""
+LIFTED: Final = {
+    "run_timeout": "run-timeout",
+    "remaining_actions": "remaining-actions", "workflow_id": "workflow-id", "retry": "retry", "note": "notes",
+    "memo": "memo", "excepted": "except", "time_zone": "time-zone", "start": "start-time", "end": "end-time",
+    "jitter": "jitter", "dialect": "dialect",
+}  # fmt: skip
+"""What `--unset` calls a member."""
+OF_TIME: Final = {
+    "time_zone": "time_zone",
+    "start": "start_time",
+    "end": "end_time",
+    "jitter": "jitter",
+    "dialect": "dialect",
+}
+
+
+def create_options(reading: Reading) -> Options:
+    """The options that create the schedule that a form says."""
+    draft, own = reading.draft, reading.own or reading.draft
+    whole: dict[str, Any] = {name: value for name in ("dst", "time_zone_data") if (value := getattr(own, name))}
+    anchored = [each for each in own.sources.get("intervals", ()) if "anchor" in each]
+    if anchored:
+        whole["intervals"] = anchored
+    options = _times(own, reading.sentences) | {flag: getattr(own, name) for name, flag in OF_TIME.items()}
+    if whole:
+        options["spec"] = _json(whole)
+    options |= {"function": draft.function or "NAME", "input": _json(draft.args) if draft.args else None}
+    return options | _definition(draft, differing(Draft(), draft))
+
+
+def update_options(before: Draft, reading: Reading) -> Options:
+    """The options that make of one schedule what a form says; none if nothing changes."""
+    draft, changed = reading.draft, differing(before, reading.draft)
+    of_spec = [name for name in changed if name in OF_SPEC]
+    options: Options = {}
+    unset = [LIFTED[name] for name in changed if name in LIFTED and not getattr(draft, name)]
+    if of_spec:
+        if _needs_whole(draft, of_spec):
+            options["spec"] = _json(draft.wire())
+            unset = [name for name in unset if name not in {LIFTED[each] for each in of_spec if each in LIFTED}]
+        else:
+            own = reading.own or draft
+            if "sources" in changed:
+                options |= _times(own, reading.sentences)
+            elif "excepted" in changed:
+                options["except"] = _excepted(draft)
+            options |= {flag: getattr(own, name) for name, flag in OF_TIME.items() if name in changed}
+    if "function" in changed:
+        options |= {"function": draft.function, "input": _json(draft.args)}
+    elif "args" in changed:
+        options["input"] = _json(draft.args)
+    return options | _definition(draft, changed) | {"unset": unset}
+
+
+def _needs_whole(draft: Draft, changed: list[str]) -> bool:
+    """Whether the flags of times cannot say what changes, so that the whole spec is given."""
+    anchored = any("anchor" in each for each in draft.sources.get("intervals", ()))
+    of_sources = "sources" in changed and (anchored or not any(draft.sources.values()))
+    return of_sources or "dst" in changed or "time_zone_data" in changed
+
+
+def _times(own: Draft, sentences: Sequence[str]) -> Options:
+    sources = own.sources
+    return {
+        "when": list(sentences),
+        "cron": sources.get("crons"),
+        "interval": [_interval(each) for each in sources.get("intervals", ()) if "anchor" not in each],
+        "calendar": [_json(each) for each in sources.get("calendars", ())],
+        "rrule": [_json(each) for each in sources.get("rrules", ())],
+        "at": sources.get("times"),
+        "except": _excepted(own),
+    }
+
+
+def _interval(wire: Mapping[str, str]) -> str:
+    return f"{wire['every']}/{wire['offset']}" if wire.get("offset") else wire["every"]
+
+
+def _excepted(draft: Draft) -> list[str]:
+    """The exclusions; a single date as such."""
+    return [each["dates"][0] if len(each.get("dates", ())) == 1 else _json(each) for each in draft.excepted]
+
+
+def _definition(draft: Draft, changed: list[str]) -> Options:
+    options: Options = {}
+    for name, flag in FLAGS.items():
+        value = getattr(draft, name)
+        if name not in changed:
+            continue
+        if name == "run_id_template":
+            options[flag] = value or RUN_NAME
+        elif value not in (None, "", {}):
+            options[flag] = _json(value) if isinstance(value, Mapping) else str(value)
+    if "pause_on_failure" in changed:
+        options["pause_on_failure" if draft.pause_on_failure else "no_pause_on_failure"] = True
+    return options
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
 
 NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
 COMPLAINTS = {

@@ -1,12 +1,24 @@
 """What was typed into a form, and what is wrong with it."""
 
+import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from evertick.app.transacting import Work
 from evertick.base.cures import meant
-from evertick.base.errors import Unavailable
-from evertick.server.problems import has_own_words
+from evertick.base.errors import EvertickError, InvalidSpec, Unavailable
+from evertick.base.ids import TenantId
+from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.records.jobs import Call
+from evertick.dashboard.markup.times import Times
+from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
+from evertick.recurrence.parse.moments import typed_moment
+from evertick.recurrence.zones.zones import Edge
+from evertick.server.bodies import strict_json
+from evertick.server.problems import Problem, has_own_words
+from evertick.store.transaction.transaction import Transaction
 
 _NAMES: Final = """
 after all args args_as args_switch argument_bytes arguments at at_a_time attribute attributes base body buffer_limit
@@ -80,3 +92,161 @@ class Form:
         words = reason_of(error)
         name = next((field for word, field in fields.items() if word in words[:120]), otherwise)
         self.fail(name, words)
+
+
+# -- Forms that come twice: the second gets the reply of the first.
+#
+# That holds for a minute, in which people press a button again. What must not happen twice, ever, has the form's key in
+# the API besides (`Caller.once`); this is for all others, whose second reply would be that there is nothing left to do.
+
+KIND: Final = "form"
+
+
+class SentBefore(Problem):
+    """The form was carried out before: `to` is where that led, with `said`."""
+
+    def __init__(self, to: str, said: str) -> None:
+        super().__init__(409, "sent_before", "this form was sent before, and was carried out then")
+        self.to = to
+        self.said = said
+
+
+def checked_new(key: str, tenant: TenantId, now: Instant) -> Work[None]:
+    """Raises SentBefore if the same form was carried out a moment ago."""
+
+    def work(transaction: Transaction) -> None:
+        known = transaction.find_call(f"{KIND} {key}", tenant=tenant)
+        if known is not None:
+            at, to, said = json.loads(known.result)
+            if now - at < MINUTE_MS:
+                raise SentBefore(to, said)
+
+    return work
+
+
+def kept_reply(key: str, tenant: TenantId, now: Instant, to: str, said: str) -> Work[None]:
+    """Notes that a form was carried out, and where that led."""
+    key = f"{KIND} {key}"
+
+    def work(transaction: Transaction) -> None:
+        if transaction.find_call(key, tenant=tenant) is None:
+            transaction.save_call(key, Call(KIND, key, json.dumps([now, to, said])), tenant=tenant, now=now)
+
+    return work
+
+
+# -- Values in fields of forms: whole numbers and JSON. What is wrong with one is said beside its field.
+
+DIGITS_MAX: Final = 12
+NO_REASON: Final = "Say why, in a few words: it is what others read who find {} paused."
+
+
+def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:
+    """Numbers in fields; None for an empty field, which is no limit, and for what is no number."""
+    found: dict[str, int | None] = {}
+    for name in names:
+        text = form[name].replace(",", "")
+        is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+        if text and not is_number:
+            form.fail(name, f"A whole number, or nothing for no limit, and not {text[:40]!r}.")
+        found[name] = int(text) if is_number else None
+    return found
+
+
+def flags_of(limits: Mapping[str, int | None]) -> dict[str, str | None]:
+    """Limits as options of the command line."""
+    return {name: "none" if value is None else str(value) for name, value in limits.items()}
+
+
+def json_field(form: Form, name: str) -> Any:
+    """The JSON in a field, None for an empty one."""
+    if not form[name]:
+        return None
+    try:
+        return strict_json(form[name].encode())
+    except Problem as problem:
+        form.fail(name, f"This is not JSON: {str(problem.detail).removeprefix('the body is not JSON: ')}")
+        return None
+
+
+def changed_numbers(form: Form, names: Iterable[str], now: object) -> dict[str, int | None]:
+    """The whole numbers of a form that differ from those of `now`; without any, that is what is wrong with the form."""
+    chosen = whole_numbers(form, names)
+    changes = {name: value for name, value in chosen.items() if value != getattr(now, name)}
+    if not form.errors and not changes:
+        form.fail("", "Nothing is different from what it is now.")
+    return changes
+
+
+async def limits_changed(
+    form: Form, names: Iterable[str], now: object, change: Callable[[dict[str, int | None]], Awaitable[object]]
+) -> bool:
+    """Change limits as a form says; returns whether they were, else what is wrong stands beside its field."""
+    changes = changed_numbers(form, names, now)
+    if not form.errors:
+        try:
+            await change(changes)
+        except EvertickError as error:
+            form.field_of(error, {f"{each}=": each for each in names})
+    return not form.errors
+
+
+def limits_form(names: Iterable[str], now: object) -> Form:
+    """A form that shows limits as they are."""
+    values = [(each, getattr(now, each)) for each in names]
+    return Form([(name, "" if value is None else str(value)) for name, value in values])
+
+
+def reason_in(form: Form, name: str = "note", *, of: str = "it") -> str:
+    """Why something is paused, which has to be said; `of` is `them` for several things."""
+    if not form[name]:
+        form.fail(name, NO_REASON.format(of))
+    return form[name]
+
+
+# -- Moments and durations as people type them into a form.
+
+
+def moment_in(form: Form, name: str, times: Times, edge: Edge = "first") -> datetime | None:
+    """The moment that was typed into a field, in the zone of the page's `times` unless it has an offset.
+
+    None for nothing, or for what is no moment, which the field says then.
+    """
+    text = form[name]
+    if not text:
+        return None
+    try:
+        return moment_of(text, times, edge)
+    except (InvalidSpec, OverflowError) as error:
+        form.fail(name, str(error))
+        return None
+
+
+def moment_of(text: str, times: Times, edge: Edge = "first") -> datetime:
+    """The moment that a text names; see `typed_moment`. Raises InvalidSpec, OverflowError."""
+    return to_datetime(Instant(typed_moment(text, "the time", times.zone, times.now // SECOND_MS, edge) * SECOND_MS))
+
+
+def duration_in(form: Form, name: str) -> timedelta | None:
+    """The duration that was typed into a field, such as `1h30m` or 90 (seconds); None as in `moment_in`."""
+    text = form[name]
+    if not text:
+        return None
+    try:
+        return timedelta(milliseconds=parse_milliseconds(f"{text}s" if text.isdecimal() else text))
+    except (InvalidSpec, OverflowError) as error:
+        form.fail(name, str(error))
+        return None
+
+
+def said_moment(moment: datetime | None) -> str | None:
+    """A moment as the command line takes it, which knows no zone of a page; None for none."""
+    return None if moment is None else to_iso(from_datetime(moment))
+
+
+def said_duration(duration: timedelta | None) -> str | None:
+    """A duration as the command line takes it; None for none."""
+    if duration is None:
+        return None
+    seconds, rest = divmod(duration, timedelta(seconds=1))
+    return f"{duration // timedelta(milliseconds=1)}ms" if rest else format_duration(seconds)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -26,3 +26,32 @@ def linked(text: str, url: Callable[..., str]) -> Markup:
 def first_fields(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The fields that a row has room for."""
     return list(fields.items())[:SHOWN_FIELDS]
+
+
+# -- What a change has made different, field by field.
+
+ABSENT: Final = object()
+
+
+class Difference(NamedTuple):
+    """A field before and after; `ABSENT` where there was none, or is none now."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def differences(before: Any, after: Any, within: str = "") -> list[Difference]:
+    """The fields in which two values differ; what is inside of a field is named with a dot: `limits.running`."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return []
+    found: list[Difference] = []
+    for name in dict.fromkeys((*before, *after)):
+        was, becomes = before.get(name, ABSENT), after.get(name, ABSENT)
+        if was == becomes:
+            continue
+        if isinstance(was, dict) and isinstance(becomes, dict):
+            found += differences(was, becomes, f"{within}{name}.")
+        else:
+            found.append(Difference(f"{within}{name}", was, becomes))
+    return found

@@ -1,11 +1,26 @@
 """States: a glyph, a word and a colour for each, the same on every page. Colour is spent on nothing else."""
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from markupsafe import Markup
 
+from evertick.api.jobs import JobView
+from evertick.api.schedules import DetailedSchedule, OccurrenceView
+from evertick.api.workflows import RunTimeline, RunView, RunWait, TimedStep
+from evertick.base.durations import full_length, length
+from evertick.base.escaping import json_text, one_line
+from evertick.base.instants import SECOND_MS, Instant, from_datetime
+from evertick.base.outcomes import STUCK
+from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.base.records.workflows import CallKind, RunState, word_of
+from evertick.dashboard.markup.charts import BARS
 from evertick.dashboard.markup.filling import filled
-from evertick.rules.schedules.fates import Fate, Reason
+from evertick.dashboard.markup.timelines import WAITING
+from evertick.dashboard.markup.times import Times, seconds
+from evertick.rules.schedules.fates import FAILURES, NOT_ENDED, Fate, Reason
 
 WORDS: Final[dict[str, tuple[str, str]]] = {
     # of jobs and runs
@@ -93,3 +108,240 @@ def outcome_of(occurrence: Any) -> str:
     if occurrence.outcome == "success":
         return "late" if occurrence.is_late else "ok"
     return WORDS.get(str(occurrence.outcome), ("failed", ""))[0]
+
+
+# -- Functions in words: what each kind of them promises.
+
+PROMISES: Final = {
+    FunctionKind.QUERY: "query, reads only",
+    FunctionKind.MUTATION: "mutation, exactly once",
+    FunctionKind.ACTION: "action, at most once",
+    FunctionKind.WORKFLOW: "workflow, step by step",
+}
+
+
+def kind_words(function: Any) -> str:
+    """`action, 3 attempts`: the kind of a function, and how often it runs."""
+    retry = function.retry
+    if function.kind is FunctionKind.ACTION and retry is not None and retry.attempts_max > 1:
+        return f"action, up to {retry.attempts_max} attempts"
+    return PROMISES[function.kind]
+
+
+# -- Why a schedule's last time went as it did, in a few words for the second line of a row.
+
+SINCE: Final = re.compile(r" since \d{4}-\d\d-\d\dT[\d:.]+Z")
+"""When a pause began: a row has no room for it, and the history tells it."""
+
+
+def last_why(schedule: DetailedSchedule) -> str:
+    """What there is to say of a schedule's last time; nothing if all went well."""
+    last = schedule.last_occurrence
+    if last is None:
+        return ""
+    if last.outcome in FAILURES:
+        row = 0
+        for ending in reversed(schedule.strip):
+            if ending != "failed":
+                break
+            row += 1
+        lasted = f", after {seconds(last.duration)}" if last.duration is not None else ""
+        return f"{row}{' or more' if row == BARS else ''} in a row{lasted}" if row > 1 else lasted.removeprefix(", ")
+    return why_of(last)
+
+
+def why_of(occurrence: OccurrenceView) -> str:
+    """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
+    if occurrence.reason is Reason.PAUSED:
+        return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
+    # Names of runs are long, and rows are cut at their end: the reason comes before the name.
+    if occurrence.reason is Reason.OVERLAP and occurrence.detail.endswith(NOT_ENDED):
+        return f"{REASONS[Reason.OVERLAP]}: {occurrence.detail.removesuffix(NOT_ENDED)}"
+    if occurrence.fate is not Fate.STARTED:
+        return occurrence.detail or REASONS[occurrence.reason]
+    return f"started {full_length(occurrence.late_ms or 0)} late" if occurrence.is_late else ""
+
+
+# -- Jobs on a page: the state of one in a few words, what is to be said of it, and its error.
+
+LATE_MS: Final = 2 * SECOND_MS
+"""A due job that waits for longer is late."""
+ARGS_CHARS: Final = 160
+"""Of arguments in a list."""
+
+
+def job_state(job: JobView, now: Instant) -> tuple[str, str]:
+    """The class of a job's state in `dash.css`, and its word."""
+    if job.state is JobState.IN_PROGRESS:
+        if job.error is not None and job.error["type"] == STUCK:
+            return "failed", "stuck"
+        return ("running", "stopping") if job.cancel_requested else ("running", "running")
+    if job.state is not JobState.PENDING:
+        return {JobState.SUCCESS: "ok", JobState.FAILED: "failed"}.get(job.state, "canceled"), _ended(job)
+    waited = now - from_datetime(job.due_at)
+    if job.blocked:
+        return "late", "blocked"
+    if job.kind is not FunctionKind.WORKFLOW and waited > LATE_MS:
+        return "late", f"late {length(waited)}"
+    if has_begun(job):
+        return "running", "waits"
+    return "queued", f"retry {job.failures}" if job.failures else "pending"
+
+
+def job_note(job: JobView) -> str:
+    """What is to be said of a job beside its state, in a line; nothing of one that goes as it should."""
+    if job.unreadable:
+        return f"cannot be read: {one_line('; '.join(job.unreadable))}"
+    if job.blocked:
+        return f"no live worker serves {job.function} in pool {job.pool}"
+    if job.held is not None:
+        return job.held
+    return error_line(job.error) if job.error is not None else ""
+
+
+def has_begun(job: JobView) -> bool:
+    """Whether this is a run of a workflow that waits for what its code waits for, and takes no other time."""
+    return job.kind is FunctionKind.WORKFLOW and job.attempt > 0
+
+
+def unread(row: Any, column: str) -> bool:
+    """Whether this column of a row cannot be read: what a view has in its place is not what is stored."""
+    return any(each.partition(":")[0] == column for each in row.unreadable)
+
+
+def error_line(error: dict[str, Any]) -> str:
+    """`ValueError: no such user`."""
+    message = one_line(str(error["message"]))[:300]
+    return f"{error['type']}: {message}" if message else str(error["type"])
+
+
+def beginning(error: dict[str, Any]) -> str:
+    """What errors that are alike begin with, as a filter takes it: all before the first number."""
+    return re.split(r"[0-9a-f]*[0-9]|\n", f"{error['type']}: {error['message']}", maxsplit=1)[0].rstrip()[:200]
+
+
+def _ended(job: JobView) -> str:
+    if job.state is JobState.SUCCESS:
+        return "ok"
+    return "failed" if job.state is JobState.FAILED else "canceled"
+
+
+# -- What a run waits for, and how it stands, in words.
+
+NAMED: Final = 3
+"""Calls that a sentence names; of more it says how many."""
+RUN_WORDS: Final = {RunState.PENDING: "has not begun", RunState.SUCCESS: "done"}
+
+
+def run_state(run: RunView, took: str = "", *, big: bool = False) -> Markup:
+    """The state of a run, and how long it `took`; one that has begun and waits is running, too."""
+    kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
+    words = RUN_WORDS.get(run.state) or WORDS[kind][1]
+    return state(kind, f"{words} {took}".strip(), big=big)
+
+
+def run_glyph(run: RunView) -> Markup:
+    """The glyph of a run's state alone."""
+    kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
+    return glyph(kind, RUN_WORDS.get(run.state))
+
+
+def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
+    """What a run waits for: `the event “paid” until Fri 27 Nov 09:00, and the action shop.charge`; nothing for none."""
+    parts = [_wait(each, times) for each in waits[:NAMED]]
+    if len(waits) > NAMED:
+        parts.append(Markup("{} more").format(len(waits) - NAMED))
+    if not parts:
+        return Markup()
+    *most, last = parts
+    return Markup(", ").join(most) + (Markup(" and ") if most else Markup()) + last
+
+
+def not_taken(found: RunTimeline, times: Times) -> Markup:
+    """The events that a run has not taken: `1 event waits that its code has not taken: “paid”, sent 04:27 by ada.`"""
+    count = found.waiting_event_count
+    if not count:
+        return Markup()
+    named = [
+        Markup("“{}”, sent {}{}").format(
+            each.name, times.when(each.sent_at), "" if each.sent_by is None else f" by {each.sent_by}"
+        )
+        for each in found.waiting_events[:NAMED]
+    ]
+    named += [Markup("{} more").format(f"{count - NAMED:,}")] if count > NAMED else []
+    what = "1 event waits" if count == 1 else f"{count:,} events wait"
+    return Markup("{} that its code has not taken: {}.").format(what, Markup("; ").join(named))
+
+
+def apart(found: RunTimeline) -> dict[int, str]:
+    """What tells steps of one name from one another, by number: the key or attributes of a child, or an argument.
+
+    Of steps whose name stands alone, and of those of which nothing is known, nothing.
+    """
+    names = Counter(each.name for each in found.steps)
+    children = {child.id: child for child in found.children}
+    return {
+        each.step: _of_its_own(each, children.get(each.job_id) if each.job_id else None)
+        for each in found.steps
+        if names[each.name] > 1
+    }
+
+
+def _of_its_own(step: TimedStep, child: RunView | None) -> str:
+    if child is not None and child.key:
+        return child.key
+    if child is not None and child.attributes:
+        return ", ".join(f"{name}={word_of(value)}" for name, value in child.attributes.items())
+    first = next(iter((step.args or {}).values()), "")
+    return first if isinstance(first, str) else json_text(first)
+
+
+def _wait(wait: RunWait, times: Times) -> Markup:
+    until = Markup()
+    if wait.until is not None:
+        until = Markup(" until {}").format(times.when(wait.until))
+    if wait.kind is CallKind.SLEEP:
+        return Markup("a sleep{}").format(until)
+    if wait.kind is CallKind.TIMER:
+        return Markup("a timer{}").format(until)
+    if wait.kind is CallKind.EVENT:
+        return Markup("the event “{}”{}").format(wait.name, until)
+    what = {CallKind.WORKFLOW: "the workflow"}.get(wait.kind, "the job" if wait.kind is CallKind.JOB else "the action")
+    held = Markup()
+    if wait.held is not None:
+        held = Markup(", which {}").format(wait.held)
+    return Markup("{} {}{}").format(what, wait.name, held)
+
+
+def step_state(step: TimedStep, run: RunView) -> Markup:
+    """How a step stands."""
+    if step.outcome == "success":
+        tries = len(step.attempts)
+        return state("ok", "ok" if tries < 2 else f"ok, try {tries}")
+    if step.outcome == "failed":
+        return state("failed")
+    if step.outcome == "canceled":
+        return state("canceled", "given up")
+    if run.completed_at is not None:
+        return state("canceled", "not ended")
+    if step.kind in WAITING:
+        return state("running", "waiting")
+    if step.held is not None:
+        return state("queued", "held back")
+    if step.kind is not CallKind.WORKFLOW and not any(each.outcome is None for each in step.attempts):
+        return state("queued", "queued" if not step.attempts else f"retry {len(step.attempts)}")
+    return state("in_progress")
+
+
+def step_took(step: TimedStep, run: RunView, times: Times) -> str:
+    """How long a step took, or goes on."""
+    if step.duration_ms is not None:
+        return length(step.duration_ms)
+    end = times.now if run.completed_at is None else from_datetime(run.completed_at)
+    return length(max(0, end - from_datetime(step.started_at)))
+
+
+def run_took(run: RunView, times: Times) -> str:
+    """How long a run took, or goes on."""
+    end = times.now if run.completed_at is None else from_datetime(run.completed_at)
+    return length(max(0, end - from_datetime(run.created_at)))

@@ -19,14 +19,23 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.base.records.workflows import word_of, words_of
 from evertick.dashboard.assets import asset
-from evertick.dashboard.markup.activity import spark
+from evertick.dashboard.markup.charts import spark, strip
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.documents import first_fields, linked
-from evertick.dashboard.markup.functions import kind_words
-from evertick.dashboard.markup.jobs import beginning, has_begun, job_note, job_state, unread
-from evertick.dashboard.markup.reasons import last_why, why_of
-from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
-from evertick.dashboard.markup.strips import strip
+from evertick.dashboard.markup.states import (
+    REASONS,
+    beginning,
+    glyph,
+    has_begun,
+    job_note,
+    job_state,
+    kind_words,
+    last_why,
+    outcome_of,
+    state,
+    unread,
+    why_of,
+)
 from evertick.dashboard.markup.times import lasted, seconds
 from evertick.dashboard.markup.tracebacks import trace_of
 from evertick.recurrence.parse.duration import format_milliseconds

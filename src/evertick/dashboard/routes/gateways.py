@@ -27,9 +27,7 @@ from evertick.base.errors import (
 from evertick.base.escaping import json_text
 from evertick.base.instants import SECOND_MS, from_datetime, to_iso
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.form import reason_of
-from evertick.dashboard.forms.moments import duration_in, moment_in
-from evertick.dashboard.forms.values import json_field
+from evertick.dashboard.forms.form import duration_in, json_field, moment_in, reason_of
 from evertick.dashboard.markup.templates import every
 from evertick.dashboard.markup.times import Times
 from evertick.dashboard.page import Form, Page, Shown, page_routes

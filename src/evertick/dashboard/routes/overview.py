@@ -11,8 +11,7 @@ from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime
 from evertick.base.records.access import Scope
-from evertick.dashboard.markup.activity import charted
-from evertick.dashboard.markup.density import crowd, density
+from evertick.dashboard.markup.charts import charted, crowd, density
 from evertick.dashboard.page import Page, Shown, page_routes
 
 routes = page_routes()

@@ -18,7 +18,7 @@ from evertick.base.escaping import json_text
 from evertick.base.instants import SECOND_MS
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import SCRIPT_FUNCTION
-from evertick.dashboard.forms.values import json_field, whole_numbers
+from evertick.dashboard.forms.form import json_field, whole_numbers
 from evertick.dashboard.markup.templates import capitalise
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.sandbox.protocol import Language

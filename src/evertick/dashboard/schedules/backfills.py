@@ -12,7 +12,7 @@ from evertick.app.bodies import Body
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
-from evertick.dashboard.editor.reading import number
+from evertick.dashboard.editor.forms import number
 from evertick.dashboard.forms.form import Form
 from evertick.recurrence.parse.moments import format_day, format_local, parse_moment, typed_moment
 from evertick.recurrence.spec.civil import DAY

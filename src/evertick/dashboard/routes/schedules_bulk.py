@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from evertick.app.schedules.lists import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.values import reason_in
+from evertick.dashboard.forms.form import reason_in
 from evertick.dashboard.page import Form, Page, Shown, page_routes, saved_as, utf8
 from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress, Selected
 from evertick.rules.schedules.policies import Overlap

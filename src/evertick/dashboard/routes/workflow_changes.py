@@ -15,9 +15,9 @@ from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, Step
 from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.base.records.workflows import CallKind, RunState
+from evertick.dashboard.forms.form import json_field
 from evertick.dashboard.forms.signature import Signature, value_of_event
-from evertick.dashboard.forms.values import json_field
-from evertick.dashboard.markup.runs import not_taken
+from evertick.dashboard.markup.states import not_taken
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
 from evertick.server.routes import workflows as api

@@ -1,5 +1,6 @@
 """The list of runs, and what is done to several of them."""
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
@@ -9,20 +10,37 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
-from evertick.api.workflows import DetailedRunPage, RunPage
+from evertick.api.jobs import JobView
+from evertick.api.workflows import DetailedRunPage, RunPage, RunTimeline, TimedStep
 from evertick.app.bodies import Body, Items, Time
+from evertick.app.functions.function import Workflow
+from evertick.app.functions.options import OnConflict
 from evertick.app.insight.functions import failed_runs
 from evertick.app.workflows.choice import runs_by_id, runs_where
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments, Misuse
+from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
-from evertick.base.records.workflows import from_words, words_in
-from evertick.dashboard.forms.form import reason_of
-from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
-from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.base.records.workflows import OPEN, RunState, from_words, word_of, words_in
+from evertick.dashboard.forms.form import json_field, reason_of
+from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.markup.commands import command
+from evertick.dashboard.markup.states import (
+    apart,
+    not_taken,
+    run_glyph,
+    run_state,
+    run_took,
+    step_state,
+    step_took,
+    waiting,
+)
+from evertick.dashboard.markup.timelines import lanes, together
+from evertick.dashboard.page import Form, Page, Shown, file_of, page_routes
 from evertick.dashboard.saved_views import saved_tabs
-from evertick.dashboard.workflow_names import names_for
+from evertick.dashboard.workflow_names import names_for, renamed
+from evertick.server.bodies import Named
 from evertick.server.routes import workflows as api
 from evertick.server.routes.views import views_of
 
@@ -49,7 +67,7 @@ LISTED: Final = 50
 NAMED: Final = 5
 """Runs that a form names."""
 ACTIONS: Final = {
-    "cancel": ("Cancel", "Asked {} to end."),
+    "cancel": ("Cancel", "RunsAsked {} to end."),
     "terminate": ("Terminate", "Terminated {}."),
     "restart": ("Restart", "Restarted {}."),
 }
@@ -63,7 +81,7 @@ FROM: Final = {
 """From where runs are restarted."""
 
 
-class Asked(Body):
+class RunsAsked(Body):
     """A page of the list."""
 
     state: Literal["", "open", "pending", "running", "paused", "failed", "done", "canceled", "all"] = "open"
@@ -140,7 +158,7 @@ class Asked(Body):
 
 
 @routes.page("/workflows", Scope.READ)
-async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
+async def list_runs(page: Shown, asked: Annotated[RunsAsked, Query()]) -> Response:
     """A page of runs."""
     form, failures = Form([("attribute", asked.attribute)]), None
     found: RunPage | DetailedRunPage | None = None
@@ -167,7 +185,7 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     )  # fmt: skip
 
 
-class Chosen(Asked):
+class Chosen(RunsAsked):
     """Runs that were ticked; or with `all` those that the filters choose."""
 
     row: Items[str] = Field(default_factory=list)
@@ -339,3 +357,267 @@ async def _counts(page: Page) -> dict[str, int]:
     of = {"open": ("pending", "in_progress"), "failed": ("failed",), "done": ("success",), "canceled": ("canceled",),
           "not_retried": ("not_retried",)}  # fmt: skip
     return {tab: sum(each[state] for each in counts for state in states) for tab, states in of.items()}
+
+
+# -- Starting a run: of a workflow, or like one that there was.
+
+
+class StartAsked(Body):
+    """Of which workflow a run is to be started, or like which run."""
+
+    workflow: str = ""
+    like: str | None = None
+    tz: str | None = None
+
+
+@routes.asks("/workflow-start", Scope.EDIT)
+async def show_start(page: Shown, asked: Annotated[StartAsked, Query()]) -> Response:
+    """Ask for the workflow and its arguments."""
+    if page.typed is not None:
+        return _start(page, page.typed)
+    form = Form([("workflow", asked.workflow)])
+    if asked.like is not None:
+        run = await page.access.workflows.get(asked.like)
+        attributes = "\n".join(f"{name}={word_of(value)}" for name, value in run.attributes.items())
+        signature = _signature(page, run.function)
+        args = [("args", json.dumps(run.args, indent=2))] if signature is None else signature.fill(run.args)
+        form = Form([("workflow", run.function), *args, ("attributes", attributes)])
+    return _start(page, form)
+
+
+@routes.form("/workflow-start", Scope.EDIT)
+async def start(page: Shown) -> Response:
+    """Start a run; or show the arguments of another workflow, or of this one in another way."""
+    form = await page.form()
+    signature = _signature(page, form["workflow"])
+    if form["choose"] or (signature is not None and signature.switch(form)):
+        return _start(page, form)
+    args, attributes = _args(page, form, signature), _attributes(form)
+    if form.errors:
+        return _start(page, form, status=422)
+    new = api.NewRun(
+        function=form["workflow"], args=args or {}, key=form.given("key"), priority=None, attributes=attributes or None,
+        on_conflict=OnConflict.ERROR if form.given("key") else None,
+    )  # fmt: skip
+    try:
+        done = await api.start_workflow(page.request, page.known, new)
+    except FunctionNotFound as error:
+        form.fail("workflow", str(error))
+    except InvalidArguments as error:
+        form.fail("args", str(error))
+    except AlreadyExists as error:
+        form.fail("key", str(error))
+    except EvertickError as error:
+        form.field_of(error, {"attribute": "attributes", "a key": "key"})
+    else:
+        new_id = json.loads(bytes(done.body))["id"]
+        return page.done(page.url("workflows", new_id), f"Started {new_id}.")
+    return _start(page, form, status=422)
+
+
+def _signature(page: Page, name: str) -> Signature | None:
+    """The fields for the arguments of a workflow; None for one that the visitor may not start, or that is not known."""
+    try:
+        function = page.known.function(name) if name else None
+    except FunctionNotFound:
+        return None
+    return signature_of(function) if isinstance(function, Workflow) else None
+
+
+def _args(page: Page, form: Form, signature: Signature | None) -> Any:
+    """The arguments that were typed; None if there are none, or if something is wrong with them or the workflow."""
+    if not form["workflow"]:
+        form.fail("workflow", "Choose a workflow.")
+    if signature is not None:
+        return signature.read(form, page.times)
+    args = json_field(form, "args")
+    if args is not None and not isinstance(args, dict):
+        form.fail("args", "Arguments are an object: a name and a value for each parameter.")
+    return args
+
+
+def _lines(form: Form) -> list[str]:
+    """The attributes that were typed, one on each line."""
+    return [line.strip() for line in form["attributes"].splitlines() if line.strip()]
+
+
+def _attributes(form: Form) -> dict[str, Any]:
+    try:
+        return from_words(_lines(form))
+    except Misuse as error:
+        form.fail("attributes", f"One on each line: {error}.")
+        return {}
+
+
+def _start(page: Page, form: Form, *, status: int = 200) -> Response:
+    names, signature, read = names_for(page.known), _signature(page, form["workflow"]), page.judged(form)
+    args, key = _args(page, read, signature), read.given("key")
+    _attributes(read)
+    line = page.command(
+        "workflow", "start", read["workflow"], json=json_text(args) if args else None, id=key,
+        on_conflict=OnConflict.ERROR.value if key else None, attribute=_lines(read),
+    )  # fmt: skip
+    return page.render(
+        "workflows/start.html", status=status, form=form, names=names, signature=signature,
+        commands=page.same(read, line),
+    )  # fmt: skip
+
+
+# -- The workflows themselves: whether runs of them start.
+
+
+MEANS: Final = {
+    "pause": "No run of it starts until it is resumed: starting one is refused, and schedules skip their times and say "
+    "why. Runs that have begun go on. Times that are skipped are not made up for.",
+    "resume": "Runs of it start again.",
+    "deprecate": "As pausing, for a workflow that is to start no more. Runs that have begun go on.",
+}
+DONE: Final = {"pause": "Paused", "resume": "Resumed", "deprecate": "Deprecated"}
+
+
+@routes.page("/workflow-types", Scope.READ)
+async def list_types(page: Shown) -> Response:
+    """The workflows, and what their status is."""
+    types = await page.fleet.access.workflows.types.list() if page.reaches_all else None
+    counts = await page.access.jobs.counts_by_function()
+
+    def count(name: str, *states: str) -> int:
+        return sum(counts.get(name, {}).get(state, 0) for state in states)
+
+    return page.render(
+        "workflows/types.html", types=types, count=count, names=names_for(page.known), renamed=renamed(page.known)
+    )
+
+
+@routes.page("/workflow-types/{name}/{action}", Scope.ADMIN)
+async def show_change(page: Shown, name: Named, action: Literal["pause", "resume", "deprecate"]) -> Response:
+    """Ask whether a workflow is to be paused, resumed or deprecated."""
+    return await _change(page, name, action)
+
+
+@routes.form("/workflow-types/{name}/{action}", Scope.ADMIN)
+async def change(page: Shown, name: Named, action: Literal["pause", "resume", "deprecate"]) -> Response:
+    """Pause, resume or deprecate a workflow."""
+    await api.change_workflow_type(page.fleet, name, action)
+    return page.done(page.url("workflow-types"), f"{DONE[action]} {name}.")
+
+
+async def _change(page: Page, name: str, action: str) -> Response:
+    view = await page.fleet.access.workflows.types.get(name)
+    return page.render(
+        "workflows/type.html", form=Form(), view=view, action=action, means=MEANS[action],
+        commands=page.same(Form(), command("workflow", "type", action, view.name), at=""),
+    )  # fmt: skip
+
+
+# -- One run: what it waits for, its steps on a timeline, its events, and what went in and came out.
+
+
+STEPS: Final = 200
+"""Steps on a page."""
+EVENTS: Final = 200
+"""Events on a page."""
+LINES: Final = 30
+"""Lines of a step's log on its panel."""
+OWN_LINES: Final = 500
+"""Lines of a run's log on a page."""
+
+
+class RunAsked(Body):
+    """A view of a run."""
+
+    view: Literal["timeline", "events", "log", "io", "json"] = "timeline"
+    step: int | None = None
+    before: int | None = None
+    fold: bool = True
+    tz: str | None = None
+
+
+@routes.page("/workflows/{run_id}", Scope.READ)
+async def show_run(page: Shown, run_id: Named, asked: Annotated[RunAsked, Query()]) -> Response:
+    """A run."""
+    found = await page.access.workflows.timeline(run_id, limit=STEPS, before=_before(asked))
+    values: dict[str, Any] = {"asked": asked, "found": found, "run": found.run, "is_open": found.run.state in OPEN}
+    values |= {"state_of": run_state, "took": run_took(found.run, page.times)}
+    values["lead"] = waiting(found.waits_for, page.times)
+    values["parent"], values["is_child"] = await _parent(page, found)
+    values["not_taken"] = not_taken(found, page.times)
+    values["waits_for_worker"] = await _waits_for_worker(page, found)
+    if asked.view == "timeline":
+        values |= await _timeline(page, found, asked)
+    elif asked.view == "events":
+        history = await page.access.workflows.history(found.run.id)
+        events = [each for each in history.events if asked.before is None or each.position < asked.before]
+        values |= {"events": events[-EVENTS:], "earlier": len(events) > EVENTS}
+    elif asked.view == "log":
+        logs = await page.access.jobs.logs(found.run.id)
+        values |= {"logs": logs, "lines": logs.lines[-OWN_LINES:]}
+    elif asked.view == "json":
+        values["text"] = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
+    return page.render(f"workflows/{asked.view}.html", **values)
+
+
+@routes.page("/workflows/{run_id}/history.json", Scope.READ)
+async def download_history(page: Shown, run_id: Named) -> Response:
+    """What a run has done, as `evertick.testing.replay` and `evertick workflow history -o json` have it."""
+    history = await page.access.workflows.history(run_id)
+    text = json.dumps(history.to_json(), ensure_ascii=False, indent=2)
+    return file_of(text, f"{history.id}-history.json", "application/json")
+
+
+def _before(asked: RunAsked) -> int | None:
+    """Up to which step a page shows: so that one that was asked for is among them."""
+    if asked.view != "timeline":
+        return None
+    return asked.before
+
+
+async def _timeline(page: Page, found: RunTimeline, asked: RunAsked) -> dict[str, Any]:
+    chosen = _chosen(found, asked.step)
+    lines = None
+    if chosen is not None and chosen.job_id is not None and chosen.attempts:
+        lines = await page.access.jobs.logs(chosen.job_id)
+    return {
+        "drawn": lanes(found, page.times, fold=asked.fold),
+        "together": together(found.steps),
+        "apart": apart(found),
+        "chosen": chosen,
+        "lines": lines,
+        "lines_max": LINES,
+        "step_state": step_state,
+        "step_took": step_took,
+        "earlier": found.steps[0].step if found.steps and found.steps[0].step > 1 else None,
+    }
+
+
+def _chosen(found: RunTimeline, asked: int | None) -> TimedStep | None:
+    """The step that is shown whole: the one asked for, else one that failed, goes on, or came last."""
+    by_number = {step.step: step for step in found.steps}
+    if asked in by_number:
+        return by_number[asked]
+    if not found.steps:
+        return None
+    failed = [step for step in found.steps if step.outcome == "failed"]
+    running = [step for step in found.steps if step.outcome == "running"]
+    if found.run.state is RunState.FAILED and failed:
+        return failed[-1]
+    return (running or found.steps)[-1]
+
+
+async def _parent(page: Page, found: RunTimeline) -> tuple[JobView | None, bool]:
+    """The job that has started a run, and whether that is the run that has called it as a child."""
+    run = found.run
+    if run.parent_id is None or run.parent_id == run.restarted_from:
+        return None, False
+    [parent] = await page.access.jobs.get_many([run.parent_id])
+    return parent, parent is not None and parent.kind is FunctionKind.WORKFLOW
+
+
+async def _waits_for_worker(page: Page, found: RunTimeline) -> str | None:
+    """Why a run does not go on that waits for nothing."""
+    if found.run.state not in (RunState.PENDING, RunState.RUNNING) or found.waits_for:
+        return None
+    job = await page.access.jobs.get(found.run.id)
+    if job.blocked:
+        return "No live worker has this workflow: it goes on when one is started."
+    return "It goes on as soon as a worker takes it."

@@ -15,7 +15,7 @@ from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
 from evertick.base.errors import AlreadyExists, EvertickError
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.values import changed_numbers, flags_of, limits_changed, limits_form
+from evertick.dashboard.forms.form import changed_numbers, flags_of, limits_changed, limits_form
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.visitors import KEPT_S, keep

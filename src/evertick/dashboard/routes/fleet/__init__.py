@@ -1,1 +1,0 @@
-"""Pages about what all tenants share: pools, workers, changes, tokens and limits."""

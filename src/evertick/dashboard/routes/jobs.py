@@ -1,0 +1,447 @@
+"""What is done to many jobs: those that were ticked, or all that filters choose."""
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response
+
+from evertick.api.jobs import AttemptView, JobLogs, JobView
+from evertick.api.schema import Count
+from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, NotFound
+from evertick.base.escaping import json_text
+from evertick.base.instants import from_datetime
+from evertick.base.records.access import Scope
+from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.dashboard.forms.form import moment_in, reason_of, said_moment
+from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.job_lists import TABS, Filters
+from evertick.dashboard.page import Form, Page, Shown, file_of, page_routes
+from evertick.server.bodies import Named
+from evertick.server.callers import Caller
+from evertick.server.problems import Problem
+from evertick.server.routes import jobs as api
+
+routes = page_routes()
+
+ROWS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is done: the words of the command line, in words for people, and the endpoints for one and for all."""
+
+    name: str
+    does: str
+    done: str
+    all_of: Callable[[Caller, api.Bulk], Awaitable[Response]]
+    states: tuple[str, ...]
+    passes: str
+    """Which of the chosen jobs are passed over when all are meant."""
+
+
+ACTIONS: Final = {
+    each.name: each
+    for each in (
+        Action(
+            "cancel", "Cancel", "Canceled", api.cancel_jobs, ("pending", "running"), "ended or asked to stop before"
+        ),
+        Action(
+            "retry",
+            "Retry",
+            "Runs again:",
+            api.retry_jobs,
+            ("failed", "canceled"),
+            "their key is held, or they were run again meanwhile",
+        ),
+        Action(
+            "run-now",
+            "Run",
+            "Runs now:",
+            api.run_jobs_now,
+            ("pending",),
+            "due already",
+        ),
+    )
+}
+
+
+class Asked(Filters):
+    """Which jobs: `row` names those that were ticked, else all that the filters choose."""
+
+    row: list[str] = Field(default_factory=list, max_length=ROWS_MAX)
+    tz: str | None = None
+
+
+@dataclass(slots=True)
+class Bulk:
+    """The form of one change of many jobs."""
+
+    action: Action
+    asked: Asked
+    form: Form
+    count: Count
+    runs: Count
+    """How many of them are runs of workflows."""
+
+    @property
+    def phrase(self) -> str:
+        """What is to be typed; nothing for a single job."""
+        return f"{self.action.name} {self.count.number}" if self.count.number > 1 else ""
+
+    def command(self, page: Page) -> str:
+        """The same as a line of `evertick`."""
+        asked, name = self.asked, self.action.name
+        if asked.row:
+            return page.command("job", name, *asked.row)
+        where = asked.where(page.now)
+        flags: dict[str, str | bool | None] = {
+            "function": asked.function or None, "schedule": asked.schedule or None, "key": where.get("key"),
+            "pool": asked.pool or None, "error": asked.error or None,
+        }  # fmt: skip
+        for flag, name_of in (("since", "due_from"), ("until", "due_until")):
+            moment: Any = where.get(name_of)
+            flags[flag] = None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        flags |= {"blocked": bool(where.get("blocked")), "without_runs": bool(where.get("without_runs"))}
+        if asked.state in ("canceled", "running"):
+            flags["state"] = TABS[asked.state][1].value
+        if name != "cancel" and not any(flags.values()):
+            flags["all"] = True
+        return page.command("job", "cancel-all" if name == "cancel" else name, yes=True, **flags)
+
+
+@routes.page("/jobs/{action}-all", Scope.OPERATE)
+async def show_bulk(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
+    """Ask whether many jobs are to be changed, and say how many."""
+    return _shown(page, await _bulk(page, action, asked, Form()))
+
+
+@routes.form("/jobs/{action}-all", Scope.OPERATE)
+async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
+    """Change many jobs, unless other ones are chosen now than were shown."""
+    form = await page.form()
+    bulk = await _bulk(page, action, asked, form)
+    if bulk.phrase and form["typed"] != bulk.phrase:
+        is_changed = form["shown"] and form["shown"] != str(bulk.count.number)
+        news = f"There are {bulk.count} now, and were {form['shown']}; nothing was done. " if is_changed else ""
+        form.fail("typed", f"{news}Type {bulk.phrase}.")
+        return _shown(page, bulk, status=422)
+    back = page.url("functions", state=asked.state, **asked.given())
+    if asked.row:
+        return page.done(back, await _each(page, bulk))
+    chosen = api.Bulk.model_validate({**asked.where(page.now), "expect": bulk.count.number})
+    try:
+        reply = await bulk.action.all_of(page.known, chosen)
+    except Problem as problem:
+        if problem.code != "count_changed":
+            raise
+        form.fail("typed", str(problem.detail))
+        return _shown(page, await _bulk(page, action, asked, form), status=422)
+    count = json.loads(bytes(reply.body))["count"]
+    said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
+    passed = 0 if bulk.count.more else bulk.count.number - count
+    return page.done(back, f"{said} {passed:,} passed over: {bulk.action.passes}." if passed > 0 else said)
+
+
+async def _each(page: Page, bulk: Bulk) -> str:
+    """Change the jobs that were ticked, one by one; returns what is said of it."""
+    refused: list[str] = []
+    for job_id in bulk.asked.row:
+        try:
+            if bulk.action.name == "retry":
+                await api.retry_job(page.request, page.known.of_part(job_id), job_id)
+            else:
+                await (api.cancel_job if bulk.action.name == "cancel" else api.run_job_now)(page.known, job_id)
+        except EvertickError as error:
+            refused.append(reason_of(error))
+    count = len(bulk.asked.row) - len(refused)
+    said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
+    return f"{said} {len(refused):,} not: {refused[0]}" if refused else said
+
+
+async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
+    if action not in ACTIONS:
+        raise Problem(404, "not_found", "jobs are canceled, run again or run now")
+    found = ACTIONS[action]
+    if asked.state not in found.states:
+        raise Problem(422, "invalid_request", f"jobs in this state cannot be changed like this: {asked.state}")
+    if not asked.row and "id_prefix" in asked.where(page.now):
+        raise Problem(422, "invalid_request", "jobs are not changed by a part of their id; tick those that are meant")
+    where = asked.where(page.now)
+    if action == "retry" and asked.state == "failed":
+        where["not_retried"] = True  # the others are left out
+    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**where)
+    runs = await _runs_in(page, asked) if action == "cancel" else Count.of(0)
+    return Bulk(found, asked, form, count, runs)
+
+
+async def _runs_in(page: Page, asked: Asked) -> Count:
+    """How many of the jobs that were ticked are runs of workflows; those that filters choose are none.
+
+    Ids that name nothing are reported when each is changed.
+    """
+    with suppress(InvalidArguments):
+        ticked = await page.access.jobs.get_many(asked.row)
+        return Count.of(sum(each is not None and each.kind is FunctionKind.WORKFLOW for each in ticked))
+    return Count.of(0)
+
+
+def _shown(page: Page, bulk: Bulk, *, status: int = 200) -> Response:
+    commands = page.same(Form(), bulk.command(page), at="")
+    return page.render("jobs/many.html", status=status, bulk=bulk, form=bulk.form, commands=commands)
+
+
+# -- One job: what it does, what became of it and why, and what can be done.
+
+
+CHILDREN_MAX: Final = 20
+LINES_MAX: Final = 500
+"""Lines of a log that a page shows."""
+DOWNLOADS: Final = ("arguments", "result", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An attempt on the time line of a job, in percent of its width."""
+
+    left: float
+    width: float
+    gap: float
+    """Where the next attempt begins; 0 for the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job with all that belongs to it."""
+
+    view: JobView
+    attempts: tuple[AttemptView, ...]
+    logs: JobLogs
+    parent: JobView | None
+    children: tuple[JobView, ...]
+    has_more_children: bool
+
+    def bars(self, now: int) -> list[Bar]:
+        """The attempts on a line from the first start to the last end."""
+        spans = [
+            (from_datetime(each.started_at), from_datetime(each.ended_at) if each.ended_at else now)
+            for each in self.attempts
+            if each.started_at is not None
+        ]
+        if not spans or len(spans) != len(self.attempts):
+            return []
+        start, length = spans[0][0], max(max(end for _, end in spans) - spans[0][0], 1)
+        lefts = [round(100 * (began - start) / length, 2) for began, _ in spans]
+        widths = [max(round(100 * (end - began) / length, 2), 0.4) for began, end in spans]
+        return [Bar(*each) for each in zip(lefts, widths, [*lefts[1:], 0.0], strict=True)]
+
+
+@routes.page("/jobs/{job_id}", Scope.READ)
+async def show_job(page: Shown, job_id: Named) -> Response:
+    """A job."""
+    jobs = page.access.jobs
+    view = await jobs.get(job_id)
+    if view.kind is FunctionKind.WORKFLOW:
+        return page.done(page.url("workflows", view.id))
+    children = await jobs.list(parent=view.id, limit=CHILDREN_MAX, newest_first=False)
+    parents = () if view.parent_id is None else await jobs.get_many([view.parent_id])
+    job = Job(
+        view=view,
+        attempts=await jobs.attempts(job_id),
+        logs=await jobs.logs(job_id, all_attempts=True),
+        parent=next((each for each in parents if each is not None), None),
+        children=children.jobs,
+        has_more_children=children.cursor is not None,
+    )
+    return page.render(
+        "jobs/job.html", job=job, view=view, lines=job.logs.lines[-LINES_MAX:], can=_can(page, job),
+        is_known=_is_known(page, view),
+    )  # fmt: skip
+
+
+@routes.page("/jobs/{job_id}/{what}.json", Scope.READ)
+async def download(page: Shown, job_id: Named, what: str) -> Response:
+    """The arguments, the result or the error of a job as a file."""
+    if what not in DOWNLOADS:
+        raise Problem(404, "not_found", f"a job has {', '.join(DOWNLOADS)} to download")
+    view = await page.access.jobs.get(job_id)
+    value = {"arguments": view.args, "result": view.result, "error": view.error}[what]
+    return file_of(json.dumps(value, ensure_ascii=False, indent=2), f"{view.id}-{what}.json", "application/json")
+
+
+@routes.page("/jobs/{job_id}/logs.jsonl", Scope.READ)
+async def download_logs(page: Shown, job_id: Named) -> Response:
+    """The lines that a job has logged as a file, a JSON object on each line."""
+    logs = await page.access.jobs.logs(job_id, all_attempts=True)
+    text = "".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in logs.lines)
+    return file_of(text, f"{job_id}-logs.jsonl", "application/jsonl")
+
+
+def _is_known(page: Page, view: JobView) -> bool:
+    """Whether this server's app has the function, so that it can be run from here."""
+    try:
+        page.known.function(view.function)
+    except FunctionNotFound:
+        return False
+    return True
+
+
+def _can(page: Page, job: Job) -> dict[str, str]:
+    """Why each of the actions cannot be done now; an action that can be done is not named."""
+    view, found = job.view, dict[str, str]()
+    ended = view.state not in (JobState.PENDING, JobState.IN_PROGRESS)
+    if ended:
+        found["cancel"] = found["stop"] = "It has ended: there is nothing to cancel"
+    elif view.state is JobState.PENDING:
+        found["stop"] = "It does not run"
+    if view.state is not JobState.PENDING:
+        found["run-now"] = found["reschedule"] = "Only a pending job has a time to be changed"
+    if view.state is JobState.SUCCESS:
+        found["retry"] = "It has succeeded; run its function again instead"
+    elif not ended:
+        found["retry"] = "It has not failed"
+    elif view.retried_as is not None:
+        found["retry"] = f"It was run again already, as {view.retried_as}"
+    if not page.may(Scope.OPERATE):
+        missing = f"This needs a token with the scope operate; yours has {page.known.token.scope}"
+        found |= dict.fromkeys(("cancel", "stop", "run-now", "reschedule", "retry"), missing)
+    return found
+
+
+# -- What is done to one job: cancel, stop, run now, reschedule, run again.
+
+
+SAID: Final = {
+    "cancel": "Canceled {}.",
+    "stop": "Stopping {}.",
+    "run-now": "{} runs now.",
+    "reschedule": "{} has another time.",
+}
+"""What a page says when it was done."""
+
+
+@dataclass(slots=True)
+class Change:
+    """The form of a change of a job."""
+
+    action: str
+    job: JobView
+    form: Form
+
+
+@routes.asks("/jobs/{job_id}/retry", Scope.OPERATE)
+async def show_retry(page: Shown, job_id: Named) -> Response:
+    """Ask whether a job is to be run again, and with which arguments."""
+    job = await page.access.jobs.get(job_id)
+    signature = _signature(page, job)
+    form = Form() if signature is None else signature.form(job.args)
+    return _change_shown(page, Change("retry", job, page.typed or form), signature)
+
+
+@routes.form("/jobs/{job_id}/retry", Scope.OPERATE)
+async def retry(page: Shown, job_id: Named) -> Response:
+    """Run a job again, as a new job."""
+    change = Change("retry", await page.access.jobs.get(job_id), await page.form())
+    form, signature = change.form, _signature(page, change.job)
+    if signature is not None and signature.switch(form):
+        return _change_shown(page, change, signature)
+    args = _args_in(page, change.job, form, signature)
+    if form.errors:
+        return _change_shown(page, change, signature, status=422)
+    again = None if args is None else api.Again(args=args)
+    try:
+        reply = await api.retry_job(page.request, page.known, job_id, again)
+    except NotFound:
+        raise
+    except EvertickError as error:
+        form.field_of(error, {})
+        return _change_shown(page, change, signature, status=422)
+    new_id = json.loads(bytes(reply.body))["id"]
+    return page.done(page.url("jobs", new_id), "Runs again, as this new job.")
+
+
+@routes.asks("/jobs/{job_id}/{action}", Scope.OPERATE)
+async def show_change(page: Shown, job_id: Named, action: str) -> Response:
+    """Ask whether a job is to be changed."""
+    _known(action)
+    return _change_shown(page, Change(action, await page.access.jobs.get(job_id), page.typed or Form()))
+
+
+@routes.form("/jobs/{job_id}/{action}", Scope.OPERATE)
+async def change(page: Shown, job_id: Named, action: str) -> Response:
+    """Change a job."""
+    _known(action)
+    asked = Change(action, await page.access.jobs.get(job_id), await page.form())
+    form = asked.form
+    at = _time_in(page, form) if action == "reschedule" else None
+    if form.errors:
+        return _change_shown(page, asked, status=422)
+    try:
+        if at is not None:
+            await api.reschedule_job(page.known, job_id, api.Reschedule(at=at))
+        else:
+            change_of = {"cancel": api.cancel_job, "stop": api.stop_job, "run-now": api.run_job_now}[action]
+            reply = await change_of(page.known, job_id)
+            if action != "run-now" and json.loads(bytes(reply.body))["state"] in (JobState.SUCCESS, JobState.FAILED):
+                form.fail("", "It had ended before: there was nothing to cancel.")
+                return _change_shown(page, asked, status=409)
+    except NotFound:
+        raise
+    except EvertickError as error:
+        form.field_of(error, {}, "at" if action == "reschedule" else "")
+        return _change_shown(page, asked, status=422)
+    return page.done(page.url("jobs", job_id), SAID[action].format(asked.job.function))
+
+
+def _known(action: str) -> None:
+    if action not in SAID:
+        raise NotFound("a job is canceled, stopped, run now, rescheduled or run again")
+
+
+def _signature(page: Page, job: JobView) -> Signature | None:
+    """The form for other arguments; None if the visitor may not give them, or the function is not of this app."""
+    if not page.may(Scope.EDIT):
+        return None
+    try:
+        return signature_of(page.known.function(job.function))
+    except FunctionNotFound:
+        return None
+
+
+def _args_in(page: Page, job: JobView, form: Form, signature: Signature | None) -> dict[str, Any] | None:
+    """The other arguments that a job is to run again with; None for the same, or if something is wrong with them."""
+    if signature is None:
+        return None
+    if form["which"] == "other":
+        return signature.read(form, page.times)
+    if signature.is_other(form, job.args):
+        form.fail("which", "The arguments below were changed, but the same arguments as before are chosen.")
+    return None
+
+
+def _time_in(page: Page, form: Form) -> datetime | None:
+    """The new time of a job; None if something is wrong with it, which the field says then."""
+    at = moment_in(form, "at", page.times)
+    if at is None:
+        form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
+    return at
+
+
+def _change_shown(page: Page, change: Change, signature: Signature | None = None, *, status: int = 200) -> Response:
+    job, form, read = change.job, change.form, page.judged(change.form)
+    options: dict[str, str | None] = {}
+    if change.action == "reschedule":
+        options["at"] = said_moment(_time_in(page, read))
+    elif change.action == "retry":
+        args = _args_in(page, job, read, signature)
+        options["args"] = None if args is None else json_text(args)
+    line, at = page.command("job", change.action, job.id, **options), None if options else ""
+    return page.render(
+        f"jobs/{'retry' if change.action == 'retry' else 'change'}.html", status=status, action=change.action, job=job,
+        form=form, signature=signature, commands=page.same(read, line, at=at),
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""The pages of schedules: the list, one schedule, and what is done to them."""
