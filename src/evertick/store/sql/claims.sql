@@ -107,23 +107,29 @@ delete from jobs
 -- one for each column; what most ends do not have may be left out. Returns the ids that were still held. What was asked to stop ends
 -- only as canceled.
 -- The ids are looked up in the primary key. `is not distinct from` keeps PostgreSQL from reading jobs_running instead,
--- where everything this worker ever finished lies dead until vacuum may remove it.
+-- where everything this worker ever finished lies dead until vacuum may remove it. The attempts are looked up in an object
+-- and not joined: a join that hashes `jobs` reads all rows before it deletes the first, so a SERIALIZABLE transaction locks
+-- their pages, and ends of other workers' batches on the same pages conflict with it.
 with e as materialized (
     select *
       from json_to_recordset(:rows::json)
            as e (id text, attempt integer, state text, started_at bigint, completed_at bigint, failures integer,
                  crashes integer, result text, error text)
-), gone as (
+), taken as (
     delete from jobs
-     using e
-     where jobs.id = any (array(select id from e)) and jobs.id = e.id
-       and (jobs.state, jobs.worker_id, jobs.attempt) is not distinct from ('in_progress', :worker_id, e.attempt)
-       and (jobs.stop = 0 or jobs.kind = 'mutation' or e.state = 'canceled')
-    returning jobs.id, jobs.tenant, jobs.kind, jobs.name, coalesce(e.state, 'success') as state, jobs.requested_at,
-              jobs.due_at, jobs.created_at, coalesce(e.started_at, jobs.started_at), e.completed_at, jobs.attempt,
-              coalesce(e.failures, jobs.failures), coalesce(e.crashes, jobs.crashes), jobs.worker_id, jobs.parent_id,
-              jobs.key, jobs.schedule_id, jobs.pool, jobs.priority, jobs.stop, jobs.schedule, jobs.args, e.result, e.error,
-              jobs.retry, jobs.on_complete, jobs.limit_key
+     where id = any (array(select id from e))
+       and (state, worker_id, attempt) is not distinct from
+           ('in_progress', :worker_id, ((select jsonb_object_agg(id, attempt) from e) ->> id)::integer)
+       and (stop = 0 or kind = 'mutation' or id = any (array(select id from e where e.state = 'canceled')))
+    returning *
+), gone as (
+    select jobs.id, jobs.tenant, jobs.kind, jobs.name, coalesce(e.state, 'success') as state, jobs.requested_at,
+           jobs.due_at, jobs.created_at, coalesce(e.started_at, jobs.started_at), e.completed_at, jobs.attempt,
+           coalesce(e.failures, jobs.failures), coalesce(e.crashes, jobs.crashes), jobs.worker_id, jobs.parent_id,
+           jobs.key, jobs.schedule_id, jobs.pool, jobs.priority, jobs.stop, jobs.schedule, jobs.args, e.result, e.error,
+           jobs.retry, jobs.on_complete, jobs.limit_key
+      from taken as jobs
+      join e using (id)
 ), counted as (
     insert into job_count_changes (tenant, name, unfinished, success, failed, canceled)
     select tenant, name, -count(*), count(*) filter (where state = 'success'), count(*) filter (where state = 'failed'),
