@@ -21,7 +21,7 @@ from evertick.store.transaction.transaction import Transaction
 from tests.postgres import PostgresServer
 from tests.store.conftest import OpenStore
 from tests.store.control.test_hints import listening
-from tests.store.rows import NOW, at, claim, claim_in, end_of, finish, get, insert, job_id, new_job, worker
+from tests.store.rows import ANN, NOW, at, claim, claim_in, end_of, finish, get, insert, job_id, new_job, worker
 from tests.store.workflows.rows import row
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
@@ -32,6 +32,30 @@ JOBS = 2_000
 def put(tx: Transaction, document_id: str, body: str = "1") -> None:
     """Write one document."""
     tx.put_documents(DEFAULT_TENANT, [StoredDocument(document_id, body)])
+
+
+def test_the_end_of_a_batch_locks_no_page_of_jobs(open_postgres: OpenStore) -> None:
+    """Jobs of other workers' batches are on the same pages: their ends would conflict with it. A table of a few pages is
+    read another way.
+    """
+    store = open_postgres()
+    insert(store, *map(new_job, range(1, 8_001)))
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("analyze")
+    claims = claim(store, limit=256)
+
+    def work(tx: Transaction) -> tuple[int, list[tuple[str, str, int]]]:
+        ended = tx.finish_jobs([end_of(one) for one in claims], worker_id=ANN, now=NOW)
+        asked = (
+            "select locktype, relation::regclass::text, count(*) from pg_locks "
+            "where mode = 'SIReadLock' and pid = pg_backend_pid() group by 1, 2"
+        )
+        return len(ended), tx.connection.execute(asked).fetchall()
+
+    ended, locks = store.write(work)
+
+    assert ended == 256
+    assert [each for each in locks if each[1].rpartition(".")[2] == "jobs" and each[0] != "tuple"] == []
 
 
 def test_eight_workers_claim_at_once_and_no_job_is_claimed_twice_or_lost(open_postgres: OpenStore) -> None:
