@@ -105,7 +105,7 @@ def test_a_second_signal_ends_a_server_with_a_worker_at_once(folder: Path, start
     program.send_again(signal.SIGTERM)
 
     assert program.end() == 130
-    assert "stopping at once: running actions are cancelled" in program.text
+    assert "stopping at once: running actions are canceled" in program.text
     assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"
 
 

@@ -291,7 +291,7 @@ class Stopper:
 def say_stopping(drain_ms: int, *, now: bool) -> None:
     """Log that a worker was asked to stop."""
     if now:
-        _logger.warning("stopping at once: running actions are cancelled")
+        _logger.warning("stopping at once: running actions are canceled")
     else:
         _logger.info("stopping: running actions have %.0f s to end", drain_ms / 1000)
 

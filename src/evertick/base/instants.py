@@ -77,7 +77,7 @@ def from_datetime(moment: datetime, name: str = "a moment") -> Instant:
         raise not_aware(name, moment)
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidDelay(
-            f"{moment.isoformat(sep=' ')} has no time zone, so it names no moment; "
+            f"{moment.isoformat(sep=' ')} has no time zone; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
     return Instant((by_packaged_zone(moment) - _EPOCH) // _MILLISECOND)

@@ -35,8 +35,9 @@ def put(tx: Transaction, document_id: str, body: str = "1") -> None:
 
 
 def test_the_end_of_a_batch_locks_no_page_of_jobs(open_postgres: OpenStore) -> None:
-    """Jobs of other workers' batches are on the same pages: their ends would conflict with it. A table of a few pages is
-    read another way.
+    """Jobs of other workers' batches are on the same pages: their ends would conflict with it.
+
+    A table of a few pages is read in another way.
     """
     store = open_postgres()
     insert(store, *map(new_job, range(1, 8_001)))

@@ -168,8 +168,9 @@ class WorkflowOperations:
     def signal(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[None]:
         """Send an event to a run, whose code takes it with `step.wait_for(event)`; it waits until then.
 
-        `value`: what an argument may be; the code gets it as JSON, a model as a dict. `key`: of several events
-        with a key the run sees the first one, so sending again is safe.
+        `value` has the type that the workflow declares for the event. Without a declared type it is a JSON value: a
+        model, a datetime or a tuple is refused. `key`: of several events with a key the run sees the first one, so
+        sending again is safe.
 
         Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON or
         does not fit the type that the workflow declares, Misuse if the workflow declares events and not this one,

@@ -166,7 +166,7 @@ class Registration:
 
     def lost(self) -> None:
         """Another worker has given our jobs away: go on under a new identity."""
-        _logger.error("worker %s lost its lease; its running actions are cancelled", self._worker_id)
+        _logger.error("worker %s lost its lease; its running actions are canceled", self._worker_id)
         self._deps.counters.add("leases_lost")
         self._registered = False
         self._on_lost()
