@@ -18,7 +18,7 @@ from evertick.metrics import Metrics
 from evertick.rules.schedules.fates import Fate
 from tests.app.conftest import OpenApp
 
-SOURCES = Path(measures.__file__).parents[2]
+SOURCES = Path(measures.__file__).parents[1]
 MONITORING = files("evertick") / "monitoring"
 LABELS = {
     **{each.prometheus_name + "_total": set(each.labels) for each in COUNTERS},

@@ -17,11 +17,11 @@ def test_holidays_are_a_place_in_a_file_and_the_days_of_a_schedule_stay(
 ) -> None:
     count = one.functions.resolve("shop.count")
     place = {"holidays": {"country": "US", "subdivision": "NY"}}
-    one.schedules.create("looked up", when=cron("0 8 * * 1-5", tz="America/New_York", except_=place), do=count)
+    one.schedules.create("looked up", when=cron("0 8 * * 1-5", tz="America/New_York", exclude=place), do=count)
     few = {"holidays": {"country": "DE", "years": [2026, 2027]}}
-    one.schedules.create("two years", when=cron("0 8 * * *", except_=few), do=count)
+    one.schedules.create("two years", when=cron("0 8 * * *", exclude=few), do=count)
     hand = {"holidays": {"country": "US", "resolved": [["2027-05-03", "our birthday"]], "source": "the office"}}
-    one.schedules.create("by hand", when=cron("0 8 * * *", except_=hand), do=count)
+    one.schedules.create("by hand", when=cron("0 8 * * *", exclude=hand), do=count)
     before = {each: one.schedules.get(each) for each in ("looked up", "two years", "by hand")}
     text = command("schedule", "export").out
     assert [each["when"]["except"] for each in yaml.safe_load(text)["schedules"]] == [[hand], [place], [few]]

@@ -102,7 +102,7 @@ def fill(app: App) -> None:
         start=datetime(2026, 1, 1, tzinfo=UTC),
         end=datetime(2090, 1, 1, tzinfo=UTC),
         jitter=30,
-        except_=date(2027, 1, 1),
+        exclude=date(2027, 1, 1),
         overlap="buffer_one",
         concurrency_limit=3,
         catch_up="latest",

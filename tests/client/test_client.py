@@ -173,13 +173,13 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
     with served.client() as client:
         made = client.schedules.create(
             "a/b", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
-            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), except_=[date(2026, 12, 24)],
+            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), exclude=[date(2026, 12, 24)],
             retry=Retry(3), note="n", memo={"a": 1},
         )  # fmt: skip
         assert made == served.app.schedules.get("a/b") == client.schedules.get("a/b")
         again = served.app.schedules.create(
             "c", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
-            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), except_=[date(2026, 12, 24)],
+            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), exclude=[date(2026, 12, 24)],
             retry=Retry(3), note="n", memo={"a": 1},
         )  # fmt: skip
         assert (again.spec, again.policies) == (made.spec, made.policies)
@@ -235,7 +235,7 @@ def test_schedules_are_listed_for_people_as_the_app_lists_them(served: Served) -
 def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:
     order = function(served.app, "shop.order")
     with served.client() as client:
-        job_id = client.scheduler.run_after(0, order, "bread")
+        job_id = client.scheduler.enqueue(order, "bread")
         client.schedules.create("s", when=daily(hour=9), do=order.args("bread"))
 
         assert client.insight.functions() == served.app.insight.functions()

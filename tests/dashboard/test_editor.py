@@ -45,7 +45,7 @@ def report(site: Site) -> Iterator[str]:
     """A schedule with a bit of everything."""
     site.app.schedules.create(
         "report", when=[cron("0 8 * * 1-5", tz="Europe/Berlin"), calendar(hour=12, day=1, tz="Europe/Berlin")],
-        do=order_of(site.app), except_=[{"holidays": {"country": "DE"}}], overlap="buffer_one", note="the monthly one",
+        do=order_of(site.app), exclude=[{"holidays": {"country": "DE"}}], overlap="buffer_one", note="the monthly one",
     )  # fmt: skip
     yield "report"
 

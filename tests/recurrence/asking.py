@@ -23,9 +23,9 @@ def ids(lines: list[dict[str, Any]]) -> list[str]:
 
 
 def recurrence(**wire: Any) -> Recurrence:
-    """The compiled form of a spec in its wire form; `except_` stands for "except"."""
-    if "except_" in wire:
-        wire["except"] = wire.pop("except_")
+    """The compiled form of a spec in its wire form; `exclude` stands for "except"."""
+    if "exclude" in wire:
+        wire["except"] = wire.pop("exclude")
     return compile_spec(spec_from_wire(wire))
 
 

@@ -45,7 +45,7 @@ def test_bounds_include_both_ends() -> None:
 
 
 def test_an_exclusion_without_time_fields_drops_whole_days() -> None:
-    rule = cron("0 */6 * * *", except_=[{"calendar": {"month": "12", "day_of_month": "24-26"}}])
+    rule = cron("0 */6 * * *", exclude=[{"calendar": {"month": "12", "day_of_month": "24-26"}}])
     around = rule.between(at("2026-12-23T12:00:00Z"), at("2026-12-27T06:00:00Z"))
     assert [text[5:16] for text in local(rule, around)] == ["12-23T12:00", "12-23T18:00", "12-27T00:00"]
 
@@ -66,7 +66,7 @@ def test_an_exclusion_without_time_fields_drops_whole_days() -> None:
 def test_exclusions_take_away_what_they_cover_from_every_source(
     source: dict[str, object], exclusion: dict[str, object], kept: int
 ) -> None:
-    rule = recurrence(**source, except_=[exclusion])
+    rule = recurrence(**source, exclude=[exclusion])
     begin, end = at("2026-05-01T00:00:00Z"), at("2026-05-02T00:00:00Z")
     assert len(rule.between(begin, end)) == kept
     assert rule.count(begin, end) == kept
@@ -80,7 +80,7 @@ def test_exclusions_are_set_differences(seed: int) -> None:
     source = chance.choice([{"intervals": [interval]}, {"crons": [f"*/{chance.randint(2, 30)} 8-18 * * 1-5"]}])
     hours = f"{chance.randrange(12)}-{chance.randint(12, 23)}"
     excluded = f"*/{chance.choice([1, 2, 5])} {hours} * * {chance.choice(['*', '1', '0,6'])}"
-    rule = recurrence(**source, except_=[{"cron": excluded}], time_zone=NEW_YORK)
+    rule = recurrence(**source, exclude=[{"cron": excluded}], time_zone=NEW_YORK)
     plain, taken = recurrence(**source, time_zone=NEW_YORK), cron(excluded, NEW_YORK)
     begin = at("2026-10-28T00:00:00Z")
     end = begin + 9 * 86_400
@@ -96,7 +96,7 @@ def test_exclusions_are_set_differences(seed: int) -> None:
 def test_an_exclusion_that_ends_with_a_year_ends_for_rare_steps_too() -> None:
     rule = recurrence(
         intervals=["11m"],
-        except_=[
+        exclude=[
             {"cron": "0-59 1-23 * * *"},
             {"date_range": ["2020-01-01", "2020-12-30"]},
             {"calendar": {"year": "2021"}},
@@ -203,7 +203,7 @@ def test_counting_agrees_with_visiting(rule: object) -> None:
 
 @pytest.mark.parametrize("seed", ["", "a", "my-schedule", "tenant-" + "x" * 60])
 def test_jitter_is_steady_stays_below_its_limit_and_keeps_the_order(seed: str) -> None:
-    rule = cron("*/5 * * * *", except_=[{"cron": "* 3 * * *"}])
+    rule = cron("*/5 * * * *", exclude=[{"cron": "* 3 * * *"}])
     limit_ms = 3_600_000
     actual = []
     for nominal in rule.preview(300, at("2026-05-01T00:00:00Z")):
@@ -243,7 +243,7 @@ def test_the_two_passes_of_a_repeated_hour_are_told_apart() -> None:
 
 def test_why_a_time_does_not_fire_is_told() -> None:
     rule = cron(
-        "0 9 * * *", start="2026-05-01T00:00:00Z", end="2026-06-01T00:00:00Z", except_=[{"dates": ["2026-05-02"]}]
+        "0 9 * * *", start="2026-05-01T00:00:00Z", end="2026-06-01T00:00:00Z", exclude=[{"dates": ["2026-05-02"]}]
     )
     assert kinds(rule, "2026-05-03T09:00:00Z") == [ReasonKind.NAMED]
     assert kinds(rule, "2026-05-02T09:00:00Z") == [ReasonKind.NAMED, ReasonKind.EXCLUDED]
@@ -267,7 +267,7 @@ def test_why_a_time_does_not_fire_is_told() -> None:
     ],
 )
 def test_the_exception_that_takes_a_time_out_is_named(exclusion: dict[str, object], words: str) -> None:
-    answer = explain(cron("0 9 * * *", except_=[{"dates": ["2026-01-01"]}, exclusion]), at("2026-05-01T09:00:00Z"))
+    answer = explain(cron("0 9 * * *", exclude=[{"dates": ["2026-01-01"]}, exclusion]), at("2026-05-01T09:00:00Z"))
     (excluded,) = [reason for reason in answer.reasons if reason.kind is ReasonKind.EXCLUDED]
     assert excluded.exclusion == 1
     assert excluded.text == f"left out (except {words})"
@@ -279,7 +279,7 @@ def test_many_sources_are_one_line_of_times() -> None:
         crons=["0 9 * * *", "*/7 9 * * 1", "0 9,17 * * 1-5"],
         intervals=["5h", "7h", "86399s"],
         times=["2026-03-02T09:00:00Z"],
-        except_=[{"calendar": {"day_of_week": "Wed"}}],
+        exclude=[{"calendar": {"day_of_week": "Wed"}}],
         start="2026-03-01T00:00:00Z",
         end="2026-03-20T12:00:00Z",
     )

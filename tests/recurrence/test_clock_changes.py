@@ -167,7 +167,7 @@ def test_rules_below_a_day_are_steps_of_real_time_filtered_on_the_wall_clock(nam
 
 
 def test_an_occurrence_that_a_gap_moves_into_an_excluded_hour_is_dropped() -> None:
-    rule = cron("30 2 * * *", "America/New_York", except_=[{"cron": "* 3 * * *"}])
+    rule = cron("30 2 * * *", "America/New_York", exclude=[{"cron": "* 3 * * *"}])
     assert local(rule, rule.preview(2, at("2025-03-08T00:00:00Z"))) == [
         "2025-03-08T02:30:00-05:00",
         "2025-03-10T02:30:00-04:00",

@@ -18,7 +18,7 @@ from tests.recurrence.asking import at, local
 
 
 def test_each_monday_at_noon_except_for_holidays() -> None:
-    spec = weekly(day_of_week="monday", hour=12, tz="America/New_York", except_=holidays.resolve("US", "NY"))
+    spec = weekly(day_of_week="monday", hour=12, tz="America/New_York", exclude=holidays.resolve("US", "NY"))
     rule = compile_spec(spec)
     days = [text[5:10] for text in local(rule, rule.preview(4, at("2026-05-15T00:00:00Z")))]
     assert days == ["05-18", "06-01", "06-08", "06-15"]  # 25 May is Memorial Day

@@ -57,18 +57,18 @@ def test_a_rule_that_was_cut_off_has_ended() -> None:
 
 
 def test_exclusions_that_leave_nothing_make_a_spec_empty() -> None:
-    assert recurrence(crons=["*/5 * * * *"], except_=[{"cron": "* * * * *"}]).is_empty()
-    assert recurrence(crons=["0 9 * * 1"], except_=[{"calendar": {"day_of_week": "Mon"}}]).is_empty()
-    assert recurrence(intervals=["7h"], except_=[{"calendar": {"month": "*"}}]).is_empty()
-    assert recurrence(intervals=["1h"], except_=[{"calendar": {"hour": "*", "minute": "*"}}]).is_empty()
-    assert recurrence(intervals=["7m"], except_=[{"calendar": {"hour": "*", "minute": "*"}}]).is_empty()
-    assert not recurrence(crons=["0 9 * * 1-5"], except_=[{"calendar": {"day_of_week": "Mon"}}]).is_empty()
+    assert recurrence(crons=["*/5 * * * *"], exclude=[{"cron": "* * * * *"}]).is_empty()
+    assert recurrence(crons=["0 9 * * 1"], exclude=[{"calendar": {"day_of_week": "Mon"}}]).is_empty()
+    assert recurrence(intervals=["7h"], exclude=[{"calendar": {"month": "*"}}]).is_empty()
+    assert recurrence(intervals=["1h"], exclude=[{"calendar": {"hour": "*", "minute": "*"}}]).is_empty()
+    assert recurrence(intervals=["7m"], exclude=[{"calendar": {"hour": "*", "minute": "*"}}]).is_empty()
+    assert not recurrence(crons=["0 9 * * 1-5"], exclude=[{"calendar": {"day_of_week": "Mon"}}]).is_empty()
 
 
 def test_excluding_every_second_is_found_out_and_not_tried_out() -> None:
     everything = {"second": "*", "minute": "*", "hour": "*"}
-    assert recurrence(calendars=[everything], except_=[{"calendar": everything}]).is_empty()
-    rule = recurrence(intervals=["1s"], except_=[{"date_range": ["2026-01-01", "2096-12-31"]}])
+    assert recurrence(calendars=[everything], exclude=[{"calendar": everything}]).is_empty()
+    rule = recurrence(intervals=["1s"], exclude=[{"date_range": ["2026-01-01", "2096-12-31"]}])
     assert rule.next(at("2026-06-01T00:00:00Z")) == at("2097-01-01T00:00:00Z")
     assert rule.prev(at("2026-06-01T00:00:00Z")) == at("2025-12-31T23:59:59Z")
 

@@ -63,7 +63,7 @@ COMMON = st.fixed_dictionaries(
     {},
     optional={
         "tz": ZONES | ODD, "start": MOMENTS | ODD, "end": MOMENTS | ODD, "jitter": LENGTHS | ODD, "dst": DSTS | ODD,
-        "except_": EXCEPTED,
+        "exclude": EXCEPTED,
     },
 )  # fmt: skip
 FIELDS = ("second", "minute", "hour", "day", "month", "year", "day_of_week", "comment")

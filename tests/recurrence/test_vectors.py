@@ -43,7 +43,7 @@ def test_rrules_fire_when_they_should(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", CALENDAR, ids=ids(CALENDAR))
 def test_calendars_fire_when_they_should(vector: dict[str, Any]) -> None:
     excluded = [{"calendar": calendar} for calendar in vector["exclude"]]
-    check(recurrence(calendars=[vector["calendar"]], except_=excluded, time_zone=vector["tz"]), vector)
+    check(recurrence(calendars=[vector["calendar"]], exclude=excluded, time_zone=vector["tz"]), vector)
 
 
 @pytest.mark.parametrize("vector", INTERVAL, ids=ids(INTERVAL))

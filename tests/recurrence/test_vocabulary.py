@@ -73,7 +73,7 @@ def test_the_common_keywords_are_kept() -> None:
     spec = daily(
         hour=9,
         tz="America/New_York",
-        except_=[calendar(month=12, day="24-26"), date(2027, 1, 1), (date(2026, 8, 1), date(2026, 8, 31))],
+        exclude=[calendar(month=12, day="24-26"), date(2027, 1, 1), (date(2026, 8, 1), date(2026, 8, 31))],
         start=datetime(2026, 1, 1, tzinfo=UTC),
         end=datetime(2027, 1, 1, tzinfo=UTC),
         jitter=timedelta(seconds=90),
@@ -129,13 +129,13 @@ def test_an_rrule_is_counted_on_the_clock_that_its_dtstart_is_on(spec: Spec, exp
 def test_an_exclusion_may_be_written_in_its_wire_form() -> None:
     """As the command line and the API write it: the holidays of a country, a calendar, days."""
     wire = {"holidays": {"country": "US", "subdivision": "CA"}}
-    spec = cron("0 9 * * *", except_=[wire, date(2026, 1, 2), {"calendar": {"month": "12"}}])
+    spec = cron("0 9 * * *", exclude=[wire, date(2026, 1, 2), {"calendar": {"month": "12"}}])
 
     assert spec.excludes[0] == spec_from_wire({"except": [wire]}).excludes[0]
     assert [type(each).__name__ for each in spec.excludes] == ["Holidays", "Dates", "Calendar"]
     assert first(spec, "2026-11-25T12:00:00Z").startswith("2026-11-28")
     with pytest.raises(InvalidSpec, match="holiday"):
-        cron("0 9 * * *", except_={"holiday": {"country": "US"}})
+        cron("0 9 * * *", exclude={"holiday": {"country": "US"}})
 
 
 def test_a_wrong_zone_beside_a_sentence_is_no_mistake_of_the_sentence() -> None:
@@ -147,7 +147,7 @@ def test_a_wrong_zone_beside_a_sentence_is_no_mistake_of_the_sentence() -> None:
 
 def test_a_sentence_and_the_keywords_add_up() -> None:
     said = "every day at noon except weekends, ending 1 July 2026"
-    spec = sentence(said, except_=date(2026, 5, 25), start=datetime(2026, 5, 22, tzinfo=UTC), jitter=30)
+    spec = sentence(said, exclude=date(2026, 5, 25), start=datetime(2026, 5, 22, tzinfo=UTC), jitter=30)
     assert first(spec, "2026-01-01T00:00:00Z") == "2026-05-22T12:00:00+00:00"
     assert first(spec, "2026-05-22T12:00:00Z") == "2026-05-26T12:00:00+00:00"
     assert (spec.jitter_ms, spec.end) == (30_000, asking.at("2026-07-01T23:59:59Z"))
@@ -179,9 +179,9 @@ def test_a_sentence_and_the_keywords_add_up() -> None:
         (lambda: words.cron("0 9 * * *", start=datetime(2026, 1, 1)), "no time zone"),
         (lambda: words.cron("0 9 * * *", jitter=timedelta(seconds=-1)), "must not be negative"),
         (lambda: words.cron("0 9 * * *", jitter="30s"), "timedelta or whole seconds"),
-        (lambda: words.cron("0 9 * * *", except_=words.every(hours=1)), "except_ takes"),
-        (lambda: words.cron("0 9 * * *", except_="2026-01-01"), "except_ takes"),
-        (lambda: words.cron("0 9 * * *", except_=datetime(2026, 1, 1, 9, tzinfo=UTC)), "a date without a time"),
+        (lambda: words.cron("0 9 * * *", exclude=words.every(hours=1)), "exclude takes"),
+        (lambda: words.cron("0 9 * * *", exclude="2026-01-01"), "exclude takes"),
+        (lambda: words.cron("0 9 * * *", exclude=datetime(2026, 1, 1, 9, tzinfo=UTC)), "a date without a time"),
         (lambda: words.calendar(hour=9.5), "a number or text"),
         (lambda: words.calendar(day=1, day_of_month=1), "not both"),
         (lambda: words.calendar(hour="25"), "hour must lie between 0 and 23"),

@@ -100,7 +100,7 @@ def test_a_look_back_past_exclusions_remembers_that_an_offset_never_had_a_time()
     """The minutes are met under Dublin's offset of 1880 to 1916 alone, which was over when the rule began."""
     rule = rrule(
         "FREQ=MINUTELY;INTERVAL=12;BYMINUTE=16,26,37,42", "1950-01-29T00:05:21", "Europe/Dublin",
-        except_=[{"date_range": ["2024-01-01", "2030-01-01"]}],
+        exclude=[{"date_range": ["2024-01-01", "2030-01-01"]}],
     )  # fmt: skip
     assert calls(lambda: ask_everything(rule)) < CALLS_MAX
     assert rule.prev(NOW) is None
@@ -113,7 +113,7 @@ def test_a_source_that_comes_once_in_many_years_is_searched_for_once(rare: str) 
     starts = ["2020-01-29T00:05:21", "2020-01-29T00:05:21"]
     rules = [rare + ";BYMINUTE=1,8,20", "FREQ=WEEKLY;INTERVAL=97"]
     rrules = [{"dtstart": start, "rrule": text} for start, text in zip(starts, rules, strict=True)]
-    rule = recurrence(rrules=rrules, time_zone="Europe/Dublin", except_=[{"dates": ["2026-01-01"]}])
+    rule = recurrence(rrules=rrules, time_zone="Europe/Dublin", exclude=[{"dates": ["2026-01-01"]}])
     assert calls(lambda: ask_everything(rule)) < CALLS_MAX
 
 
@@ -169,7 +169,7 @@ def test_exclusions_do_not_part_a_rule_of_many_minutes() -> None:
     every_minute = ",".join(map(str, range(60)))
     rule = rrule(
         f"FREQ=HOURLY;INTERVAL=7;BYMONTHDAY=31;BYMINUTE={every_minute}", "1890-01-29T00:05:21", "Australia/Lord_Howe",
-        except_=[{"cron": "3-7,40 * * * *"}],
+        exclude=[{"cron": "3-7,40 * * * *"}],
     )  # fmt: skip
     assert calls(lambda: ask_everything(rule)) < CALLS_MAX
     minutes = {(time + rule.zone.offset_at(time)) // 60 % 60 for time in rule.preview(200, NOW)}

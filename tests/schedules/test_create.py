@@ -56,7 +56,7 @@ def test_several_specs_are_united_with_bounds_jitter_and_exclusions_of_their_own
         do=tick,
         start=datetime(2026, 1, 2, tzinfo=UTC),
         end=datetime(2026, 1, 4, tzinfo=UTC),
-        except_=calendar(day_of_week="Sat"),
+        exclude=calendar(day_of_week="Sat"),
         jitter=timedelta(seconds=20),
     )
 

@@ -207,7 +207,7 @@ def test_a_time_the_rule_does_not_name_says_which_part_of_it_says_no(
 ) -> None:
     world(app)
     end = datetime(2026, 1, 10, tzinfo=UTC)
-    app.schedules.create("s", when=daily(hour=9, except_=calendar(day_of_week="Sat,Sun"), end=end), do=tick)
+    app.schedules.create("s", when=daily(hour=9, exclude=calendar(day_of_week="Sat,Sun"), end=end), do=tick)
 
     told = app.schedules.explain("s", datetime.fromisoformat(at))
 

@@ -242,7 +242,7 @@ def test_a_spec_has_a_short_form(spec: Spec, text: str) -> None:
 def test_a_short_form_is_short_and_names_what_is_left_out() -> None:
     many = Spec(crons=cron("0 9 * * 1-5").crons * 100)
     assert len(short_form(many)) == 200
-    assert short_form(cron("@daily", except_=[datetime(2026, 12, 24).date()])) == "@daily except 1 rule"
+    assert short_form(cron("@daily", exclude=[datetime(2026, 12, 24).date()])) == "@daily except 1 rule"
     assert short_form(Spec(crons=cron("@daily").crons, intervals=every(minutes=1).intervals)) == "@daily + interval 1m"
 
 

@@ -43,7 +43,7 @@ def test_delayed_times_of_a_span_are_those_that_a_walk_finds(seed: int) -> None:
     jitter = timedelta(seconds=draw.choice((1, 30, 3_600, 90_000)))
     spec = draw.choice((
         every(minutes=draw.randint(1, 50), jitter=jitter),
-        every(minutes=7, jitter=jitter, except_=[calendar(hour="0-12", minute="*", second="*")]),
+        every(minutes=7, jitter=jitter, exclude=[calendar(hour="0-12", minute="*", second="*")]),
         cron("*/10 9-11 * * 1-5", jitter=jitter),
         cron("0 0 29 2 *", jitter=jitter),
     ))  # fmt: skip

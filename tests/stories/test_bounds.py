@@ -41,7 +41,7 @@ def test_exclusions_take_times_out(world: World) -> None:
     """Every working day at nine, but not at Epiphany, nor on the days of the move."""
     report = world.schedule(
         when=cron("0 9 * * 1-5"),
-        except_=[calendar(month=1, day=6), (date(2026, 1, 8), date(2026, 1, 9))],
+        exclude=[calendar(month=1, day=6), (date(2026, 1, 8), date(2026, 1, 9))],
     )
     world.advance(days(12))
 

@@ -45,7 +45,7 @@ def test_it_did_not_run_because_the_rule_does_not_name_that_time(world: World) -
 
 
 def test_it_did_not_run_because_the_day_was_excluded(world: World) -> None:
-    bread = world.schedule(when=daily(hour=5), do=bake, except_=date(2026, 1, 2))
+    bread = world.schedule(when=daily(hour=5), do=bake, exclude=date(2026, 1, 2))
     world.advance(days(2))
 
     assert why(world, bread, moment("2026-01-02T05:00")) == (

@@ -155,9 +155,14 @@ def part(text: object) -> str:
     return quote(text, safe="")
 
 
+def key_of(name: str) -> str:
+    """What JSON calls a keyword of Python."""
+    return "except" if name == "exclude" else name
+
+
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that are not None, as JSON or as parameters of a query take them."""
-    return {name.removesuffix("_"): wire(value) for name, value in values.items() if value is not None}
+    return {key_of(name): wire(value) for name, value in values.items() if value is not None}
 
 
 def wire(value: Any) -> Any:

@@ -160,6 +160,10 @@ class ScheduleJobs(RequestsWithOptions):
         """
         return self._new({"after": duration_ms(delay, name="delay") / 1000}, function, args, kwargs)
 
+    def enqueue(self, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
+        """Run a function now; as `run_after` with a delay of 0."""
+        return self.run_after(0, function, *args, **kwargs)
+
     def run_at(self, at: datetime, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function at an aware datetime; as `run_after`."""
         if not isinstance(at, datetime):

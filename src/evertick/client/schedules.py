@@ -31,7 +31,18 @@ from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.updates import Patch
 from evertick.app.transacting import Page
-from evertick.client.calls import Call, Requests, function_call, given, nothing, part, sent, sent_in_pieces, wire
+from evertick.client.calls import (
+    Call,
+    Requests,
+    function_call,
+    given,
+    key_of,
+    nothing,
+    part,
+    sent,
+    sent_in_pieces,
+    wire,
+)
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.rules.schedules.policies import Overlap
@@ -133,7 +144,7 @@ class ScheduleRequests(Requests):
         query = _rehearsed(options)
         when, do = options.pop("when", None), options.pop("do", None)
         body = {
-            name.removesuffix("_"): None if isinstance(value, Unset) else wire(value)
+            key_of(name): None if isinstance(value, Unset) else wire(value)
             for name, value in options.items()
             if value is not None
         }

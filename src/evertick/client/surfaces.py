@@ -155,6 +155,14 @@ class Scheduler(_Sending, Blocking[ScheduleJobs]):
         return cast("JobId", self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
 
     @overload
+    def enqueue(self, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    def enqueue(self, function: str, /, **kwargs: Any) -> JobId: ...
+    def enqueue(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
+        """Run a function now; as `run_after` with a delay of 0."""
+        return cast("JobId", self._sent(self.operations.enqueue(function, *args, **kwargs)))
+
+    @overload
     def run_at(self, at: datetime, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
     @overload
     def run_at(self, at: datetime, function: str, /, **kwargs: Any) -> JobId: ...
@@ -181,6 +189,14 @@ class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
     ) -> JobId:
         """As `Scheduler.run_after`."""
         return cast("JobId", await self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
+
+    @overload
+    async def enqueue(self, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    async def enqueue(self, function: str, /, **kwargs: Any) -> JobId: ...
+    async def enqueue(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
+        """As `Scheduler.enqueue`."""
+        return cast("JobId", await self._sent(self.operations.enqueue(function, *args, **kwargs)))
 
     @overload
     async def run_at(self, at: datetime, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...

@@ -9,7 +9,7 @@
 Each word returns a `Spec`. They all take the same keywords:
 
 - `tz`: the zone, an IANA name or a `ZoneInfo`; UTC unless given.
-- `except_`: what to leave out: another spec made by `calendar`, `cron`, `daily` ..., a `date`, a pair of
+- `exclude`: what to leave out: another spec made by `calendar`, `cron`, `daily` ..., a `date`, a pair of
   dates (both included), or what `holidays.resolve` returns; or a list of these.
 - `start`, `end`: aware datetimes, both included. `jitter`: the most an occurrence may be delayed.
 - `dst`: what clock changes do to fixed times, see `Dst`.
@@ -47,7 +47,7 @@ class Common(TypedDict, total=False):
     """The keywords that every word takes."""
 
     tz: str | tzinfo | None
-    except_: Excepted | Iterable[Excepted]
+    exclude: Excepted | Iterable[Excepted]
     start: datetime | date | None
     end: datetime | date | None
     jitter: timedelta | int | None
@@ -226,7 +226,7 @@ def sentence(text: str, **common: Unpack[Common]) -> Spec:
     """Times in English, in the grammar that `describe` writes; a text that is a cron line is read as one.
 
     The sentence may name a time zone, exceptions, a start, an end, a jitter and a policy for clock changes. Exceptions
-    add up with `except_`. What the sentence and a keyword both say must not differ.
+    add up with `exclude`. What the sentence and a keyword both say must not differ.
 
     Raises InvalidSpec, which says which words are not understood and what could stand there.
 
@@ -281,15 +281,15 @@ def _finished(spec: Spec, common: Common) -> Spec:
 
 
 def bounds_of(spec: Spec, bounds: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `spec` that the keywords `start`, `end`, `jitter` and `except_` set; None sets nothing.
+    """The fields of `spec` that the keywords `start`, `end`, `jitter` and `exclude` set; None sets nothing.
 
     A date is a whole day on the clock of `spec`. Raises InvalidSpec.
     """
-    start, end, jitter, excepted = (bounds.get(name) for name in ("start", "end", "jitter", "except_"))
+    start, end, jitter, excepted = (bounds.get(name) for name in ("start", "end", "jitter", "exclude"))
     try:
         excludes = None if excepted is None else tuple(_exclusions(excepted))
     except RecursionError:
-        raise InvalidSpec("except_ takes a list, not lists inside of each other") from None
+        raise InvalidSpec("exclude takes a list, not lists inside of each other") from None
     given = {
         "start": None if start is None else _bound(spec, start, "start"),
         "end": None if end is None else _bound(spec, end, "end"),
@@ -316,7 +316,7 @@ def _exclusions(excepted: Excepted | Iterable[Excepted]) -> Iterable[exclude.Exc
     if isinstance(excepted, Spec):
         sources = (*excepted.calendars, *excepted.crons)
         if not sources or excepted.intervals or excepted.rrules or excepted.times:
-            raise InvalidSpec("except_ takes calendars, crons, days and holidays, not intervals, RRULEs or moments")
+            raise InvalidSpec("exclude takes calendars, crons, days and holidays, not intervals, RRULEs or moments")
         yield from (exclude.Calendar(calendar=calendar) for calendar in excepted.calendars)
         yield from (exclude.Cron(cron=line) for line in excepted.crons)
         yield from excepted.excludes
@@ -333,7 +333,7 @@ def _exclusions(excepted: Excepted | Iterable[Excepted]) -> Iterable[exclude.Exc
         yield exclude.DateRange(first=_day(first), last=_day(last))
     else:
         if not isinstance(excepted, list | tuple | set | frozenset):
-            raise InvalidSpec(f"except_ takes specs, days, pairs of days and holidays, not {shown(excepted)}")
+            raise InvalidSpec(f"exclude takes specs, days, pairs of days and holidays, not {shown(excepted)}")
         for one in excepted:
             yield from _exclusions(one)
 

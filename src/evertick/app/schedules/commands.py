@@ -112,7 +112,7 @@ class ScheduleOperations(ScheduleQueries):
 
         - `start`, `end`: aware datetimes, both included, or dates, whole days on its clock; no limit unless given.
         - `jitter`: the most a run may be delayed, a timedelta or whole seconds; 0 unless given.
-        - `except_`: what to leave out: a spec, a date, a pair of dates, or a list of these.
+        - `exclude`: what to leave out: a spec, a date, a pair of dates, or a list of these.
 
         Policies (see docs/policies.md):
 

@@ -94,7 +94,7 @@ def _parts(when: When) -> Iterator[Spec]:
 
 
 def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
-    """The spec with another `start`, `end`, `jitter` or `except_`, in the words of the builders; UNSET lifts.
+    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; UNSET lifts.
 
     Raises InvalidSpec, also for a moment without a time zone.
     """
@@ -106,7 +106,7 @@ def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
     return changed
 
 
-_FIELDS: Final = {"start": "start", "end": "end", "jitter": "jitter_ms", "except_": "excludes"}
+_FIELDS: Final = {"start": "start", "end": "end", "jitter": "jitter_ms", "exclude": "excludes"}
 """The field of `Spec` that each bound sets. A spec made without one holds the default."""
 
 
@@ -179,7 +179,7 @@ def _check_heat(recurrence: Recurrence, now: Instant, settings: Settings) -> Non
 def _agreed(specs: Sequence[Spec], name: str) -> Any:
     first, *others = [getattr(spec, name) for spec in specs]
     if any(other != first for other in others):
-        word = {"excludes": "except_", "jitter_ms": "jitter", "time_zone": "time zone"}.get(name, name)
+        word = {"excludes": "exclude", "jitter_ms": "jitter", "time_zone": "time zone"}.get(name, name)
         raise InvalidSpec(
             f"the specs of a union must agree on their {word}; say the same in each, or give it to the schedule"
         )

@@ -57,7 +57,7 @@ class ScheduleOptions(CronOptions, total=False):
     start: datetime | date | Unset | None
     end: datetime | date | Unset | None
     jitter: timedelta | int | Unset | None
-    except_: Excepted | Iterable[Excepted] | Unset | None
+    exclude: Excepted | Iterable[Excepted] | Unset | None
     remaining_actions: int | Unset | None
     memo: dict[str, Any] | Unset | None
     workflow_id: str | Unset | None
@@ -67,7 +67,7 @@ class ScheduleOptions(CronOptions, total=False):
 ACTIONS_MAX: Final = 1_000_000_000
 NAME_CHARS_MAX: Final = 1_000
 
-BOUNDS: Final = ("start", "end", "jitter", "except_")
+BOUNDS: Final = ("start", "end", "jitter", "exclude")
 """The options that change a spec."""
 
 

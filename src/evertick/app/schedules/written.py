@@ -51,7 +51,7 @@ class Options(Body):
     start: Bound | None = None
     end: Bound | None = None
     jitter: Duration | None = None
-    except_: Left | None = Field(None, alias="except")
+    exclude: Left | None = Field(None, alias="except")
     overlap: str | None = None
     concurrency_limit: int | None = None
     catch_up: str | None = None
@@ -131,7 +131,7 @@ def _value(name: str, value: Any) -> Any:
     """An option as Python takes it."""
     if isinstance(value, RetryBody):
         return value.retry()
-    if name == "except_":
+    if name == "exclude":
         return [spec_from_wire(each) if isinstance(each, dict) else each for each in value]
     return value
 

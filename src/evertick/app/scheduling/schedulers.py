@@ -93,6 +93,19 @@ class _Scheduler(ABC, Generic[One, Many]):
         return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), after(delay, now), now))
 
     @overload
+    def enqueue(self, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> One: ...
+    @overload
+    def enqueue(self, function: str, /, *args: Any, **kwargs: Any) -> One: ...
+    def enqueue(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> One:
+        """Run a function now, which in a mutation means right after its commit: `run_after` with a delay of 0.
+
+            job_id = ctx.scheduler.enqueue(remind, "ada")
+
+        Returns the job's id. Raises what `run_after` raises.
+        """
+        return self.run_after(0, function, *args, **kwargs)
+
+    @overload
     def run_at(self, at: datetime | float, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> One: ...
     @overload
     def run_at(self, at: datetime | float, function: str, /, *args: Any, **kwargs: Any) -> One: ...

@@ -311,7 +311,7 @@ class SpecWire(_Wire):
     calendars: Annotated[list[CalendarWire], Field(max_length=LIST_MAX), _Listed] = []
     rrules: Annotated[list[RRuleWire | StrictStr], Field(max_length=LIST_MAX), _Listed] = []
     times: _Texts = []
-    except_: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX), _Listed] = Field([], alias="except")
+    exclude: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX), _Listed] = Field([], alias="except")
     start: StrictStr | None = None
     end: StrictStr | None = None
     jitter: StrictStr | StrictInt | StrictFloat | None = None
@@ -359,7 +359,7 @@ def _spec(wire: SpecWire) -> Spec:
         calendars=_each("calendars", wire.calendars, _calendar),
         rrules=rrules,
         times=_each("times", wire.times, parse_moment),
-        excludes=_each("except", wire.except_, lambda exclusion: _exclusion(exclusion, dialect)),
+        excludes=_each("except", wire.exclude, lambda exclusion: _exclusion(exclusion, dialect)),
         jitter_ms=0 if wire.jitter is None else _jitter(wire.jitter, dialect),
         time_zone=zone,
         time_zone_data=None if wire.time_zone_data is None else _data(wire.time_zone_data),
