@@ -78,7 +78,7 @@ NAVIGATION = {
         "coming-from/procrastinate",
         "coming-from/temporal",
     ],
-    "Explanation": ["policies", "architecture", "decisions/index", "benchmarks", "dependencies"],
+    "Explanation": ["policies", "architecture/index", "decisions/index", "benchmarks", "dependencies"],
     "Reference": [
         "guide/command-line",
         "reference/commands",
@@ -186,6 +186,8 @@ def read_source(_app: Any, docname: str, content: list[str]) -> None:
         text += "".join(toctree(title, pages) for title, pages in NAVIGATION.items())
     elif docname == "decisions/index":
         text += toctree("Decisions", sorted(path.stem for path in (DOCS / "decisions").glob("0*.md")))
+    elif docname == "architecture/index":
+        text += toctree("Architecture", ["base", "store", "engine", "app", "interfaces", "testing", "sandbox"])
     elif docname == "reference/commands":
         text = commands_page()
     elif docname == "reference/python":
