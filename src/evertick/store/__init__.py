@@ -1,1 +1,1 @@
-"""Store: what is true. One contract, two databases, one statement a file, one test suite for all."""
+"""Store: what is true. One contract, two databases, one test suite for all."""

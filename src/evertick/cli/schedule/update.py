@@ -1,6 +1,6 @@
 """`evertick schedule update`: change what is given and keep the rest; `--replace` gives a whole new definition.
 
-With `--query` it gives many schedules other names of arguments and another function (`update_many.py`).
+With `--query` it gives many schedules other names of arguments and another function.
 """
 
 from collections.abc import Mapping

@@ -95,7 +95,7 @@ class Batch:
 
 
 class Runs(Protocol):
-    """The runs of workflows in a batch (`engine/jobs/workflows/open_runs.py`)."""
+    """The runs of workflows in a batch (`engine/jobs/workflow_runs.py`)."""
 
     def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         """Let a run go on; returns its end, or its being parked, and whether a step of its own has written that."""

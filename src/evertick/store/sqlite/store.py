@@ -3,7 +3,7 @@
 One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never
 meets SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine checkpoints (the WAL-reset race of SQLite
 before 3.51.3 needs two checkpointers); which process that is, says `engine_lock`. Other processes of the machine may
-read, and may schedule into the file; the engine notices their commits (`change_poller`).
+read, and may schedule into the file; the engine notices their commits (`ForeignCommits`).
 """
 
 import math

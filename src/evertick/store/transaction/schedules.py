@@ -278,7 +278,7 @@ class Schedules(Driver):
 
 
 def chosen_by(where: ScheduleFilter) -> dict[str, Any]:
-    """The parameters of `_chosen.sql`."""
+    """The parameters of the part `chosen` of statements."""
     as_it_is = ("tenant", "kind", "status", "function", "time_zone", "late_at", "missed_since", "next_before")
     return _values(where, as_it_is) | {
         "failing": 1 if where.failing else None,
