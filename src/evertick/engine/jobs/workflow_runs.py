@@ -1,8 +1,8 @@
 """Open runs: those of a batch, from what the database has of them to what is written back.
 
 What is known of all runs of a batch is read at once, when its transaction begins or just before; the journals only of
-those that are not in memory (`workflow_memory.py`). Each then goes on as far as it can (`rules/workflows/advance.py`), and ends
-or is *parked*: pending until its first timer, or until it is sent a message.
+those that are not in memory (`workflow_memory.py`). Each then goes on as far as it can
+(`rules/workflows/advance.py`), and ends or is *parked*: pending until its first timer, or until it is sent a message.
 Rows of journals, ends and parked runs are written under the fence of the claims, in the commit that holds what the
 steps did.
 
