@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evertick.app.schedules.api import Schedules as Schedules
     from evertick.base.ids import ScheduleId as ScheduleId
     from evertick.recurrence.spec.spec import Dst as Dst, Spec as Spec
-    from evertick.rules.schedules.policies import CatchUp as CatchUp, Overlap as Overlap
     from evertick.rules.schedules.fates import Fate as Fate, Origin as Origin
     from evertick.rules.schedules.fates import Reason as Reason, RunOutcome as RunOutcome
 else:
@@ -46,6 +45,5 @@ else:
             "evertick.base.scheduled_run": "ScheduledRun",
             "evertick.recurrence.spec.spec": "Dst Spec",
             "evertick.rules.schedules.fates": "Fate Origin Reason RunOutcome",
-            "evertick.rules.schedules.policies": "CatchUp Overlap",
         },
     )

@@ -23,7 +23,7 @@ def app(database_url: str) -> App:
 def test_a_transaction_sees_its_own_jobs_and_a_rollback_takes_back_what_it_changed(app: App, database_url: str) -> None:
     note = app.functions.resolve("note")
     engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
-    with app.opened():
+    with app:
         kept = app.scheduler.run_after(60, note, 1)
         with Session(engine) as session:
             bound = app.bind(session)
@@ -49,6 +49,6 @@ def test_awaited(app: App, database_url: str) -> None:
     import asyncio
 
     scheme, driver = DRIVERS[database_url.partition(":")[0]]
-    with app.opened():
+    with app:
         asyncio.run(changes(app, database_url.replace(scheme, scheme.replace(":", f"+{driver}:"), 1)))
         assert [job.state for job in app.jobs.list().jobs] == ["canceled"]

@@ -49,7 +49,7 @@ class Shop:
 
         @asynccontextmanager
         async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-            async with app.opened():
+            async with app:
                 async with self.engine.begin() as connection:
                     await connection.run_sync(Base.metadata.create_all)
                 yield
@@ -129,10 +129,10 @@ def test_open_makes_a_sqlite_file_fit_and_a_second_call_does_nothing(tmp_path: A
     environment = app.environment
     app.open()
     assert app.environment is environment
-    with app.opened():
+    with app:
         assert app.environment is environment
     assert app._environment is None
-    with app.opened():
+    with app:
         assert jobs_of(app) == []
     app.close()
 
@@ -143,6 +143,6 @@ def test_open_says_at_the_start_what_is_wrong(postgres_url: str) -> None:
         App("shop", database_url=postgres_url).open()
     with (
         pytest.raises(DatabaseUnavailable, match="has no such database"),
-        App("x", database_url=f"{postgres_url}_absent").opened(),
+        App("x", database_url=f"{postgres_url}_absent"),
     ):
         raise AssertionError

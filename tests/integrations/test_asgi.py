@@ -188,7 +188,7 @@ def test_a_worker_serves_the_pools_that_it_is_given(database_url: str) -> None:
     def other(ctx: MutationCtx) -> None:
         ran.append("other")
 
-    with app.opened():
+    with app:
         app.scheduler.run_after(0, other)
         app.scheduler.run_after(0, mail)
     with TestClient(FastAPI(lifespan=lifespan(app, worker=True, pools=["mail"]))):
@@ -207,18 +207,18 @@ def test_a_signal_lets_running_actions_end(database_url: str, tmp_path: Path, as
     async def until_told(ctx: ActionCtx) -> str: ...
 
     (tmp_path / "program.py").write_text(PROGRAM)
-    with app.opened():
+    with app:
         jobs: list[Any] = [app.scheduler.run_after(0, until_told)]
     with programs_in(tmp_path) as start:
         program = start("program.py", command=(sys.executable,), EVERTICK_DATABASE_URL=database_url)
         program.wait_for("the action runs")
         program.send(ask)
         program.wait_for("Waiting for application shutdown")
-        with app.opened():
+        with app:
             jobs.append(app.scheduler.run_after(0, until_told))
         (tmp_path / "go").touch()
         program.wait_for("Application shutdown complete")
         program.end()
-    with app.opened():
+    with app:
         assert [app.jobs.get(job).state for job in jobs] == ["success", "pending"]
         assert app.environment.store.read(lambda tx: tx.list_workers()) == []

@@ -169,7 +169,7 @@ def test_threads_of_a_real_worker_are_told_apart(kept: Kept, database_url: str) 
     def look(ctx: QueryCtx, number: int) -> None:
         elsewhere.info("number %d", number)
 
-    with real.opened():
+    with real:
         jobs = [real.scheduler.run_after(0, function, n) for n, function in enumerate([blocks, awaits] * 5)]
         with real.running():
             for _ in jobs:

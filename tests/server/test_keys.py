@@ -39,7 +39,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         await step.wait_for("paid")
 
     app.migrate()
-    with app.opened():
+    with app:
         yield app
 
 

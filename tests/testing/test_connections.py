@@ -156,7 +156,7 @@ def test_time_does_not_pass_over_an_open_transaction(world: World) -> None:
 def api_on(sessions: Any) -> FastAPI:
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        async with app.opened(), app.running():
+        async with app, app.running():
             yield
 
     async def session() -> AsyncIterator[AsyncSession]:
@@ -234,7 +234,7 @@ def test_actions_that_are_called_inside_a_world_do_not_really_sleep(world: World
 
 
 def test_closing_the_app_inside_a_world_leaves_the_world_alone(world: World) -> None:
-    with app.opened():
+    with app:
         pass
     app.close()
     with app.running():

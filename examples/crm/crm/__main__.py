@@ -32,7 +32,7 @@ def fill() -> None:
                     ),
                 ]
             )
-    with app.opened():
+    with app:
         for name in ("acme", "globex"):
             automate(name)
 

@@ -21,7 +21,7 @@ REVIEW_AFTER = 2 * REMIND_AFTER
 @asynccontextmanager
 async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     """Open Evertick's database when the application starts, so that a wrong address is an error then."""
-    async with app.opened():
+    async with app:
         yield
     await engine.dispose()
 

@@ -1,6 +1,6 @@
 """Opening: how an app comes to its database, and leaves it.
 
-It opens on first use, or when a program says so (`open`, `opened`). A test's world lends the app its own environment
+It opens on first use, or when a program says so (`open`, `with app:`). A test's world lends the app its own environment
 instead; while it does, opening and closing do nothing.
 """
 
@@ -74,17 +74,35 @@ class Opening(Access):
         """
         _ = self.environment
 
-    def opened(self) -> "Opened":
-        """The database, open for as long as a block lasts: `with app.opened():`, or `async with` on an event loop.
+    def __enter__(self) -> Self:
+        """Open the database, as `open`; it is closed when the block ends. For programs that schedule but run no jobs.
 
-            @asynccontextmanager
-            async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-                async with app.opened():
-                    yield
-
-        For programs that schedule but run no jobs; see `open`, which says what it raises.
+        @asynccontextmanager
+        async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+            async with app:
+                yield
         """
-        return Opened(self)
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """As `with`, without blocking the event loop."""
+        import asyncio  # a program that awaits has imported it; others need not pay for it
+
+        await asyncio.to_thread(self.open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
 
     def migrate(self) -> list[str]:
         """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
@@ -238,32 +256,3 @@ def _look_after_forks() -> None:
 def _forked() -> None:
     for app in list(_apps):
         app._forked()
-
-
-class Opened:
-    """`app.opened()`: opens the app's database at the begin of a block, and closes it at the end."""
-
-    def __init__(self, app: Opening) -> None:
-        self._app = app
-
-    def __enter__(self) -> Self:
-        self._app.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._app.close()
-
-    async def __aenter__(self) -> Self:
-        import asyncio  # a program that awaits has imported it; others need not pay for it
-
-        await asyncio.to_thread(self._app.open)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        import asyncio
-
-        await asyncio.to_thread(self._app.close)

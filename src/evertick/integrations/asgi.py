@@ -65,7 +65,7 @@ def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), aroun
 
     @asynccontextmanager
     async def ours() -> AsyncIterator[None]:
-        async with app.opened():
+        async with app:
             if not worker:
                 yield
                 return

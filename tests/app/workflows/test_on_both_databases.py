@@ -115,7 +115,7 @@ def test_an_event_of_a_program_without_the_workflow_is_written_as_json(app: App)
     with pytest.raises(InvalidArguments, match="the value of the event 'decided' cannot be stored as JSON"):
         app.workflows.signal(run_id, "decided", TYPED)
     elsewhere = App(app.name, database_url=app.database_url)
-    with elsewhere.opened():
+    with elsewhere:
         elsewhere.workflows.signal(run_id, "decided", TYPED)
     with Engine(app):
         until(lambda: app.workflows.get(run_id).state == "success")

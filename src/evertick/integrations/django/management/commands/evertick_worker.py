@@ -31,7 +31,7 @@ class Command(BaseCommand):  # type: ignore[misc]
             app = configured_app()
             use_drain(app, drain)
             use_fresh_connections(app)
-            with app.opened():
+            with app:
                 self.stdout.write(f"runs the jobs of {app.name} on {shown(app.database_url)}; Ctrl-C drains and stops")
                 self.stdout.flush()
                 app.run(pools=pool)
