@@ -13,7 +13,7 @@ import psycopg
 from pydantic_core import from_json
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, full_pool, queue_of
-from evertick.store.place import USUAL_PLACES, placed
+from evertick.store.location import USUAL_PLACES, placed
 from evertick.store.transaction.statements import Statements, load_statements, statement_names
 
 BATCH = 256

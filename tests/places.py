@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psycopg
 
+from evertick.store.location import own_tables
 from evertick.store.open import open_store
-from evertick.store.place import own_tables
 
 FOREIGN_VERSION = 77
 """What the owner of a SQLite file keeps in `user_version`."""

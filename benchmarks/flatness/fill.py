@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from benchmarks.raw import at_usual_place
 from evertick.base.ids import queue_of
 from evertick.base.instants import DAY_MS
-from evertick.store.place import USUAL_PLACES
+from evertick.store.location import USUAL_PLACES
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 

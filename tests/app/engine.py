@@ -15,7 +15,7 @@ from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.runtime.registration import HeartbeatThread, MakeHeartbeat
 from evertick.engine.worker import Worker
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.store.sqlite.store import SqliteStore
 from evertick.store.transaction.transaction import Transaction
 from evertick.testing.jobs import JobView, view

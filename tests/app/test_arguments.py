@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from evertick import App, MutationCtx
 from evertick.app.functions.function import Function
-from evertick.app.functions.words import encode_words
+from evertick.app.functions.text_arguments import encode_words
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine

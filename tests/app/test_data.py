@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from evertick import App
-from evertick.app.documents import looking
+from evertick.app.documents import browsing as looking
 from evertick.app.documents.indexing import EVERY_TENANT
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.documents import StoredDocument

@@ -13,7 +13,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.base.records.jobs import NewJob
-from evertick.rules.jobs.spread import bucket_of, duration_of, quantile_ms, spread_of_texts, spread_to_text
+from evertick.rules.jobs.histogram import bucket_of, duration_of, quantile_ms, spread_of_texts, spread_to_text
 from evertick.store.transaction.transaction import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from evertick import App, JobResult, MutationCtx, QueryCtx, Retry, every
 from evertick.base.errors import Misuse
-from evertick.store.place import own_tables
+from evertick.store.location import own_tables
 from evertick.store.sqlite.address import path_of
 from tests.app.engine import Engine, Watched, job_of
 from tests.app.test_async_bind import DRIVERS

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import pytest
 
-from evertick.base.cures import commands_of
+from evertick.base.suggested_commands import commands_of
 from tests.dashboard.commands import parse
 
 SOURCE: Final = Path(__file__).parents[2] / "src" / "evertick"

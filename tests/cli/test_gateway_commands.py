@@ -10,7 +10,7 @@ import pytest
 
 from evertick import App
 from evertick.api.gateway_fleet import Registration
-from evertick.app.gateways.reaching import KEY_VARIABLE
+from evertick.app.gateways.connections import KEY_VARIABLE
 from evertick.gateway.link import Registration as Registered
 from tests.cli.programs import evertick
 from tests.gateway.served import serving

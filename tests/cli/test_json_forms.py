@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from evertick.app.schedules.written import WrittenSchedule
+from evertick.app.schedules.bodies import WrittenSchedule
 from tests.cli.desk import Command
 from tests.cli.test_against_a_server import NO_SERVER, url
 from tests.cli.test_every_command import LEAVES, ROWS, ids, shop_file

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
-from evertick.app.simulation import Simulation, write_simulation
+from evertick.app.database_clock import Simulation, write_simulation
 from evertick.base.instants import DAY_MS, Instant
 from evertick.cli.schedule import local_session
 from evertick.recurrence.parse.moments import parse_instant

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pytest
 
 from evertick import App, every
-from evertick.app.simulation import Simulation, simulation_of, write_simulation
+from evertick.app.database_clock import Simulation, simulation_of, write_simulation
 from evertick.base.clock import SystemClock
 from evertick.base.instants import HOUR_MS, Instant
 from tests.dashboard.conftest import Site, site_of, text_of

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from evertick import cron as cron_line
 from evertick import every
-from evertick.app.gateways.everything import everything
+from evertick.app.gateways.all_schedules import everything
 from evertick.base.clock import ManualClock
 from evertick.base.errors import InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_TENANT

@@ -9,8 +9,8 @@ import pytest
 
 from evertick.api.gateways import GatewayRun, NewGatewayCron
 from evertick.gateway.actions import ActionFailed, Actions
+from evertick.gateway.app_backend import OwnGateway, app_of
 from evertick.gateway.config import GatewayConfig, read_config
-from evertick.gateway.own import OwnGateway, app_of
 from evertick.testing import World
 
 T = TypeVar("T")

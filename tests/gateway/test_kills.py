@@ -16,10 +16,10 @@ from evertick.api.schedules import OccurrenceView
 from evertick.app.app import App
 from evertick.base.errors import CronNotFound, EvertickError
 from evertick.client import Client
+from evertick.gateway.app_backend import app_of
 from evertick.gateway.config import read_config
 from evertick.gateway.link import Registration as Registered
 from evertick.gateway.link import local_token
-from evertick.gateway.own import app_of
 from evertick.gateway_client import GatewayClient, HttpSend
 from evertick.rules.schedules.fates import Fate, Origin, RunOutcome
 from tests.gateway.conftest import new_cron, write_config

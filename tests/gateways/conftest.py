@@ -9,7 +9,7 @@ import pytest
 
 from evertick import App
 from evertick.api.gateway_fleet import Heartbeat, RegisteredGateway, Registration
-from evertick.app.gateways import reaching
+from evertick.app.gateways import connections as reaching
 from evertick.app.gateways.api import TenantGateways
 from evertick.base.clock import ManualClock
 from evertick.base.errors import GatewayUnreachable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
-from evertick.app.gateways import reaching
+from evertick.app.gateways import connections as reaching
 from evertick.app.gateways.syncing import AT_A_TIME, SyncLoop, sync
 from evertick.base.errors import (
     Conflict,

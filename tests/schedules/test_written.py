@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick import App, MutationCtx, Retry, every
-from evertick.app.schedules.written import WrittenSchedule, when_of, written
+from evertick.app.schedules.bodies import WrittenSchedule, when_of, written
 from evertick.base.records.jobs import RetryPolicy
 from evertick.cli.schedule.files.forms import json_of, read_json, read_yaml, yaml_of
 from evertick.errors import EvertickError, InvalidArguments

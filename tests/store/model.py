@@ -41,8 +41,8 @@ from evertick.base.records.jobs import (
     Worker,
 )
 from evertick.base.records.stored import Stored, text_of
+from evertick.rules.jobs.coverage import blocked
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.rules.jobs.serving import blocked
 from evertick.store.records.claims import START, Head, OwnJob, Share, Suspect
 from evertick.store.records.pages import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evertick.app.access_control.audit_log import AsyncAuditLog
     from evertick.app.access_control.saved_views import AsyncSavedViews, SavedViewOperations, SavedViews
     from evertick.app.access_control.tokens import AsyncTokens
-    from evertick.app.documents.looking import AsyncData, Data
+    from evertick.app.documents.browsing import AsyncData, Data
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
     from evertick.app.gateways.api import AsyncGateways, TenantGateways
@@ -158,7 +158,7 @@ class Access(ABC):
     @property
     def data(self) -> "Data":
         """Shows which tables there are and what lies in them, also without their declarations. It only reads."""
-        from evertick.app.documents.looking import Data, DataOperations
+        from evertick.app.documents.browsing import Data, DataOperations
 
         return Data(DataOperations(self.tenant_id, self.environment.clock.now), *self._ways)
 
@@ -272,7 +272,7 @@ class AsyncAccess:
     @property
     def data(self) -> "AsyncData":
         """Like `App.data`, and every call is awaited."""
-        from evertick.app.documents.looking import AsyncData, DataOperations
+        from evertick.app.documents.browsing import AsyncData, DataOperations
 
         return AsyncData(DataOperations(self._access.tenant_id, self._access.environment.clock.now), *self._ways)
 

@@ -283,7 +283,7 @@ class App(Decorators, Opening):
     def _bound(self, connection: Any, tenant: TenantId) -> BoundScheduler | AsyncBoundScheduler:
         from evertick.app.binding.binding import bound
         from evertick.app.schedules.commands import ScheduleOperations
-        from evertick.store.place import place_of
+        from evertick.store.location import place_of
 
         e = self._environment
         if hasattr(connection, "ensure_connection"):

@@ -21,7 +21,6 @@ from evertick.app.paging import TENANTS_MAX, all_schedules, whole_jobs
 from evertick.app.schedules.definition import is_declared
 from evertick.app.workflows.replaying import replayed_end
 from evertick.base.clock import SystemClock
-from evertick.base.cures import cure_of_unreadable, tenant_option
 from evertick.base.errors import (
     EvertickError,
     FunctionNotFound,
@@ -36,6 +35,7 @@ from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import OWN_FUNCTIONS, FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflows import STEP, WorkflowStatus
+from evertick.base.suggested_commands import cure_of_unreadable, tenant_option
 from evertick.base.time_limit import FunctionTimeout, Limit, TimeLimits
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS

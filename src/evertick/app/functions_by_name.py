@@ -20,7 +20,7 @@ from evertick.base.ids import DEFAULT_POOL, TenantId, app_of
 from evertick.base.records.jobs import OWN_FUNCTIONS, SCRIPT_FUNCTION, FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of_typed, readable
-from evertick.rules.jobs.serving import served, served_under
+from evertick.rules.jobs.coverage import served, served_under
 from evertick.store.store import Store
 from evertick.store.transaction.transaction import Transaction
 

@@ -159,7 +159,7 @@ class Opening(Access):
 
     def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
-        from evertick.app.simulation import simulation_of
+        from evertick.app.database_clock import simulation_of
         from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
 
         self.prepare(store)

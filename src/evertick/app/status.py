@@ -28,7 +28,7 @@ from evertick.base.records.insight import ScheduleTrouble
 from evertick.base.records.jobs import NO_ERROR, SCRIPT_FUNCTION, Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflows import WorkflowStatus
-from evertick.rules.jobs.serving import served, served_under
+from evertick.rules.jobs.coverage import served, served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evertick.app.functions.words import encode_words
+from evertick.app.functions.text_arguments import encode_words
 from evertick.base.clock import SystemClock
 from evertick.base.errors import EvertickError, FunctionFailed, Misuse
 from evertick.base.escaping import finite, json_text, printable, printable_lines, shell_word

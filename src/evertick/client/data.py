@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evertick.api.documents import DocumentPage, DocumentView, TableView
-from evertick.app.documents.looking import words_of
+from evertick.app.documents.browsing import words_of
 from evertick.client.calls import Call, Requests, given, part, sent
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from evertick.dashboard.faces import LOST
+from evertick.dashboard.error_pages import LOST
 from evertick.dashboard.page import shown_face
 from evertick.dashboard.routes import (
     backfills,

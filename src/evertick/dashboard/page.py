@@ -42,12 +42,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from evertick._version import __version__
 from evertick.app.access import AsyncAccess
-from evertick.app.simulation import Pace, pace_of
+from evertick.app.database_clock import Pace, pace_of
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.access import Scope
-from evertick.dashboard.faces import Face, face_of
+from evertick.dashboard.error_pages import Face, face_of
 from evertick.dashboard.forms.form import Form, SentBefore, checked_new, kept_reply
 from evertick.dashboard.markup.commands import SameCommand, command, complaints
 from evertick.dashboard.markup.templates import environment

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evertick import App, at, cron, every
 from evertick.app.access_control.audit_log import Auditor
+from evertick.app.database_clock import Simulation, write_simulation
 from evertick.app.schedules.updates import update
-from evertick.app.simulation import Simulation, write_simulation
 from evertick.base.clock import SystemClock
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import from_datetime

@@ -13,10 +13,10 @@ from typing import Final
 from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.gateway.actions import Actions, Builtin, purge
+from evertick.gateway.app_backend import OwnGateway, app_of
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import GatewayConfig, read_config
 from evertick.gateway.link import PlatformLink, State, local_token
-from evertick.gateway.own import OwnGateway, app_of
 from evertick.gateway.server import GatewayServer
 from evertick.server.limits import LOOPBACK
 from evertick.server.process import check_pair, listen, uvicorn_of

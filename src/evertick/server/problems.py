@@ -20,8 +20,8 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from evertick.base import errors
-from evertick.base.cures import meant
 from evertick.base.error_text import message_of
+from evertick.base.suggested_commands import meant
 
 _logger: Final = logging.getLogger("evertick.server")
 

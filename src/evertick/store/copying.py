@@ -15,9 +15,9 @@ from typing import Any
 
 from evertick.base.errors import Misuse
 from evertick.store.addresses import shown
-from evertick.store.copying_side import Side
+from evertick.store.copy_side import Side
+from evertick.store.location import own_tables
 from evertick.store.open import open_settled
-from evertick.store.place import own_tables
 
 
 def copy_tables(from_url: str, to_url: str) -> dict[str, int]:

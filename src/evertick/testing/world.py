@@ -41,7 +41,7 @@ from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.settings import Settings
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 from evertick.testing.connections import OwnConnections

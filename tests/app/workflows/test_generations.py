@@ -1,7 +1,7 @@
 """What is kept of a run that goes on as a new one again and again, on both databases."""
 
 from evertick import ActionCtx, App, MutationCtx, Step
-from evertick.store.place import placed
+from evertick.store.location import placed
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 

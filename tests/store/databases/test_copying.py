@@ -22,8 +22,8 @@ from evertick.base.records.gateways import Found
 from evertick.base.records.jobs import Worker
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptVersionRow
 from evertick.store.copying import copy_tables
+from evertick.store.location import own_tables
 from evertick.store.open import open_settled
-from evertick.store.place import own_tables
 from evertick.store.postgres import copying
 from evertick.store.postgres.copying import held_database
 from evertick.store.sqlite.address import path_of

@@ -16,8 +16,8 @@ import pytest
 
 from evertick.app.binding.binding import _numbered
 from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch
+from evertick.store.location import own_tables, place_of, placed
 from evertick.store.open import open_store
-from evertick.store.place import own_tables, place_of, placed
 from evertick.store.schema import code_version
 from evertick.store.sqlite.address import path_of
 from evertick.store.transaction.statements import load_statements, statement_names

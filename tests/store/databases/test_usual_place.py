@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.store.place import own_tables, tables_at
+from evertick.store.location import own_tables, tables_at
 from evertick.store.schema import code_version
 from evertick.store.sqlite.address import path_of
 from tests.app.engine import Engine

@@ -17,7 +17,7 @@ from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
-from evertick.store.place import USUAL_PLACES, place_of
+from evertick.store.location import USUAL_PLACES, place_of
 from evertick.store.sqlite.migration import is_ours
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.transaction import Transaction

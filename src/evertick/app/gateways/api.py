@@ -17,13 +17,12 @@ from evertick.app.environment import Environment
 from evertick.app.functions.explaining import problems_of
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.gateways.commands import OFFLINE, command_function
+from evertick.app.gateways.connections import client_of, health_of, require_online
 from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
-from evertick.app.gateways.reaching import client_of, health_of, require_online
 from evertick.app.gateways.syncing import SYNC_MS, sync
 from evertick.app.registry import Registry
 from evertick.app.surfaces import InThread
 from evertick.app.transacting import Audited, Transact, Work, unaudited
-from evertick.base.cures import meant
 from evertick.base.errors import (
     CronNotFound,
     EvertickError,
@@ -37,6 +36,7 @@ from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, t
 from evertick.base.options import Rule, check_options, number, one_of, whole
 from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
+from evertick.base.suggested_commands import meant
 from evertick.gateway_client import GatewayClient, check_name
 from evertick.store.transaction.transaction import Transaction
 

@@ -14,7 +14,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.functions.function import Action
 from evertick.app.functions.options import ApplicationError
-from evertick.app.gateways.reaching import client_of, read
+from evertick.app.gateways.connections import client_of, read
 from evertick.base.errors import GatewayNotFound, GatewayUnreachable, OutcomeUnknown, UnknownCommand
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant

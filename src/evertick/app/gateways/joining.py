@@ -19,7 +19,7 @@ from evertick.api.gateway_fleet import (
     Registration,
 )
 from evertick.app.environment import Environment
-from evertick.app.gateways.reaching import access_token, check_address
+from evertick.app.gateways.connections import access_token, check_address
 from evertick.app.transacting import Transact
 from evertick.base.errors import Conflict, Misuse, UnknownSecret
 from evertick.base.escaping import shortened

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from evertick.app.environment import Environment
+from evertick.app.gateways.connections import NOT_DONE, client_of, health_of, written
 from evertick.app.gateways.fetching import setting
 from evertick.app.gateways.joining import kept
-from evertick.app.gateways.reaching import NOT_DONE, client_of, health_of, written
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant

@@ -8,7 +8,6 @@ Each question costs a bounded look, however many jobs and schedules there are.
 """
 
 from evertick.app.environment import Environment
-from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import failed_jobs, function_stats, functions_and_day
 from evertick.app.insight.jobs import job_list, upcoming_list
 from evertick.app.insight.overview import (
@@ -21,6 +20,7 @@ from evertick.app.insight.overview import (
     queued,
 )
 from evertick.app.insight.pools import pool_stats, pools_and_day
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.insight.search import search
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
 from evertick.base.ids import TenantId

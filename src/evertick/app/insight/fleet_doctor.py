@@ -14,14 +14,14 @@ from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
-from evertick.base.cures import cure_of_unreadable, tenant_option
 from evertick.base.durations import length
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.rules.jobs.serving import served
+from evertick.base.suggested_commands import cure_of_unreadable, tenant_option
+from evertick.rules.jobs.coverage import served
 from evertick.store.addresses import servers_in
 from evertick.store.records.schedule import Schedule
 from evertick.store.store import Store

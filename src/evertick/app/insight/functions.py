@@ -8,8 +8,8 @@ from typing import Final, Generic, NamedTuple, TypeVar, Unpack
 from evertick.api.insight import ActivityView, FunctionStats, FunctionStatsPage, MinuteView
 from evertick.api.jobs import JobView
 from evertick.api.workflows import RunView
-from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.jobs import with_parents
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.jobs.views import job_views
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.transacting import Work
@@ -20,8 +20,8 @@ from evertick.base.paging import check_limit
 from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import SLOT_MS, DueGroup, FunctionActivity, MinuteRow, Sample
 from evertick.base.records.jobs import JobFilter, JobSummary, ServedFunction
-from evertick.rules.jobs.serving import served
-from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
+from evertick.rules.jobs.coverage import served
+from evertick.rules.jobs.histogram import Spread, quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.transaction.transaction import Transaction
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Unpack
 
 from evertick.api.jobs import JobPage, JobView
 from evertick.app.documents.tables import require_job_id
-from evertick.app.insight.asked import InsightOperations
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.jobs.views import cursor_of, job_views, waiting_where
 from evertick.app.paging import AT_ONCE
 from evertick.app.scheduling.choice import JobsWhere, jobs_where

@@ -14,7 +14,6 @@ from evertick.api.insight import (
     QueuedView,
 )
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import (
     MISSED_MAX,
     PAUSED_MAX,
@@ -28,6 +27,7 @@ from evertick.app.insight.attention import (
     outages,
 )
 from evertick.app.insight.functions import DUE_MAX, activity_view
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
 from evertick.app.workflows.details import LOOK, STUCK_MAX, stuck_until
@@ -38,8 +38,8 @@ from evertick.base.paging import check_limit
 from evertick.base.records.insight import SLOT_MS, ChangeRow, Coming, DueGroup, MinuteRow
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
-from evertick.rules.jobs.serving import served
-from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
+from evertick.rules.jobs.coverage import served
+from evertick.rules.jobs.histogram import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
 from evertick.rules.schedules.fates import MISSED_REASONS
 from evertick.store.records.pages import ComingLook, TroubleLook

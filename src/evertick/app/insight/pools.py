@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from evertick.api.insight import ActivityView, PoolStats
-from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import activity_view, share_of
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.transacting import Work
 from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, Instant, span_begin, to_datetime

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.api.insight import FoundView
-from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
+from evertick.app.insight.scope import InsightOperations
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import runs_by_id
 from evertick.base.errors import Misuse

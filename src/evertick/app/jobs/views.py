@@ -14,7 +14,7 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobPlace
 from evertick.base.records.jobs import Job, JobFilter, JobState
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.store.transaction.transaction import Transaction
 
 BLOCKED: Final = "blocked: no worker runs this function"

@@ -25,7 +25,7 @@ from evertick.base.options import TEXT, check_options
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.limits import NO_LIMITS, NO_SETTINGS, PoolLimits, PoolUse, StartLimit
 from evertick.base.records.stored import storable
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.coverage import served
 from evertick.rules.jobs.start_limits import next_start_at
 from evertick.rules.schedules.state import cut
 from evertick.store.transaction.transaction import Transaction

@@ -15,20 +15,20 @@ from evertick.app.limits.pools import pool_waits
 from evertick.app.schedules.backfill_plans import made_up
 from evertick.app.schedules.views import blocked_runs, occurrence_view
 from evertick.app.transacting import Work
-from evertick.base.cures import THEN, WORKER
 from evertick.base.durations import full_length
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
+from evertick.base.suggested_commands import THEN, WORKER
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.outcome import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
 from evertick.recurrence.parse.moments import format_instant
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.rules.schedules.catch_up import SEEN_LATE, started_late, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail

@@ -29,7 +29,7 @@ from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.rules.schedules.catch_up import LOSES_TIMES, lost_after_outage
 from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import RUN_TIME, KnownBackfill

@@ -7,12 +7,12 @@ from typing import Any, Final, TypedDict, Unpack
 from evertick.app.documents.tables import require_job_id, table_named_in
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import moment
-from evertick.base.cures import no_key
 from evertick.base.errors import InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_pool
 from evertick.base.instants import NEVER, Instant
 from evertick.base.job_options import check_key
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
+from evertick.base.suggested_commands import no_key
 from evertick.engine.jobs.repair import job_found
 from evertick.store.transaction.transaction import Transaction
 

@@ -32,7 +32,6 @@ from evertick.app.workflows.restarting import (
     record_of_restart,
     rows_kept,
 )
-from evertick.base.cures import no_run
 from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, table_of
 from evertick.base.instants import Instant
@@ -54,6 +53,7 @@ from evertick.base.records.workflows import (
     checked,
     to_text,
 )
+from evertick.base.suggested_commands import no_run
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.repair import alike, keep_attributes
 from evertick.store.records.workflows import Entry

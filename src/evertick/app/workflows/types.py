@@ -20,7 +20,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflows import WorkflowStatus, WorkflowType
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.coverage import served
 from evertick.store.transaction.transaction import Transaction
 
 Named = Function[..., Any] | str

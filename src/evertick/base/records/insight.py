@@ -15,7 +15,7 @@ class ActivityRow(NamedTuple):
     """How attempts ended in a span that begins at `at`, as the worker `source` counted them.
 
     With a `name` it is of one function and ten minutes; with an empty one of all functions and one minute, with how
-    many came how late and took how long, by bucket (`rules/jobs/spread.py`), as JSON text.
+    many came how late and took how long, by bucket (`rules/jobs/histogram.py`), as JSON text.
     """
 
     tenant: TenantId

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.base.cures import tenant_option
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import from_datetime
+from evertick.base.suggested_commands import tenant_option
 from evertick.cli.backfill import many
 from evertick.cli.backfill.flags import LOSSY, SAFE, BackfillFlags, lossy_policy
 from evertick.cli.core.databases import chosen_tenant, data_options

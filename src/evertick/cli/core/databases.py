@@ -186,7 +186,7 @@ def shown_url(url: str) -> str:
 
 def open_on(store: "Store", app: "App") -> None:
     """Run an app on an open database. Raises Misuse for a simulation, and as `Store.check_schema` does."""
-    from evertick.app.simulation import simulation_of
+    from evertick.app.database_clock import simulation_of
 
     if store.single_engine:
         store.migrate()  # as every program that opens an embedded database does
@@ -198,7 +198,7 @@ def open_on(store: "Store", app: "App") -> None:
 
 def now_of(store: "Store") -> Instant:
     """The present by the database's clock, which may be a simulation's."""
-    from evertick.app.simulation import clock_of
+    from evertick.app.database_clock import clock_of
 
     return clock_of(store).now()
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from evertick.base.cures import DJANGO_SETTINGS
 from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.suggested_commands import DJANGO_SETTINGS
 from evertick.cli.core import django_settings
 from evertick.cli.core.exits import AppImportFailed
 

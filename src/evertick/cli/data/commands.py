@@ -64,7 +64,7 @@ class Asked:
 def list_documents(table: str, asked: Asked, db: str | None, out: OutputOptions) -> None:
     """List the documents of a table, the newest first."""
     from evertick.api.documents import DocumentView
-    from evertick.app.documents.looking import conditions
+    from evertick.app.documents.browsing import conditions
 
     chosen = out.columns(DocumentView.names(), LIST_FIELDS)
     where = conditions(asked.where)

@@ -9,7 +9,7 @@ from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.sessions.base import opened
 
 if TYPE_CHECKING:
-    from evertick.app.documents.looking import Data
+    from evertick.app.documents.browsing import Data
     from evertick.client import surfaces
     from evertick.store.store import Store
 
@@ -32,7 +32,7 @@ def open_data(db: str | None) -> AbstractContextManager[DataSession]:
 
 
 def _local(store: "Store") -> DataSession:
-    from evertick.app.documents.looking import Data, DataOperations
+    from evertick.app.documents.browsing import Data, DataOperations
 
     operations = DataOperations(chosen_tenant(), lambda: now_of(store))
     return DataSession(Data(operations, store.view, store.write), now_of(store), store)

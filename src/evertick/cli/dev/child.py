@@ -31,9 +31,9 @@ import click
 from evertick._version import __version__
 from evertick.api.schedules import ScheduleSummary
 from evertick.app.app import App
+from evertick.app.database_clock import Simulation
 from evertick.app.embedded_worker import Stopper, close, serve, use_drain
 from evertick.app.functions.function import Function
-from evertick.app.simulation import Simulation
 from evertick.base.durations import distance, length
 from evertick.base.errors import DatabaseLocked, EvertickError
 from evertick.base.escaping import one_line, printable, shell_word

@@ -2,7 +2,7 @@
 
 A simulation has a database of its own, so that no times that never were get among real data: it is new each time, in
 `.evertick/<app>.simulated.db`, unless `--db` names another file. Its clock is written down beside it, so commands on
-that database agree with it (`evertick.app.simulation`). It stops with `evertick dev`, and `evertick dev --db FILE`
+that database agree with it (`evertick.app.database_clock`). It stops with `evertick dev`, and `evertick dev --db FILE`
 without `--at` continues it where it stopped.
 """
 
@@ -17,7 +17,7 @@ from evertick.base.instants import Instant
 from evertick.cli.core.databases import sqlite_file
 
 if TYPE_CHECKING:
-    from evertick.app.simulation import Simulation
+    from evertick.app.database_clock import Simulation
 
 SPEED_MIN: Final = 0.001
 SPEED_MAX: Final = 3_600.0
@@ -58,7 +58,7 @@ def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *
     `continued`. Raises Misuse for a database that must not
     be simulated on, DatabaseLocked if another engine runs on it.
     """
-    from evertick.app.simulation import Simulation, clock_path, simulation_of, write_simulation
+    from evertick.app.database_clock import Simulation, clock_path, simulation_of, write_simulation
     from evertick.store.sqlite.address import make_folder_of
 
     if asked is None:
@@ -82,7 +82,7 @@ def database_for(asked: Asked | None, own: str, given: str | None, usual: str, *
 
 def continued(url: str) -> "Simulation | None":
     """The simulation of a database, running: one that stopped goes on where it stood. None for a real database."""
-    from evertick.app.simulation import simulation_of, write_simulation
+    from evertick.app.database_clock import simulation_of, write_simulation
 
     simulation = simulation_of(url)
     if simulation is None or simulation.stopped is None:
@@ -94,7 +94,7 @@ def continued(url: str) -> "Simulation | None":
 
 def stop(url: str) -> None:
     """Let the clock of a simulation stand still; nothing for a real database."""
-    from evertick.app.simulation import simulation_of, write_simulation
+    from evertick.app.database_clock import simulation_of, write_simulation
 
     simulation = simulation_of(url)
     if simulation is not None and simulation.stopped is None:
@@ -103,7 +103,7 @@ def stop(url: str) -> None:
 
 def emptied(url: str, file: Path) -> None:
     """Remove the simulation of last time, unless it is still running."""
-    from evertick.app.simulation import remove_simulation
+    from evertick.app.database_clock import remove_simulation
     from evertick.store.open import open_settled
 
     if not file.exists():

@@ -21,7 +21,7 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, o
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
-from evertick.cli.job.found import FoundJobs, JobFinished
+from evertick.cli.job.results import FoundJobs, JobFinished
 from evertick.cli.job.session import AnyJobSession, job_id_of, job_named, open_jobs
 from evertick.cli.root import fail
 from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
@@ -138,7 +138,7 @@ def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> in
 def _get_many(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
     from evertick.api.jobs import JobView
-    from evertick.base.cures import no_job
+    from evertick.base.suggested_commands import no_job
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     ids, missing = list[JobId](), list[JobNotFound]()

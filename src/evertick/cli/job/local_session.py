@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
+from evertick.app.database_clock import clock_of
 from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
@@ -16,14 +17,13 @@ from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, job_named, jobs_where
 from evertick.app.scheduling.job_builder import Quotas
-from evertick.app.simulation import clock_of
 from evertick.app.transacting import Page, Work, in_pages
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant
-from evertick.cli.job.found import FoundJobs, JobFinished, Logged
+from evertick.cli.job.results import FoundJobs, JobFinished, Logged
 from evertick.cli.pool import note_unknown_pool
 from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.jobs.completion import cancel, cancel_page

@@ -15,7 +15,7 @@ from evertick.base.errors import AccessDenied, JobNotFound
 from evertick.base.ids import JobId
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
-from evertick.cli.job.found import FoundJobs, JobFinished, Logged
+from evertick.cli.job.results import FoundJobs, JobFinished, Logged
 from evertick.cli.pool import note_unknown_pool
 from evertick.cli.schedule.selection import collected
 from evertick.cli.sessions.base import OnServer

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.base.cures import THEN, commands_of
 from evertick.base.durations import full_length
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import Instant, to_datetime
+from evertick.base.suggested_commands import THEN, commands_of
 from evertick.cli.core.databases import data_options, named_tenant
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from evertick.api.jobs import JobView
 from evertick.api.schedules import OccurrenceView, ScheduleDescription
+from evertick.app.database_clock import clock_of
 from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction, NamedFunctions
 from evertick.app.jobs.views import job_views
@@ -22,14 +23,13 @@ from evertick.app.schedules.updates import replace_schedule
 from evertick.app.schedules.updates import update as patched
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions
-from evertick.app.simulation import clock_of
 from evertick.app.transacting import rehearse
-from evertick.base.cures import no_schedule
 from evertick.base.ids import IdMaker, JobId, ScheduleId, pool_name, system_entropy
 from evertick.base.instants import from_datetime
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.suggested_commands import no_schedule
 from evertick.cli.core.databases import actor, chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
@@ -37,7 +37,7 @@ from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.zones.zones import Edge
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.coverage import served
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.records.schedule import Schedule
 from evertick.store.store import Store

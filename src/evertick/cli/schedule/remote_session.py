@@ -14,12 +14,12 @@ from evertick.api.schedules import OccurrenceView, ScheduleDescription
 from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
-from evertick.base.cures import no_schedule, tenant_option
 from evertick.base.errors import InvalidSpec, JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind
+from evertick.base.suggested_commands import no_schedule, tenant_option
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.flags import parse_when

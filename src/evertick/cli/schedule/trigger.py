@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.base.cures import tenant_option
 from evertick.base.errors import NotFound
 from evertick.base.escaping import printable
 from evertick.base.records.jobs import JobState
+from evertick.base.suggested_commands import tenant_option
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags

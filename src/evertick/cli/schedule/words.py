@@ -19,10 +19,10 @@ from evertick.api.schedules import (
     ScheduleSummary,
     TimeView,
 )
-from evertick.base.cures import no_schedule
 from evertick.base.durations import distance, length
 from evertick.base.escaping import json_text, printable, schedule_word
 from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.base.suggested_commands import no_schedule
 from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.core.output import MomentWriter, on_terminal, words_of
 from evertick.recurrence.english.describe import describe

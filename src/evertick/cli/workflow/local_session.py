@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from evertick.api.jobs import JobLogs
+from evertick.app.database_clock import clock_of
 from evertick.app.functions_by_name import NamedFunctions, require_seen
 from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.simulation import clock_of
 from evertick.app.workflows.api import Workflows
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.app.workflows.types import TypeOperations, WorkflowTypes

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.app.functions.options import OnConflict
-from evertick.base.cures import tenant_option
 from evertick.base.errors import Misuse
 from evertick.base.escaping import printable, shell_word
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflows import RunState
+from evertick.base.suggested_commands import tenant_option
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.exits import Exit

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from evertick.app.transacting import Work
-from evertick.base.cures import meant
 from evertick.base.errors import EvertickError, InvalidSpec, Unavailable
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Call
+from evertick.base.suggested_commands import meant
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
 from evertick.recurrence.parse.moments import typed_moment

@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastapi import Request
 from starlette.responses import Response
 
-from evertick.app.simulation import Pace, pace_of
+from evertick.app.database_clock import Pace, pace_of
 from evertick.base.clock import real_seconds
 from evertick.base.instants import HOUR_MS, Instant, from_datetime, to_iso
 from evertick.base.records.access import Scope

@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from evertick.app.bodies import Body
-from evertick.app.documents.looking import conditions
+from evertick.app.documents.browsing import conditions
 from evertick.base.records.access import Scope
 from evertick.base.records.workflows import words_in
 from evertick.dashboard.markup.templates import json_line

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from evertick.api.gateway_fleet import FleetCron, GatewayView
 from evertick.api.gateways import GatewayAction, GatewayRun, GatewaySchedule
 from evertick.app.bodies import Body
+from evertick.app.gateways.all_schedules import STATUSES, everything, status_of
 from evertick.app.gateways.api import AsyncGateways
-from evertick.app.gateways.everything import STATUSES, everything, status_of
 from evertick.base.errors import (
     EvertickError,
     GatewayUnreachable,

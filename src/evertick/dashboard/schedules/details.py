@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from evertick.api.access import AuditView
 from evertick.api.reports import Answer, Check, Explanation
 from evertick.api.schedules import HistoryLine, OccurrenceView, ScheduleDay, ScheduleDescription
-from evertick.base.cures import commands_of
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.base.suggested_commands import commands_of
 from evertick.dashboard.markup.states import outcome_of
 from evertick.dashboard.markup.times import DAYS, MONTHS
 from evertick.dashboard.zones import offset_words

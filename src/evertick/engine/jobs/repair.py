@@ -6,13 +6,13 @@ Plain functions over a transaction. A retry is a new job: the old one keeps its 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from evertick.base.cures import no_job, tenant_option
 from evertick.base.errors import AlreadyExists, JobNotPending, JobNotRetryable, WorkflowInactive
 from evertick.base.escaping import shell_word
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
 from evertick.base.records.workflows import STEP, RunRecord, WorkflowStatus
+from evertick.base.suggested_commands import no_job, tenant_option
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.transaction.transaction import Transaction
 

@@ -20,7 +20,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.rules.jobs.spread import bucket_of, spread_to_text
+from evertick.rules.jobs.histogram import bucket_of, spread_to_text
 from evertick.store.store import Isolation
 
 _logger: Final = logging.getLogger("evertick.engine")

@@ -12,7 +12,7 @@ from evertick.base.records.jobs import JobFilter, JobState, JobSummary
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.schedules.evaluator import LOOK_AT_LEAST_EVERY_MS
-from evertick.rules.jobs.serving import blocked
+from evertick.rules.jobs.coverage import blocked
 from evertick.store.records.schedule import Schedule
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction

@@ -37,7 +37,7 @@ from evertick.engine.schedules.outcome import (
     write,
 )
 from evertick.engine.schedules.times import times_of
-from evertick.rules.jobs.serving import served_under
+from evertick.rules.jobs.coverage import served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED
 from evertick.rules.schedules.decide import fold
 from evertick.rules.schedules.events import Deleted, Event, Paused, Resumed, Updated

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from evertick.base.cures import no_schedule
 from evertick.base.errors import ScheduleNotFound, WriteConflict
 from evertick.base.ids import DEFAULT_POOL, HISTORY_PREFIX, JOB_PREFIX, JobId, ScheduleId, TenantId, full_pool
 from evertick.base.instants import DAY_MS, LONG_AGO, MINUTE_MS, Instant, to_iso
@@ -24,6 +23,7 @@ from evertick.base.records.jobs import (
     Worker,
 )
 from evertick.base.records.schedules import OccurrenceRow, RunReport, ScheduleFilter
+from evertick.base.suggested_commands import no_schedule
 from evertick.engine.jobs.completion import MakeId, cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.runtime.tracing import Tracing

@@ -11,11 +11,11 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from evertick.app.app import App
-from evertick.base.cures import DJANGO_SETTINGS
 from evertick.base.errors import Misuse
 from evertick.base.records.jobs import FunctionKind
+from evertick.base.suggested_commands import DJANGO_SETTINGS
+from evertick.store.location import PREFIX, USUAL_PLACES
 from evertick.store.open import open_settled
-from evertick.store.place import PREFIX, USUAL_PLACES
 
 SETTINGS: Final[Mapping[str, Any]] = {"APP": None, "DATABASE": "default", "MIGRATE": True}
 """The keys of the setting `EVERTICK` with their defaults.

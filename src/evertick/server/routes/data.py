@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from evertick.api.documents import DocumentPage, DocumentView, TableView
 from evertick.app.bodies import Body, Items
-from evertick.app.documents.looking import conditions
+from evertick.app.documents.browsing import conditions
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, reply, tenant_routes

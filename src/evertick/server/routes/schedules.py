@@ -19,10 +19,10 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.bodies import Body, Items, Time
+from evertick.app.schedules.bodies import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.updates import CallChange, changed_page, update
 from evertick.app.schedules.updates import replace_schedule as replacement
-from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.app.transacting import Page, Work, rehearse_async
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Changed, Cursor, Limit, Named, Piece

@@ -2,7 +2,7 @@
 
 `pgbouncer=true` or `false` says whether transactions may each meet another session; without it the first connection
 finds out. `listen=HOST:PORT` names the server itself beside such a pooler, for LISTEN, which needs a session that
-lasts. `schema` is for statements (`store/place.py`).
+lasts. `schema` is for statements (`store/location.py`).
 """
 
 import os

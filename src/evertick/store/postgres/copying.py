@@ -10,8 +10,8 @@ from psycopg import sql
 
 from evertick.base.errors import DatabaseLocked
 from evertick.store.addresses import shown
-from evertick.store.copying_side import PAGE
-from evertick.store.place import own_tables
+from evertick.store.copy_side import PAGE
+from evertick.store.location import own_tables
 from evertick.store.postgres.address import PostgresAddress
 from evertick.store.postgres.connections import ours
 from evertick.store.transaction.statements import load_statements
@@ -61,7 +61,7 @@ def held_database(url: str, place: str) -> "Iterator[PostgresSide]":
 
 
 class PostgresSide:
-    """See `evertick.store.copying_side.Side`."""
+    """See `evertick.store.copy_side.Side`."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", schema: str) -> None:
         self._connection = connection

@@ -21,7 +21,7 @@ from psycopg import errors as pg_errors
 from evertick.base.errors import DatabaseUnavailable, SchemaMismatch
 from evertick.store import schema
 from evertick.store.addresses import shown
-from evertick.store.place import USUAL_PLACES, tables_at
+from evertick.store.location import USUAL_PLACES, tables_at
 from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours
 from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, VERSION_KEY, SchemaState, Step
 

@@ -26,8 +26,8 @@ from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store import store as contract
 from evertick.store.addresses import shown
+from evertick.store.location import USUAL_PLACES, place_of, placed
 from evertick.store.notifications import Listener
-from evertick.store.place import USUAL_PLACES, place_of, placed
 from evertick.store.postgres.connections import EACH, RELAXED, Connections, GuardedConnection, ours
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier

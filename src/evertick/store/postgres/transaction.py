@@ -22,7 +22,7 @@ from evertick.base.ids import JobId, QueueId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.place import tables_at
+from evertick.store.location import tables_at
 from evertick.store.postgres.connections import (
     OF_STORAGE,
     OF_THE_DATABASE,

@@ -92,30 +92,14 @@ select index_name, fields
   from document_indexes
  where tenant = :tenant
 
--- name: put_documents (postgres)
--- Write documents, new or changed, in one round trip.
-insert into documents (tenant, id, body)
-select tenant, id, body
-  from json_to_recordset(:rows::json) as d (tenant text, id text, body text)
+-- name: put_documents
+-- Write documents, new or changed.
+insert into documents {rows: tenant text, id text, body text}
 on conflict (tenant, id) do update set body = excluded.body
 
--- name: put_documents (sqlite)
--- Write one document, new or changed. SQLite runs it once a row.
-insert into documents (tenant, id, body)
-values (?, ?, ?)
-on conflict (tenant, id) do update set body = excluded.body
-
--- name: put_index_entries (postgres)
--- Write entries of declared indexes in one round trip. Keys travel as hexadecimal digits.
-insert into index_entries (tenant, index_name, key, document_id)
-select tenant, index_name, decode(key, 'hex'), document_id
-  from json_to_recordset(:rows::json) as e (tenant text, index_name text, key text, document_id text)
-on conflict do nothing
-
--- name: put_index_entries (sqlite)
--- Write one entry of a declared index. SQLite runs it once a row.
-insert into index_entries (tenant, index_name, key, document_id)
-values (?, ?, ?, ?)
+-- name: put_index_entries
+-- Write entries of declared indexes.
+insert into index_entries {rows: tenant text, index_name text, key bytea, document_id text}
 on conflict do nothing
 
 -- name: save_document_index

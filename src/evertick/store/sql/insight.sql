@@ -98,50 +98,24 @@ select at, ended, failed, canceled, retried, late, null
  where tenant = :tenant and pool = :pool and at >= :since
  order by at
 
--- name: add_activity (postgres)
--- Add to what is known of spans, in one round trip.
-insert into activity (tenant, name, at, source, ended, failed, canceled, retried, late, took)
-select tenant, name, at, source, ended, failed, canceled, retried, late, took
-  from json_to_recordset(:rows::json)
-       as r (tenant text, name text, at bigint, source text, ended bigint, failed bigint, canceled bigint,
-             retried bigint, late text, took text)
- order by tenant, name, at
+-- name: add_activity
+-- Add to what is known of spans.
+insert into activity {rows: tenant text, name text, at bigint, source text, ended bigint, failed bigint,
+    canceled bigint, retried bigint, late text, took text}
 on conflict (tenant, name, at, source)
    do update set ended = activity.ended + excluded.ended, failed = activity.failed + excluded.failed,
                  canceled = activity.canceled + excluded.canceled, retried = activity.retried + excluded.retried,
                  late = coalesce(excluded.late, activity.late), took = coalesce(excluded.took, activity.took)
 
--- name: add_activity (sqlite)
--- Add to what is known of a span. SQLite runs it once a row.
-insert into activity (tenant, name, at, source, ended, failed, canceled, retried, late, took)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (tenant, name, at, source)
-   do update set ended = ended + excluded.ended, failed = failed + excluded.failed,
-                 canceled = canceled + excluded.canceled, retried = retried + excluded.retried,
-                 late = coalesce(excluded.late, late), took = coalesce(excluded.took, took)
-
--- name: add_pool_activity (postgres)
--- As SQLite's, in one round trip.
-insert into pool_activity (tenant, pool, at, source, ended, failed, canceled, retried, late)
-select tenant, pool, at, source, ended, failed, canceled, retried, late
-  from json_to_recordset(:rows::json)
-       as r (tenant text, pool text, at bigint, source text, ended bigint, failed bigint, canceled bigint,
-             retried bigint, late text)
- order by tenant, pool, at
+-- name: add_pool_activity
+-- Add to what is known of spans of pools. How late they were is of the whole span so far.
+insert into pool_activity {rows: tenant text, pool text, at bigint, source text, ended bigint, failed bigint,
+    canceled bigint, retried bigint, late text}
 on conflict (tenant, pool, at, source)
    do update set ended = pool_activity.ended + excluded.ended, failed = pool_activity.failed + excluded.failed,
                  canceled = pool_activity.canceled + excluded.canceled,
                  retried = pool_activity.retried + excluded.retried,
                  late = coalesce(excluded.late, pool_activity.late)
-
--- name: add_pool_activity (sqlite)
--- Add to what is known of spans of pools. How late they were is of the whole span so far. SQLite runs it once a row.
-insert into pool_activity (tenant, pool, at, source, ended, failed, canceled, retried, late)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (tenant, pool, at, source)
-   do update set ended = ended + excluded.ended, failed = failed + excluded.failed,
-                 canceled = canceled + excluded.canceled, retried = retried + excluded.retried,
-                 late = coalesce(excluded.late, late)
 
 -- name: coming
 -- How many schedules have which spec, of those that are due first; and how many jobs are due in which span.

@@ -109,33 +109,16 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
   from history
  where id in {list :ids} and (tenant || '') = :tenant
 
--- name: insert_bodies (postgres)
--- Keep large arguments apart from their jobs, in one round trip.
-insert into bodies (id, args)
-select id, args
-  from json_to_recordset(:rows::json) as r (id text, args text)
+-- name: insert_bodies
+-- Keep large arguments apart from their jobs.
+insert into bodies {rows: id text, args text}
 
--- name: insert_bodies (sqlite)
--- Keep large arguments apart from their job. SQLite runs it once a row.
-insert into bodies (id, args)
-values (?, ?)
-
--- name: insert_canceled (postgres)
--- Write jobs that are canceled from their birth, in one round trip.
-insert into history (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, schedule_id,
-                     schedule, completed_at, pool, priority, retry, on_complete, limit_key, attempt, failures, crashes)
-select id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, schedule_id, schedule,
-       completed_at, pool, priority, retry, on_complete, limit_key, 0, 0, 0
-  from json_to_recordset(:rows::json)
-       as r (id text, tenant text, kind text, name text, args text, state text, requested_at bigint, due_at bigint,
-             created_at bigint, parent_id text, key text, schedule_id text, schedule text, completed_at bigint,
-             pool text, priority smallint, retry text, on_complete text, limit_key text)
-
--- name: insert_canceled (sqlite)
--- Write a job that is canceled from its birth. SQLite runs it once a row.
-insert into history (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, schedule_id,
-                     schedule, completed_at, pool, priority, retry, on_complete, limit_key, attempt, failures, crashes)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)
+-- name: insert_canceled
+-- Write jobs that are canceled from their birth.
+insert into history {rows: id text, tenant text, kind text, name text, args text, state text, requested_at bigint,
+    due_at bigint, created_at bigint, parent_id text, key text, schedule_id text, schedule text, completed_at bigint,
+    pool text, priority smallint, retry text, on_complete text, limit_key text, attempt integer, failures integer,
+    crashes integer}
 
 -- name: insert_jobs (postgres)
 -- Write scheduled calls with COPY: many rows in one round trip, as fast as PostgreSQL takes them.

@@ -227,43 +227,20 @@ delete from occurrences
          order by decided_at
          limit :limit)
 
--- name: record_occurrences (postgres)
--- Rows of the ledger, new, or the later fate of ones that were waiting, in one round trip.
-insert into occurrences (tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at,
-                         run_id, job_id, started_at)
-select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at,
-       run_id, job_id, started_at
-  from json_to_recordset(:rows::json)
-       as o (tenant text, schedule_id text, nominal_at bigint, origin text, request text, actual_at bigint, fate text,
-             reason text, detail text, decided_at bigint, run_id text, job_id text, started_at bigint)
+-- name: record_occurrences
+-- Rows of the ledger: new, or the later fate of ones that were waiting.
+insert into occurrences {rows: tenant text, schedule_id text, nominal_at bigint, origin text, request text,
+    actual_at bigint, fate text, reason text, detail text, decided_at bigint, run_id text, job_id text,
+    started_at bigint}
 on conflict (tenant, schedule_id, nominal_at, origin, request) do update
    set fate = excluded.fate, reason = excluded.reason, detail = excluded.detail, decided_at = excluded.decided_at,
        run_id = excluded.run_id, job_id = excluded.job_id, started_at = excluded.started_at
  where occurrences.fate = 'buffered'
 
--- name: record_occurrences (sqlite)
--- A row of the ledger: new, or the later fate of one that was waiting. SQLite runs it once a row.
-insert into occurrences (tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason, detail, decided_at,
-                         run_id, job_id, started_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (tenant, schedule_id, nominal_at, origin, request) do update
-   set fate = excluded.fate, reason = excluded.reason, detail = excluded.detail, decided_at = excluded.decided_at,
-       run_id = excluded.run_id, job_id = excluded.job_id, started_at = excluded.started_at
- where occurrences.fate = 'buffered'
-
--- name: report_runs (postgres)
--- Runs of schedules ended, in one round trip. A job reports once.
-insert into run_reports (job_id, tenant, schedule_id, nominal_at, origin, request, ended_at, outcome, result, message)
-select job_id, tenant, schedule_id, nominal_at, origin, request, ended_at, outcome, result, message
-  from json_to_recordset(:rows::json)
-       as r (job_id text, tenant text, schedule_id text, nominal_at bigint, origin text, request text, ended_at bigint,
-             outcome text, result text, message text)
-on conflict do nothing
-
--- name: report_runs (sqlite)
--- A run of a schedule ended. SQLite runs it once a row. A job reports once.
-insert into run_reports (job_id, tenant, schedule_id, nominal_at, origin, request, ended_at, outcome, result, message)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: report_runs
+-- Runs of schedules ended. A job reports once.
+insert into run_reports {rows: job_id text, tenant text, schedule_id text, nominal_at bigint, origin text,
+    request text, ended_at bigint, outcome text, result text, message text}
 on conflict do nothing
 
 -- name: run_reports_of (postgres)

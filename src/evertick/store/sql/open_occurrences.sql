@@ -82,28 +82,11 @@ select o.tenant, o.schedule_id, o.nominal_at, o.origin, o.request, o.waits, o.po
  cross join open_occurrences o on o.tenant = k.tenant and o.schedule_id = k.id
  order by o.tenant, o.schedule_id, o.waits, o.position
 
--- name: write_open_occurrences (postgres)
--- Occurrences wait, start, or their runs were asked to stop.
--- What starts takes its place anew. In one round trip.
-insert into open_occurrences (tenant, schedule_id, nominal_at, origin, request, waits, position, actual_at, overlap,
-                              run_id, reason, started_at, stop)
-select tenant, schedule_id, nominal_at, origin, request, waits, position, actual_at, overlap, run_id, reason,
-       started_at, stop
-  from json_to_recordset(:rows::json)
-       as o (tenant text, schedule_id text, nominal_at bigint, origin text, request text, waits smallint,
-             position bigint, actual_at bigint, overlap text, run_id text, reason text, started_at bigint, stop text)
-on conflict (tenant, schedule_id, nominal_at, origin, request) do update
-   set waits = excluded.waits, run_id = excluded.run_id, reason = excluded.reason, started_at = excluded.started_at,
-       stop = excluded.stop,
-       position = case when open_occurrences.waits = excluded.waits then open_occurrences.position
-                       else excluded.position end
-
--- name: write_open_occurrences (sqlite)
--- An occurrence waits, starts, or its run was asked to stop. What starts takes its place anew.
--- SQLite runs it once a row.
-insert into open_occurrences (tenant, schedule_id, nominal_at, origin, request, waits, position, actual_at, overlap,
-                              run_id, reason, started_at, stop)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: write_open_occurrences
+-- Occurrences wait, start, or their runs were asked to stop. What starts takes its place anew.
+insert into open_occurrences {rows: tenant text, schedule_id text, nominal_at bigint, origin text, request text,
+    waits smallint, position bigint, actual_at bigint, overlap text, run_id text, reason text, started_at bigint,
+    stop text}
 on conflict (tenant, schedule_id, nominal_at, origin, request) do update
    set waits = excluded.waits, run_id = excluded.run_id, reason = excluded.reason, started_at = excluded.started_at,
        stop = excluded.stop,

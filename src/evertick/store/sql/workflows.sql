@@ -1,18 +1,8 @@
--- name: append_journal (postgres)
--- As SQLite's, for many rows in one round trip. :rows is a JSON array of objects.
-insert into workflow_journal (run_id, generation, position, kind, seq, name, at, call, arguments, due_at, attempt,
-                              result, error, sender)
-select run_id, generation, position, kind, seq, name, at, call, arguments, due_at, attempt, result, error,
-       sender
-  from json_to_recordset(:rows::json)
-       as e (run_id text, generation integer, position integer, kind text, seq integer, name text, at bigint, call text,
-             arguments text, due_at bigint, attempt integer, result text, error text, sender text)
-
--- name: append_journal (sqlite)
--- Add a row. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
-insert into workflow_journal (run_id, generation, position, kind, seq, name, at, call, arguments, due_at, attempt,
-                              result, error, sender)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: append_journal
+-- Add rows to journals.
+insert into workflow_journal {rows: run_id text, generation integer, position integer, kind text, seq integer,
+    name text, at bigint, call text, arguments text, due_at bigint, attempt integer, result text, error text,
+    sender text}
 
 -- name: copy_journal
 -- The first :rows rows of a generation of a run, as those of another run, which begins with them.
@@ -83,15 +73,9 @@ select run_id, seed, generation, parent_seq, progress, attributes, restarted_fro
   from workflow_runs
  where run_id in {list :runs}
 
--- name: insert_attributes (postgres)
--- As SQLite's, for many rows in one round trip. :rows is a JSON array of objects.
-insert into workflow_attributes (tenant, name, value, run_id)
-select tenant, name, value, run_id
-  from json_to_recordset(:rows::json) as e (tenant text, name text, value text, run_id text)
-
--- name: insert_attributes (sqlite)
--- By what lists find a run. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
-insert into workflow_attributes (tenant, name, value, run_id) values (?, ?, ?, ?)
+-- name: insert_attributes
+-- By what lists find runs.
+insert into workflow_attributes {rows: tenant text, name text, value text, run_id text}
 
 -- name: insert_messages (postgres)
 -- As SQLite's, for many messages in one round trip, in their order. :rows is a JSON array of objects.
@@ -110,18 +94,10 @@ insert into workflow_inbox (run_id, kind, name, seq, result, error, key, sender,
 values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing
 
--- name: insert_runs (postgres)
--- As SQLite's, for many runs in one round trip. :rows is a JSON array of objects.
-insert into workflow_runs (run_id, seed, generation, parent_seq, progress, attributes, restarted_from)
-select run_id, seed, generation, parent_seq, progress, attributes, restarted_from
-  from json_to_recordset(:rows::json)
-       as e (run_id text, seed text, generation integer, parent_seq integer, progress text, attributes text,
-             restarted_from text)
-
--- name: insert_runs (sqlite)
--- Write the record of a run. SQLite runs it once a row; PostgreSQL's twin takes all rows in one round trip.
-insert into workflow_runs (run_id, seed, generation, parent_seq, progress, attributes, restarted_from)
-values (?, ?, ?, ?, ?, ?, ?)
+-- name: insert_runs
+-- Write the records of runs.
+insert into workflow_runs {rows: run_id text, seed text, generation integer, parent_seq integer, progress text,
+    attributes text, restarted_from text}
 
 -- name: is_run
 -- Whether an unfinished job of a tenant is a run that has begun. One that was started with attributes has a record

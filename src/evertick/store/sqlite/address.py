@@ -11,7 +11,7 @@ from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl, StorageFailed
 from evertick.store.addresses import shown
-from evertick.store.place import NAME, PREFIX
+from evertick.store.location import NAME, PREFIX
 from evertick.store.sqlite.engine_lock import database_beside
 
 SCHEME: Final = "sqlite://"

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.store.copying_side import PAGE
+from evertick.store.copy_side import PAGE
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.engine_lock import engine_process
 from evertick.store.sqlite.errors import ours
@@ -31,7 +31,7 @@ def held_file(url: str, place: str) -> "Iterator[SqliteSide]":
 
 
 class SqliteSide:
-    """See `evertick.store.copying_side.Side`."""
+    """See `evertick.store.copy_side.Side`."""
 
     def __init__(self, connection: sqlite3.Connection, prefix: str) -> None:
         self._connection = connection

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick.store import schema
-from evertick.store.place import PLAIN_META, placed, tables_at
+from evertick.store.location import PLAIN_META, placed, tables_at
 from evertick.store.sqlite.engine_lock import engine_runs
 
 # -- Whose a SQLite file is. Evertick's tables with plain names take the file's `pragma user_version` for their version.

@@ -26,8 +26,8 @@ from evertick.base.errors import (
 from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store import store as contract
+from evertick.store.location import USUAL_PLACES, place_of
 from evertick.store.notifications import EVERYTHING, Listener, Notifications
-from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.address import FILE, path_of, require_folder
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, log_of

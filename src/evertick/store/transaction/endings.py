@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from evertick.base.errors import Misuse
-from evertick.store.place import own_tables
+from evertick.store.location import own_tables
 
 _BLANK: Final = r"(?:[\s\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
 """As SQLite reads them: PostgreSQL's are taken away before."""

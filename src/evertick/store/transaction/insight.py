@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
@@ -68,9 +69,9 @@ class Insight(Driver):
     def add_activity(self, rows: Sequence[ActivityRow], pools: Sequence[PoolActivityRow] = ()) -> None:
         """Add to what is known of spans of time, in all and of pools."""
         if rows:
-            self._run_many("add_activity", ActivityRow._fields, rows)
+            self._run_many("add_activity", ActivityRow._fields, sorted(rows, key=itemgetter(0, 1, 2)))  # all lock alike
         if pools:
-            self._run_many("add_pool_activity", PoolActivityRow._fields, pools)
+            self._run_many("add_pool_activity", PoolActivityRow._fields, sorted(pools, key=itemgetter(0, 1, 2)))
 
     def prune_activity(self, *, before: Instant, limit: int) -> int:
         """Remove rows of spans that began before `before`, at most `limit` of each kind; returns how many."""

@@ -58,7 +58,7 @@ _ARGS_FIELD: Final = NewJob._fields.index("args")
 CANCELED_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "parent_id", "key",
     "schedule_id", "schedule", "completed_at", "pool", "priority", "retry", "on_complete",
-    "limit_key",
+    "limit_key", "attempt", "failures", "crashes",
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ class Jobs(Driver):
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
                 job.created_at, job.parent_id, job.key, None if job.schedule is None else _schedule_of(job.schedule),
                 text_of(job.schedule), job.created_at, _pool_of(job), job.priority, text_of(job.retry),
-                text_of(job.on_complete), job.limit_key,
+                text_of(job.on_complete), job.limit_key, 0, 0, 0,
             )
             for job in jobs
         ]  # fmt: skip

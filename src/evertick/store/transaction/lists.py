@@ -15,7 +15,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.history import FailedJob, JobGroup, JobPlace
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
 from evertick.base.records.workflows import RunFilter
-from evertick.rules.jobs.serving import served
+from evertick.rules.jobs.coverage import served
 from evertick.store.records.pages import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of

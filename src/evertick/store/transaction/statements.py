@@ -23,7 +23,8 @@ has called a run. `{soonest waiting :now :limit: name}` are the names of the fir
 moment, of all tenants, `{json of bucket, runs}` collects pairs as a JSON object, `{pairs of late}` reads one, and
 `{kept counts}` are the counts of jobs with what has changed since they were summed. Between `{for state in failed,
 canceled}` and `{then union all}` stands a part of a union that is repeated for each of the words. `tenants_with` stands
-for one statement for each kind of rows that tenants can have.
+for one statement for each kind of rows that tenants can have. `{rows: id text, args text}` are the columns and the rows
+of an insert of many rows (`bytea` travels as hexadecimal digits).
 """
 
 import re
@@ -32,7 +33,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from evertick.store.place import placed
+from evertick.store.location import placed
 
 _HEADING: Final = re.compile(r"^-- (name|part): (\w+)(?: \((\w+)\))?\n", re.MULTILINE)
 _PART: Final = re.compile(r"\{(\w[\w ]*)\}")
@@ -107,6 +108,8 @@ _SOONEST: Final = (
     r"order by due_at, id limit \3)",
 )
 """The first jobs of a stage that are due by a moment, of all tenants."""
+_INSERTED: Final = re.compile(r"\{rows: ([^}]+)\}")
+"""The rows of an insert: their columns, each with its type."""
 _REPEATED: Final = re.compile(r" *\{for ([\w ]+) in ([\w, ]+)\}\n(.*?)\n *\{then (union|union all)\}", re.DOTALL)
 """Parts of a union that differ by words."""
 _ROWS: Final = {
@@ -226,6 +229,17 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
             yield f"{name}{by} {order}", filled.replace("{by}", condition)
 
 
+def _inserted(dialect: str, declared: str) -> str:
+    """The columns and the rows of an insert. SQLite runs it once a row; PostgreSQL takes a JSON list of all of them."""
+    columns = dict(column.split() for column in declared.split(","))
+    names = ", ".join(columns)
+    if dialect == "sqlite":
+        return f"({names})\nvalues ({', '.join('?' * len(columns))})"
+    read = [f"decode({name}, 'hex')" if kind == "bytea" else name for name, kind in columns.items()]
+    record = ", ".join(f"{name} {'text' if kind == 'bytea' else kind}" for name, kind in columns.items())
+    return f"({names})\nselect {', '.join(read)}\n  from json_to_recordset(:rows::json) as r ({record})"
+
+
 def _union(texts: Sequence[str]) -> str:
     """The rows of several statements. Each keeps its limit, and its plan."""
     parts = []
@@ -240,6 +254,7 @@ def _union(texts: Sequence[str]) -> str:
 def _for_driver(text: str, dialect: str) -> str:
     bare = _COMMENT.sub("", text)
     if "{" in bare:
+        bare = _INSERTED.sub(lambda found: _inserted(dialect, found[1]), bare)
         for word, said in (_SOONEST, *_WORDS[dialect]):
             bare = word.sub(said, bare)
     bare = bare.strip()

@@ -36,7 +36,7 @@ def _names(
             runs = transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX, newest_first=True)
             return [name for run in runs for name in (run.key, run.id) if name]
         case Kind.WORKFLOW:
-            from evertick.rules.jobs.serving import served
+            from evertick.rules.jobs.coverage import served
 
             serves = served(transaction.list_workers())
             found = {each.name for one in serves for each in one.functions if each.kind is FunctionKind.WORKFLOW}

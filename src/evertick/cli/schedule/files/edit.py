@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.base.cures import no_schedule
 from evertick.base.errors import Misuse, VersionConflict
 from evertick.base.escaping import one_line, printable
+from evertick.base.suggested_commands import no_schedule
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
@@ -27,7 +27,7 @@ from evertick.rules.schedules.metadata import CODE
 
 if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription, ScheduleSummary
-    from evertick.app.schedules.written import WrittenSchedule
+    from evertick.app.schedules.bodies import WrittenSchedule
 
 
 # -- `evertick schedule export`: schedules as a file that `schedule apply` reads.
@@ -52,7 +52,7 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
 
     It has what differs from the defaults. Schedules that have ended are left out, since none can be made that way.
     """
-    from evertick.app.schedules.written import written
+    from evertick.app.schedules.bodies import written
     from evertick.store.records.schedule import UNREADABLE
 
     yaml_of = yaml_writer() if chosen.form == "yaml" else json_of
@@ -182,7 +182,7 @@ def edit(sid: str, how: EditFlags, out: OutputOptions) -> None:
         raise click.UsageError("what differs must be confirmed; give --yes where no terminal can confirm it")
     to_yaml = yaml_writer()
     from evertick.api.commands import UpdatedSchedule
-    from evertick.app.schedules.written import written
+    from evertick.app.schedules.bodies import written
 
     with open_session(how.db, how.app_file) as session:
         before = session.schedules.get(sid)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.queries import UNSET
 from evertick.app.functions.function import FunctionCall
-from evertick.app.schedules.written import Options, WrittenSchedule, when_of
+from evertick.app.schedules.bodies import Options, WrittenSchedule, when_of
 from evertick.base.errors import (
     AlreadyExists,
     EvertickError,

@@ -17,7 +17,7 @@ from evertick.cli.schedule.files.forms import CRONS, SCHEDULES, Parsed, Place, U
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from evertick.app.schedules.written import WrittenSchedule
+    from evertick.app.schedules.bodies import WrittenSchedule
 
 
 # -- What is wrong with the entries of files, told with their lines.
@@ -136,8 +136,8 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> tuple[Entry | None, list
     """The schedule of an entry without the members that are wrong, and what is wrong; None if too little is left."""
     from pydantic import ValidationError
 
+    from evertick.app.schedules.bodies import WrittenSchedule, when_of
     from evertick.app.schedules.definition import union
-    from evertick.app.schedules.written import WrittenSchedule, when_of
 
     problems: list[Problem] = []
     schedule: WrittenSchedule | None = None
@@ -180,7 +180,7 @@ def _problem(error: "ErrorDetails") -> tuple[tuple[int | str, ...], str]:
 
 def _words(error: "ErrorDetails") -> str:
     """A problem that pydantic has found, in our words."""
-    from evertick.app.schedules.written import WrittenSchedule
+    from evertick.app.schedules.bodies import WrittenSchedule
 
     words, place = WORDS.get(error["type"], error["msg"].removeprefix("Value error, ")), error["loc"]
     if error["type"] != "extra_forbidden" or len(place) != 1:

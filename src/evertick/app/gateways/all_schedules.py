@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from evertick.api.gateway_fleet import FleetCron
 from evertick.api.schedules import DetailedSchedule
 from evertick.app.gateways.api import FIRST, OVERDUE_MS, cron_view, every_gateway
-from evertick.app.gateways.reaching import OFFLINE_MS, health_of
+from evertick.app.gateways.connections import OFFLINE_MS, health_of
 from evertick.app.schedules.lists import detailed
 from evertick.app.transacting import Work
 from evertick.base.errors import GatewayNotFound, Misuse

@@ -11,8 +11,8 @@ from typing import Any, Final
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
-from evertick.base.cures import meant
 from evertick.base.errors import EvertickError, NotFound, Unavailable
+from evertick.base.suggested_commands import meant
 from evertick.server.problems import STATUS, TOLD, Problem, words_of
 
 
