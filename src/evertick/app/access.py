@@ -128,7 +128,7 @@ class Access(ABC):
         return self.views_of("")
 
     def views_of(self, owner: str) -> "SavedViews":
-        """The views that the token with the id `owner` sees."""
+        """The saved views that are visible to the token with the id `owner`."""
         from evertick.app.access_control.saved_views import SavedViews
 
         return SavedViews(self._view_operations(owner), *self._ways)

@@ -59,7 +59,7 @@ class Measure(NamedTuple):
 
     @property
     def prometheus_name(self) -> str:
-        """Its name by Prometheus' conventions, without `_total`."""
+        """The measure's name by Prometheus' conventions, without `_total`."""
         return self.name.replace(".", "_") + ("_seconds" if self.unit == "s" else "")
 
 

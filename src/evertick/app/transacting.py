@@ -39,7 +39,7 @@ class Audited(Protocol):
 
 
 def unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
-    """An `Audited` that adds no line."""
+    """An `Audited` for where no audit log is kept: it returns `work` unchanged."""
     return work
 
 

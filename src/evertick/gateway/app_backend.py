@@ -232,7 +232,7 @@ class OwnGateway:
         return await self._app.aio.schedules.read(work)
 
     def events(self) -> AsyncIterator[GatewayEvent]:
-        """What happens from now on."""
+        """The events of the gateway from this call on, as they occur."""
         return self._bus.stream()
 
     # -- what is done

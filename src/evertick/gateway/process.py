@@ -25,7 +25,7 @@ _logger: Final = logging.getLogger("evertick.gateway")
 
 
 class GatewayProcess:
-    """A gateway that is to run on an event loop."""
+    """A gateway on the caller's event loop: its server, its backend and its connection to the platform."""
 
     def __init__(self, config: GatewayConfig, file: Path) -> None:
         """Raises Misuse for an address that is taken, for files with secrets that others may read, and for files that

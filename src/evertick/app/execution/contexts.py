@@ -275,14 +275,14 @@ class _ActionContext(_Context):
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether this run was asked to stop: its job was canceled, or its worker ends. Then clean up and return.
+        """Whether this run should stop, because its job was canceled or its worker ends. Then clean up and return.
 
             for page in pages:
                 if ctx.cancel_requested:
                     return
 
-        An `async def` action gets a CancelledError at its next await, besides. Whatever the function returns then, its
-        job ends as canceled.
+        An `async def` action also gets a CancelledError at its next await. A job that was canceled ends as canceled,
+        whatever its function returns.
         """
         asked = self._run.asked
         return asked is not None and bool(asked.asked)

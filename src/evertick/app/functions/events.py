@@ -52,7 +52,7 @@ class EventTypes:
         return schema_of_value(self._codecs[event].adapter)
 
     def words(self, event: str) -> str:
-        """The type of an event's value, as code has it."""
+        """The type of the value of `event` as Python code, for example `list[int]`."""
         return inspect.formatannotation(self._types[event])
 
     def write(self, event: str, value: Any) -> str:

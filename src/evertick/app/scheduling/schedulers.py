@@ -286,7 +286,7 @@ class _Outside(_Scheduler[One, Many]):
 
     @property
     def _isolation(self) -> Isolation:
-        """Where nothing is looked up first, writing the rows is one statement."""
+        """EACH where writing the rows is one statement, because nothing is read first; else SERIALIZABLE."""
         is_one_statement = self._options.key is None and self._origin_id is None
         return Isolation.EACH if is_one_statement else Isolation.SERIALIZABLE
 

@@ -133,7 +133,7 @@ class PoolEnding(NamedTuple):
 
 
 class StuckRun(NamedTuple):
-    """A run of a workflow that cannot go on: why, and when it was tried last."""
+    """A run of a workflow that cannot continue, with the reason and the time of its last attempt."""
 
     tenant: TenantId
     id: JobId

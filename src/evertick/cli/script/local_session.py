@@ -34,7 +34,10 @@ class ScriptSession(OnDatabase):
         return self.app.tenant(chosen_tenant()).scripts
 
     def start(self, name: str, input: Any, *, version: int | None, delay: float) -> JobId:
-        """Run a script; returns the id of its job. Raises Misuse if nothing tells whose workers run it."""
+        """Run a script after `delay` seconds; returns the id of its job. `version` None is the published one.
+
+        Raises Misuse if the app whose workers run it is not known.
+        """
         if not self.has_code and _app_name(self.store) is None:
             raise Misuse("nothing here has run scripts yet; name the app with --app FILE")
         return self.scripts.start(name, input, version=version, delay=delay)

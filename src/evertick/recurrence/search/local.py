@@ -38,7 +38,7 @@ class Yearly(Protocol):
 
     @property
     def cycle(self) -> int:
-        """After `settled`, keys repeat every so many years."""
+        """The period, in years, at which keys repeat after `settled`."""
 
     @property
     def settled(self) -> int:

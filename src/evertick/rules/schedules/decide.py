@@ -279,7 +279,7 @@ def _updated(builder: StateBuilder, event: Updated) -> None:
 
 
 def _deleted(builder: StateBuilder) -> None:
-    """What has not started is dropped, also what comes in this fold."""
+    """Apply the deletion: drop every occurrence that has not started, also those that are added during this fold."""
     ahead, builder.ahead = builder.ahead, []
     builder.backfills = []
     builder.spec_ended = builder.is_deleted = True

@@ -329,10 +329,11 @@ class Step:
         self._run.report_progress(text)
 
     def set_attributes(self, attributes: Mapping[str, Value | None] | None = None, /, **values: Value | None) -> None:
-        """Give the run attributes, by which lists find it: `step.set_attributes(customer="c7", stage="paid")`.
+        """Set attributes of the run, which lists can filter by: `step.set_attributes(customer="c7", stage="paid")`.
 
-        Others stay as they are; None removes one. They are written together with what the step does, and stay when the
-        run ends, is restarted or continues as new. A mapping takes names that are no Python names.
+        Attributes that are not named keep their values; None removes one. They are written together with what the step
+        does, and stay when the run ends, is restarted or continues as new. Use the mapping for names that are not
+        Python identifiers.
 
         Raises Misuse for a name that is not printable text of 1 to 64 characters, or a value that is no str, int
         (64 bits) or bool, ValueTooLarge for a text of more than 255 characters, LimitExceeded for more than 20.

@@ -77,7 +77,7 @@ class NewCron(Body):
 
 
 class CronChange(Body):
-    """What changes of a cron; what is left out stays."""
+    """The fields of a cron to change. Fields that are left out keep their values."""
 
     schedule: dict[str, Any] | None = None
     action: dict[str, Any] | None = None

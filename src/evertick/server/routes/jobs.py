@@ -223,7 +223,7 @@ async def list_attempts(caller: Called, job_id: Named) -> Response:
 
 @routes.at("GET", "/jobs/{job_id}/logs", Scope.READ, returns=JobLogs)
 async def get_job_logs(caller: Called, job_id: Named, all_attempts: bool = False) -> Response:
-    """The lines that a job's last attempt wrote with `ctx.log`, or all of them."""
+    """The lines that a job's last attempt wrote with `ctx.log`; with `all_attempts`, those of every attempt."""
     return reply(await caller.access.jobs.logs(job_id, all_attempts=all_attempts))
 
 

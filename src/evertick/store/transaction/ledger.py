@@ -121,9 +121,10 @@ class Ledger(Driver):
         return [RunEnding(*row) for row in self._fetch("newest_endings", params)]
 
     def endings_by_quarter(self, where: OccurrenceFilter, *, late_after_ms: int, limit: int) -> list[QuarterEndings]:
-        """How the newest `limit` occurrences of a schedule in [start, end) ended, counted by quarters of an hour.
+        """How the newest `limit` occurrences of a schedule in [start, end) ended, by quarter hour (UTC).
 
-        `where` names the schedule, the start and the end.
+        `where` names the schedule, the start and the end. A run that starts more than `late_after_ms` after its time
+        counts as late.
         """
         assert where.schedule_id is not None, "the days of one schedule"  # noqa: S101
         params = {"tenant": where.tenant, "schedule_id": where.schedule_id, "start": where.start, "end": where.end}
