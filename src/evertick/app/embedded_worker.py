@@ -16,11 +16,10 @@ from evertick.base.ids import WorkerId
 from evertick.engine.runtime.event_loop import a_loop_runs_here, begun_anew, program_set_aside, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.stop_requests import StopRequests
-from evertick.engine.worker import Worker
-from evertick.store.store import Store
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what needs threads is loaded by the worker itself, which another thread may be too late for
     from evertick.engine.worker import Worker
+    from evertick.store.store import Store
 
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -33,7 +32,7 @@ class Running:
     at the end of the block.
     """
 
-    def __init__(self, make_worker: Callable[[], Worker | None]) -> None:
+    def __init__(self, make_worker: "Callable[[], Worker | None]") -> None:
         """`make_worker` returns None where the jobs are run by another, as in a test's world."""
         self._make_worker = make_worker
         self._lock = threading.Lock()
@@ -164,7 +163,7 @@ def _stop_all() -> None:
 class _Workers:
     """A worker, and a next one each time a function has cancelled the tasks of the one before."""
 
-    def __init__(self, worker: Worker, make_worker: Callable[[], Worker | None]) -> None:
+    def __init__(self, worker: "Worker", make_worker: "Callable[[], Worker | None]") -> None:
         self._worker = worker
         self._make_worker = make_worker
         self._stopping = False
@@ -359,7 +358,7 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
         stopper.requests.over()
 
 
-def close(app: Served, store: Store) -> None:
+def close(app: Served, store: "Store") -> None:
     """Close the app and its database."""
     app.close()
     store.close()
