@@ -219,7 +219,7 @@ def measure(name: str, database: str, options: argparse.Namespace) -> int:
     def tick(ctx: MutationCtx) -> None: ...
 
     app.migrate()
-    with app.opened():
+    with app:
         app.schedules.create("template", when="every day at 09:00", do=tick)
         began = time.perf_counter()
         filled(app.environment.store, options.part)
