@@ -191,7 +191,10 @@ def test_a_deploy_without_a_cron_cancels_its_run_that_has_not_begun(
     after.close()
 
 
-def test_a_cron_names_its_function_as_text_too(world: OpenWorld) -> None:
+def test_a_cron_names_its_function_as_text_too(
+    world: OpenWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # in which the second app has its database
     app = code()
     app.crons.add("by name", every(minutes=1), "tick", "x")
 
