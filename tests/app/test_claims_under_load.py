@@ -14,9 +14,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.clock import ScaledClock, SystemClock
 from evertick.base.errors import Misuse
-from evertick.engine.jobs import claims, tenant_fairness
-from evertick.engine.jobs import claims as newcomers
-from evertick.engine.jobs import mutations as loop
+from evertick.engine.jobs import claims, mutations, tenant_fairness
 from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Room
 from evertick.engine.jobs.recovery import READ_WITHIN_MAX
 from evertick.engine.runtime.executors import ThreadExecutors
@@ -143,9 +141,9 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
 def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "SLOW_S", 60)  # no batch is set aside
+    monkeypatch.setattr(mutations, "SLOW_S", 60)  # no batch is set aside
     monkeypatch.setattr(tenant_fairness, "KEPT_MS", 60_000)
-    monkeypatch.setattr(newcomers, "EVERY_MS", 0)
+    monkeypatch.setattr(claims, "EVERY_MS", 0)
     app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout_ms=60_000))
     begun, small_ran = threading.Event(), threading.Event()
     waited: list[bool] = []

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from evertick import App
-from evertick.app.documents import browsing as looking
+from evertick.app.documents import browsing
 from evertick.app.documents.indexing import EVERY_TENANT
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.documents import StoredDocument
@@ -53,8 +53,8 @@ def test_tables_are_those_with_documents_and_those_with_an_index(app: App) -> No
 def test_a_table_is_counted_up_to_a_limit(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         app.db.insert("items", {})
-    monkeypatch.setattr(looking, "COUNT_MAX", 3)
-    monkeypatch.setattr(looking, "SHARE_MIN", 2)
+    monkeypatch.setattr(browsing, "COUNT_MAX", 3)
+    monkeypatch.setattr(browsing, "SHARE_MIN", 2)
 
     assert (app.data.get_table("items").documents, app.data.get_table("items").more) == (3, True)
     assert next((each.table, each.documents, each.more) for each in app.data.tables()) == ("items", 2, True)
@@ -126,7 +126,7 @@ def test_a_row_that_cannot_be_read_does_not_close_the_list(app: App) -> None:
 
 def test_a_page_of_long_documents_ends_early(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [app.db.insert("items", {"text": "x" * 100}) for _ in range(5)]
-    monkeypatch.setattr(looking, "PAGE_CHARS_MAX", 150)
+    monkeypatch.setattr(browsing, "PAGE_CHARS_MAX", 150)
 
     page = app.data.list("items")
 
@@ -165,8 +165,8 @@ def test_the_same_is_awaited(app: App) -> None:
     ["ada", "7", "true", '"quoted"', "{", "[1]", "NaN", "", "a b=c", 7, 7.5, None, True, MADE, Decimal("1.0"), b"\x00"],
 )
 def test_a_value_is_written_as_a_word_and_read_again(value: object) -> None:
-    [word] = looking.words_of({"field": value})
-    found = looking.conditions([word])["field"]
+    [word] = browsing.words_of({"field": value})
+    found = browsing.conditions([word])["field"]
     assert (found, type(found)) == (value, type(value))
 
 
@@ -182,4 +182,4 @@ def test_a_value_is_written_as_a_word_and_read_again(value: object) -> None:
 )
 def test_conditions_that_cannot_be_read_are_refused(words: list[str], says: str) -> None:
     with pytest.raises(Misuse, match=says):
-        looking.conditions(words)
+        browsing.conditions(words)

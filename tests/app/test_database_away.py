@@ -12,7 +12,7 @@ from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.maintenance.reaper import AGAIN_MS, Over, Reaper
-from evertick.engine.runtime import registration as heartbeat_module
+from evertick.engine.runtime import registration
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.registration import HeartbeatThread
 from evertick.store.store import Isolation
@@ -189,7 +189,7 @@ def test_a_renewal_that_failed_or_was_late_is_tried_again_before_others_judge(
             waits.append(round(seconds, 3))
             return False
 
-    monkeypatch.setattr(heartbeat_module, "renew", renew)
+    monkeypatch.setattr(registration, "renew", renew)
     deps = replace(scene.app.environment.engine_deps(scene.app._execution, scene.app.counters), clock=scene.clock)
     beat: Any = HeartbeatThread(deps, OTHER, lambda: lost.append(True))
     beat._stopped = Noted()

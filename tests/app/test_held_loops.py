@@ -12,7 +12,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base import step_limit
 from evertick.base.ids import WorkerId
-from evertick.engine.runtime import registration as heartbeat
+from evertick.engine.runtime import registration
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.registration import renew
 from evertick.functions import JobState
@@ -198,7 +198,7 @@ def test_the_lease_of_a_worker_whose_loop_is_held_is_renewed_and_nobody_else_run
         renewed.append(worker_id)
         return renew(deps, worker_id)
 
-    monkeypatch.setattr(heartbeat, "renew", counted)
+    monkeypatch.setattr(registration, "renew", counted)
 
     def with_action(name: str) -> App:
         app = open_postgres_app(settings=Settings(await_within_ms=100, lease_ms=2_000, poll_ms=50))

@@ -12,7 +12,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx, Retry, Step
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
-from evertick.engine.jobs import limits as key_limits
+from evertick.engine.jobs import limits
 from evertick.engine.jobs.claims import Claimed, Claims
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
@@ -137,8 +137,8 @@ def test_mutations_are_limited_in_a_batch(open_app: OpenApp, monkeypatch: pytest
 def test_jobs_of_other_keys_and_without_a_key_do_not_wait_behind_a_full_key(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_limits, "HELD_MAX", 20)
-    monkeypatch.setattr(key_limits, "WINDOW", 7)
+    monkeypatch.setattr(limits, "HELD_MAX", 20)
+    monkeypatch.setattr(limits, "WINDOW", 7)
     mail = mailing(app, seconds=300)
     with World(app) as world:
         app.pools.set("mail", per_key=1)

@@ -9,7 +9,7 @@ import pytest
 
 from evertick import App
 from evertick.api.gateway_fleet import Heartbeat, RegisteredGateway, Registration
-from evertick.app.gateways import connections as reaching
+from evertick.app.gateways import connections
 from evertick.app.gateways.api import TenantGateways
 from evertick.base.clock import ManualClock
 from evertick.base.errors import GatewayUnreachable
@@ -104,8 +104,8 @@ class Platform:
         self.app, self.clock = app, clock
         self.played: dict[str, Played] = {}
         self.secrets: dict[str, str] = {}
-        monkeypatch.setenv(reaching.KEY_VARIABLE, "k" * 40)
-        monkeypatch.setattr(reaching, "_http", lambda environment, row, url: self.played[row.name])
+        monkeypatch.setenv(connections.KEY_VARIABLE, "k" * 40)
+        monkeypatch.setattr(connections, "_http", lambda environment, row, url: self.played[row.name])
 
     def gateways(self, tenant: str = "default") -> TenantGateways:
         return self.app.gateways if tenant == "default" else self.app.tenant(tenant).gateways

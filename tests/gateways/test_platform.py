@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evertick.api.gateway_fleet import FetchedReply, FetchedRequest, Heartbeat, Registration
-from evertick.app.gateways import connections as reaching
+from evertick.app.gateways import connections
 from evertick.app.gateways.syncing import AT_A_TIME, SyncLoop, sync
 from evertick.base.errors import (
     Conflict,
@@ -73,15 +73,15 @@ def test_no_secret_and_no_token_is_in_the_database(platform: Platform) -> None:
     assert made.secret not in stored
     assert made.access_token is not None
     assert made.access_token not in stored
-    assert made.access_token == reaching.access_token(made.gateway_id, 1)
+    assert made.access_token == connections.access_token(made.gateway_id, 1)
 
 
 def test_a_gateway_with_an_address_needs_the_key_of_the_platform(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for key in ("", "too short"):
-        monkeypatch.setenv(reaching.KEY_VARIABLE, key)
-        with pytest.raises(Misuse, match=reaching.KEY_VARIABLE):
+        monkeypatch.setenv(connections.KEY_VARIABLE, key)
+        with pytest.raises(Misuse, match=connections.KEY_VARIABLE):
             platform.join()
     assert not platform.gateways().list()
     platform.join(url=None)
@@ -93,16 +93,16 @@ def test_a_gateway_with_an_address_needs_the_key_of_the_platform(
 def test_the_platform_calls_gateways_at_hosts_of_its_list_only(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(reaching.HOSTS_VARIABLE, "*.test, 10.0.0.7:4500")
+    monkeypatch.setenv(connections.HOSTS_VARIABLE, "*.test, 10.0.0.7:4500")
     platform.join()
     platform.join("edge-2", url="http://10.0.0.7:4500")
     for url in ("http://169.254.169.254", "http://10.0.0.7", "http://test", "https://edge.test:8443"):
-        with pytest.raises(Misuse, match=f"does not call gateways at {url}; its {reaching.HOSTS_VARIABLE} lists"):
+        with pytest.raises(Misuse, match=f"does not call gateways at {url}; its {connections.HOSTS_VARIABLE} lists"):
             platform.join("edge-3", url=url)
     platform.gateways().check("edge-1")
     asked = len(platform.played["edge-1"].asked)
 
-    monkeypatch.setenv(reaching.HOSTS_VARIABLE, "")
+    monkeypatch.setenv(connections.HOSTS_VARIABLE, "")
     with pytest.raises(Misuse, match="lists ''"):
         platform.gateways().check("edge-1")
 
@@ -409,8 +409,8 @@ class Fetching(threading.Thread):
             if found and self.status is not None:
                 played = self.platform.played["edge-1"]
                 for each in found:
-                    _, body = played._reply(reaching.Request(each.method, each.path, each.body, each.headers))
-                    text = reaching.json.dumps(body)
+                    _, body = played._reply(connections.Request(each.method, each.path, each.body, each.headers))
+                    text = connections.json.dumps(body)
                     joining.fetch(secret, "i1", [FetchedReply(id=each.id, status=self.status, body=text)])
 
     def __enter__(self) -> "Fetching":
@@ -437,10 +437,10 @@ def test_a_gateway_that_dials_out_is_used_in_the_same_way(platform: Platform) ->
 def test_a_request_that_nobody_replies_to_ends_with_its_deadline(
     platform: Platform, monkeypatch: pytest.MonkeyPatch, is_fetched: bool
 ) -> None:
-    monkeypatch.setattr(reaching, "REQUEST_S", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_S", 0.3)
     platform.join(url=None)
     gateways = platform.gateways()
-    client = reaching.client_of(platform.app.environment, platform.row())
+    client = connections.client_of(platform.app.environment, platform.row())
 
     if is_fetched:
         with Fetching(platform, status=None) as fetching, pytest.raises(OutcomeUnknown):

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from evertick import App, MutationCtx, calendar, cron, every
-from evertick.app.schedules import definition as specs
+from evertick.app.schedules import definition
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant
 from evertick.engine.schedules.times import ScheduleTimes
@@ -85,7 +85,7 @@ def test_what_fires_seldom_or_never_again_is_searched_once() -> None:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each look at the time finds a second of work behind it."""
     seconds = count()
-    monkeypatch.setattr(specs.time, "thread_time", lambda: float(next(seconds)))
+    monkeypatch.setattr(definition.time, "thread_time", lambda: float(next(seconds)))
     yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evertick.app.scripts import host_functions as fetching
+from evertick.app.scripts import host_functions
 from evertick.base import outgoing
 from evertick.sandbox import HostCall, HostError
 
@@ -58,9 +58,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_host_of_the_plan_is_reached(served: None) -> None:
-    found = fetching.fetch(ALLOWED, call(), "http://api.test/a?b=1", None)
+    found = host_functions.fetch(ALLOWED, call(), "http://api.test/a?b=1", None)
     assert (found["status"], found["ok"], found["body"]) == (200, True, f"api.test:{outgoing.PORTS['http']} /a?b=1")
-    assert fetching.fetch(ALLOWED, call(), "http://a.example.test/near", {})["body"].endswith("/end")
+    assert host_functions.fetch(ALLOWED, call(), "http://a.example.test/near", {})["body"].endswith("/end")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_host_of_the_plan_is_reached(served: None) -> None:
 )
 def test_nothing_else_is(served: None, url: str, options: Any, code: str) -> None:
     with pytest.raises(HostError) as caught:
-        fetching.fetch(ALLOWED, call(), url, options)
+        host_functions.fetch(ALLOWED, call(), url, options)
     assert caught.value.code == code
 
 
@@ -101,7 +101,7 @@ def test_addresses_that_are_not_public_are_refused(monkeypatch: pytest.MonkeyPat
     found = [good, (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (address, 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
     with pytest.raises(HostError, match="not on the public internet"):
-        fetching.fetch(ALLOWED, call(), "http://api.test/", None)
+        host_functions.fetch(ALLOWED, call(), "http://api.test/", None)
 
 
 def test_public_addresses_are_allowed() -> None:

@@ -17,8 +17,7 @@ from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.base.records.access import AccessToken
 from evertick.dashboard.application import Dashboard
 from evertick.dashboard.visitors import COOKIE
-from evertick.server import callers
-from evertick.server import limits as reply_time
+from evertick.server import callers, limits
 from evertick.server.limits import Limits, Rate
 from evertick.server.routes import fleet, functions, workflows
 from evertick.store.write_health import WriteFailure
@@ -207,7 +206,7 @@ def hangs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Http]:
         http = http_of(app)
         sent = [http("POST", f"{HOME}/jobs", json=ORDER), http("GET", f"{HOME}/jobs"), http("GET", "/ready")]
         assert [each.status_code for each in sent] == [201, 200, 200]
-        monkeypatch.setattr(reply_time, "REPLY_S", 0.5)
+        monkeypatch.setattr(limits, "REPLY_S", 0.5)
         main = psutil.Process(int((server.data_directory / "postmaster.pid").read_text().split()[0]))
         processes = [main, *main.children()]
         for process in processes:
@@ -256,12 +255,12 @@ def test_what_takes_long_by_its_nature_has_its_time(open_app: OpenApp, monkeypat
 
 
 def test_the_time_of_a_request_is_moved_while_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_time, "REPLY_S", 0.05)
+    monkeypatch.setattr(limits, "REPLY_S", 0.05)
 
     async def lasting(*longer: float | None) -> None:
-        async with reply_time.in_time(changes=False):
+        async with limits.in_time(changes=False):
             for each in longer:
-                reply_time.take_longer(each)
+                limits.take_longer(each)
             await asyncio.sleep(0.1)
 
     asyncio.run(lasting(30))
@@ -269,7 +268,7 @@ def test_the_time_of_a_request_is_moved_while_it_gets_on(monkeypatch: pytest.Mon
     for longer in ((), (30, 0)):
         with pytest.raises(DatabaseUnavailable, match=r"no reply of the database within 0\.05 s"):
             asyncio.run(lasting(*longer))
-    reply_time.take_longer()  # without a request there is no limit
+    limits.take_longer()  # without a request there is no limit
 
 
 def test_addresses_that_do_not_exist(http: Http) -> None:

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from evertick.base.instants import NEVER
 from evertick.base.records.workflows import MessageKind
-from evertick.engine.jobs import workflow_memory as memory
-from evertick.engine.jobs import workflow_runs as open_runs
+from evertick.engine.jobs import workflow_memory, workflow_runs
 from evertick.engine.jobs.workflow_memory import KeptRun, RunsInMemory
 from evertick.engine.jobs.workflow_runs import OpenRuns
 from evertick.rules.workflows import advance
@@ -18,9 +17,9 @@ from tests.simulation.mutants import Mutant, sql, swap
 NEXT_ROW: Final = advance._next_row
 APPEND: Final = SqliteTransaction.append_journal
 SEND: Final = SqliteTransaction.send_messages
-ADVANCE: Final = open_runs.advance
-NEW_RUN: Final = open_runs.new_run
-RUN_STEP: Final = open_runs._Around.run_step
+ADVANCE: Final = workflow_runs.advance
+NEW_RUN: Final = workflow_runs.new_run
+RUN_STEP: Final = workflow_runs._Around.run_step
 LEND: Final = RunsInMemory.lend
 
 
@@ -112,7 +111,7 @@ MUTANTS: Final = (
         swap(SqliteTransaction, "send_messages", ends_later),
     ),
     Mutant("jobs later", "a call's row and its job are two commits", swap(OpenRuns, "_end_of", begun_elsewhere)),
-    Mutant("messages kept", "what a run has seen stays in its inbox", swap(open_runs, "advance", nothing_taken)),
+    Mutant("messages kept", "what a run has seen stays in its inbox", swap(workflow_runs, "advance", nothing_taken)),
     Mutant(
         "messages dropped", "what a run has not seen leaves its inbox",
         sql("drop_messages", "id in (select value from json_each(:messages))", "true"),
@@ -129,18 +128,18 @@ MUTANTS: Final = (
             "due_at = due_at",
         ),
     ),
-    Mutant("parked for ever", "timers do not make their run due", swap(open_runs, "advance", parked_for_ever)),
-    Mutant("new chance", "a replay draws other random numbers", swap(open_runs, "new_run", seed_of_the_attempt)),
-    Mutant("children go on", "what a run has given up is not canceled", swap(open_runs, "cancel", forget)),
+    Mutant("parked for ever", "timers do not make their run due", swap(workflow_runs, "advance", parked_for_ever)),
+    Mutant("new chance", "a replay draws other random numbers", swap(workflow_runs, "new_run", seed_of_the_attempt)),
+    Mutant("children go on", "what a run has given up is not canceled", swap(workflow_runs, "cancel", forget)),
     Mutant("cancel forgotten", "a run does not hear that it is to be canceled", swap(advance, "_next_row", no_cancel)),
     Mutant("own end missed", "a run goes on behind a step that has terminated it",
-           swap(open_runs._Around, "run_step", step_goes_on), seeds=(380,)),
+           swap(workflow_runs._Around, "run_step", step_goes_on), seeds=(380,)),
     Mutant("memory ahead", "a run stays in memory though its transaction was undone",
            swap(RunsInMemory, "drop", keep_undone)),
     Mutant("one loan", "a run in memory is found by a batch that runs beside the one that has it",
            swap(RunsInMemory, "lend", one_loan), seeds=(139,)),
     Mutant("old memory", "a run in memory goes on though another worker has let it go on since",
-           swap(memory, "_follows", lambda *_: True)),
+           swap(workflow_memory, "_follows", lambda *_: True)),
     Mutant(
         "pause undone", "a run that is paused while a worker has it goes on",
         sql("park_runs", "case when stage = 'paused' then stage else e.value ->> 'stage' end", "e.value ->> 'stage'"),

@@ -18,13 +18,11 @@ from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import LONG_AGO
 from evertick.base.records.jobs import Completion, FunctionKind, JobState, NewJob
-from evertick.engine.jobs import actions, batch, claims, completion, recovery
-from evertick.engine.jobs import limits as key_limits
+from evertick.engine.jobs import actions, batch, claims, completion, limits, recovery
 from evertick.engine.jobs.mutations import MutationLoop
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle
-from evertick.rules.jobs import lifecycle as retry
 from evertick.store.records.claims import Head
 from evertick.store.sqlite import transaction as sqlite_transaction
 from evertick.store.sqlite.transaction import SqliteTransaction
@@ -411,7 +409,7 @@ MUTANTS: Final = (
     Mutant("keys_uncounted", "what runs of a key is not counted",
            swap(SqliteTransaction, "running_by_key", lambda self: {})),
     Mutant("keys_uncounted_in_a_claim", "a claim does not count what it takes of a key",
-           swap(key_limits.KeyLimits, "_starts", lambda self, share, key: self._left(share, key) > 0)),
+           swap(limits.KeyLimits, "_starts", lambda self, share, key: self._left(share, key) > 0)),
     Mutant("held_for_ever", "no end lets a job start that was held for its key",
            swap(SqliteTransaction, "release_held", lambda self, rooms: None)),
     Mutant("held_without_limit", "jobs stay held when their pool's limit is removed",
@@ -423,7 +421,7 @@ MUTANTS: Final = (
            swap(SimulatedExecutors, "write", believes_it_was_done)),
     Mutant("retries_for_ever", "a retry policy has no last attempt",
            swap(lifecycle, "next_attempt_at",
-                lambda failures, policy, now, entropy: retry.next_attempt_at(1, policy, now, entropy))),
+                lambda failures, policy, now, entropy: lifecycle.next_attempt_at(1, policy, now, entropy))),
     Mutant("tenant_forgotten", "a job is scheduled for the default tenant",
            swap(job_builder.JobBuilder, "draft", draft_for_everybody)),
     Mutant("key_of_ended_jobs", "a key is free as soon as its job runs",

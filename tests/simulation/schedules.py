@@ -28,7 +28,7 @@ import click
 
 from evertick.base.errors import Unavailable
 from evertick.base.ids import ScheduleId
-from evertick.engine.jobs import actions as cancellation
+from evertick.engine.jobs import actions
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation, evaluator
 from evertick.rules.schedules.events import Event, Paused
@@ -135,7 +135,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
         patch.object(sql_schedules, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
-        patch.object(cancellation, "LOOKS_PER_POLL", 10),
+        patch.object(actions, "LOOKS_PER_POLL", 10),
     ):
         yield
 

@@ -25,8 +25,7 @@ import click
 from evertick.app.app import App
 from evertick.base.errors import Conflict, JobNotFound, OutcomeUnknown, RunNotOpen, Unavailable
 from evertick.base.instants import NEVER
-from evertick.engine.jobs import actions as cancellation
-from evertick.engine.jobs import recovery
+from evertick.engine.jobs import actions, recovery
 from evertick.rules.workflows import advance
 from tests.simulation.cluster import Cluster, Profile
 from tests.simulation.faults import Fault, plan_text
@@ -143,7 +142,7 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
     before = random.Random(f"{seed}/before").choice((0, recovery.READ_WITHIN_MAX))
     with (
         loop,
-        patch.object(cancellation, "LOOKS_PER_POLL", 1),
+        patch.object(actions, "LOOKS_PER_POLL", 1),
         patch.object(advance, "DELIVERIES_MAX", 3),
         patch.object(recovery, "READ_WITHIN_MAX", before),
     ):

@@ -129,21 +129,11 @@ def pending(dialect: str, state: SchemaState, *, place: str) -> tuple[Step, ...]
     code = code_version(dialect)
     if code < state.oldest_code:
         needs = "" if state.oldest_code == state.version else f" and needs a release of version {state.oldest_code}"
-        raise _too_new(f"{state.version}{needs}", code, place)
+        raise SchemaMismatch(
+            f"the schema of {place} is version {state.version}{needs}, this evertick knows versions up to {code}; "
+            "it was migrated by a newer release: upgrade this installation"
+        )
     return tuple(step for step in steps(dialect) if step.number > state.version)
-
-
-def refuse_newer(dialect: str, version: int, *, place: str) -> None:
-    """Raise SchemaMismatch if a newer release has migrated a database: this code does not know all of it."""
-    if version > code_version(dialect):
-        raise _too_new(str(version), code_version(dialect), place)
-
-
-def _too_new(version: str, code: int, place: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        f"the schema of {place} is version {version}, this evertick knows versions up to {code}; "
-        "it was migrated by a newer release: upgrade this installation"
-    )
 
 
 def require_usable(dialect: str, state: SchemaState, *, place: str, url: str) -> None:

@@ -17,7 +17,7 @@ from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, Tr
 from evertick.base.records.jobs import Claim
 from evertick.store.addresses import servers_in
 from evertick.store.open import open_store
-from evertick.store.postgres import connections as primary_module
+from evertick.store.postgres import connections
 from evertick.store.postgres.connections import WHOLE, PrimaryWatch
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
@@ -119,8 +119,8 @@ def test_what_takes_long_is_not_cut_off_while_there_is_no_other_primary(
     lasting_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = threading.Event()
-    monkeypatch.setattr(primary_module, "HUNG_S", 0.1)
-    monkeypatch.setattr(primary_module, "LOOK_S", 0.02)
+    monkeypatch.setattr(connections, "HUNG_S", 0.1)
+    monkeypatch.setattr(connections, "LOOK_S", 0.02)
     primary, standby = lasting_pair
     with closing(open_store(url_of_both(primary, standby, "shop"))) as store:
         watch = store._connections._watch  # type: ignore[attr-defined]
@@ -264,8 +264,8 @@ def test_who_has_met_the_new_primary_does_not_go_back_to_the_old_one(
 def test_an_old_primary_is_not_taken_for_another_one_when_the_new_one_is_slow(
     split: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(primary_module, "HUNG_S", 0.1)
-    monkeypatch.setattr(primary_module, "LOOK_S", 0.02)
+    monkeypatch.setattr(connections, "HUNG_S", 0.1)
+    monkeypatch.setattr(connections, "LOOK_S", 0.02)
     old, new = split
     asked = threading.Event()
     with closing(open_store(url_of_both(new, old, "shop"))) as store:

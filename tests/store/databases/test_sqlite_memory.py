@@ -8,7 +8,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter
 from evertick.store import schema
 from evertick.store.open import open_store
-from evertick.store.sqlite import migration as memory
+from evertick.store.sqlite import migration
 from evertick.store.store import Store
 from tests.store.rows import new_job
 
@@ -20,7 +20,7 @@ def tables(store: Store) -> list[tuple[str, ...]]:
 
 
 def test_a_copy_is_as_the_migrations_leave_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_IMAGES", {})
+    monkeypatch.setattr(migration, "_IMAGES", {})
     first, second = open_store("sqlite://"), open_store("sqlite://")
 
     names = first.migrate()
@@ -39,7 +39,7 @@ def test_a_copy_is_as_the_migrations_leave_a_database(monkeypatch: pytest.Monkey
 
 
 def test_a_database_that_holds_something_is_migrated_and_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_IMAGES", {})
+    monkeypatch.setattr(migration, "_IMAGES", {})
     own = sqlite3.connect(":memory:", isolation_level=None)
     own.execute("create table orders (id integer)")
     connect = sqlite3.connect
@@ -49,6 +49,6 @@ def test_a_database_that_holds_something_is_migrated_and_not_copied(monkeypatch:
 
     first.migrate()
 
-    assert memory._IMAGES == {}
+    assert migration._IMAGES == {}
     assert "orders" in {row[1] for row in tables(first)}
     first.close()

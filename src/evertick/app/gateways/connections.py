@@ -32,7 +32,6 @@ REQUEST_S: Final = 15.0
 """How long a request waits until a gateway that dials out has fetched it and replied."""
 LOOK_EVERY_S: Final = 1.0
 """How often a waiting request looks for its reply, if nothing tells it."""
-BEAT_MS: Final = 20 * SECOND_MS
 MISSED_MS: Final = 30 * SECOND_MS
 """Without a heartbeat for so long, one was missed."""
 NOT_DONE: Final = "; nothing was done, and nothing is queued"

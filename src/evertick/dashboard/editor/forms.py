@@ -357,7 +357,6 @@ Pairs = list[tuple[str, str]]
 
 MANY: Final = ("weekdays", "months")
 """The fields of a row that are ticked one by one."""
-CREATED: Final = (("paused", ""), ("trigger", ""))
 
 
 def pairs_of(draft: Draft) -> Pairs:
@@ -424,8 +423,6 @@ def _plain(value: Any) -> str:
 T = TypeVar("T")
 
 ROWS_MAX: Final = 200
-SINGLE: Final = ("start", "end", "jitter", "dst")
-"""What a sentence may say once for the whole spec, beside its zone."""
 OBJECT: Final = 'write an object of JSON, such as {"id": 3}'
 
 

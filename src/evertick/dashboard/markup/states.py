@@ -166,8 +166,6 @@ def why_of(occurrence: OccurrenceView) -> str:
 
 LATE_MS: Final = 2 * SECOND_MS
 """A due job that waits for longer is late."""
-ARGS_CHARS: Final = 160
-"""Of arguments in a list."""
 
 
 def job_state(job: JobView, now: Instant) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from evertick.base.errors import (
 from evertick.base.escaping import json_text
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.access import Scope
-from evertick.dashboard.editor import forms as rules
+from evertick.dashboard.editor import forms
 from evertick.dashboard.editor.drafts import Draft
 from evertick.dashboard.editor.forms import EXCEPT_KINDS, SOURCE_KINDS, pairs_of, rows_of, zone_of
 from evertick.dashboard.editor.session import COMPLAINTS, Session
@@ -205,7 +205,7 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
         zones=zone_names(),
         source_kinds=SOURCE_KINDS,
         except_kinds=EXCEPT_KINDS,
-        rules=rules,
+        rules=forms,
         catch_ups=catch_ups(*session.overlap),
         **CHOICES,
     )

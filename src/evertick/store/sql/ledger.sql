@@ -6,13 +6,6 @@ select fate, outcome, count(*)
    and origin = 'backfill' and request = :request
  group by fate, outcome
 
--- name: count_occurrences
--- How many rows of the ledger in [start, end) have each fate and reason.
-select fate, reason, count(*)
-  from occurrences
- where tenant = :tenant and schedule_id = :schedule_id and nominal_at >= :start and nominal_at < :end
- group by fate, reason
-
 -- name: delete_run_reports (postgres)
 -- The reports were heard, in one round trip. They are looked up in the primary key.
 delete from run_reports
