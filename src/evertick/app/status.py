@@ -1,7 +1,7 @@
 """The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -19,18 +19,16 @@ from evertick.api.status import (
 )
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.limits.pools import PoolRoom
-from evertick.app.paging import all_schedules, looked_at
+from evertick.app.paging import looked_at, unfinished_schedules
 from evertick.app.workflows.details import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.insight import ScheduleTrouble
 from evertick.base.records.jobs import NO_ERROR, SCRIPT_FUNCTION, Serves, Worker
-from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflows import WorkflowStatus
 from evertick.rules.jobs.coverage import served, served_under
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
-from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
@@ -79,7 +77,7 @@ def status_of(
     last script of each tenant.
     """
     tenants, complete = looked_at(transaction, tenant)
-    read = list(islice(_may_run(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
+    read = list(islice(unfinished_schedules(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     runs_scripts = served_under(SCRIPT_FUNCTION, None, workers) is not None
@@ -133,13 +131,6 @@ def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | N
     last = [row for each in tenants for row in transaction.list_script_runs(each, limit=1, before=NEVER)]
     found = [row.isolation for row in last if row.started]
     return min(found, key=LEVELS.index, default=None)
-
-
-def _may_run(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:
-    """The schedules that have not ended."""
-    for tenant in tenants:
-        rows = all_schedules(transaction, ScheduleFilter(tenant=tenant))
-        yield from (row for row in rows if row.status != "completed")
 
 
 def _queues(

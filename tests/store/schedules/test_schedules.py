@@ -2,6 +2,7 @@
 
 import pytest
 
+from evertick.app.paging import unfinished_schedules
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.records.schedules import BY_ID, ScheduleFilter, ScheduleOrder
@@ -237,3 +238,22 @@ def test_lines_of_a_history_are_removed_after_their_retention(store: Store) -> N
         for each in store.read(lambda tx, name=name: tx.list_history(ScheduleId(name), tenant=DEFAULT_TENANT, limit=9))  # type: ignore[misc]
     ]
     assert sorted(left) == [at(3_000), at(4_000)]
+
+
+def test_unfinished_schedules_of_some_tenants_are_read_in_pages_across_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those of a tenant between them, nor those that have ended, nor those of a tenant behind the last."""
+    monkeypatch.setattr("evertick.app.paging.PAGE_MAX", 2)
+    tenants = [TenantId(name) for name in ("alpha", "alpha_2", "beta", "zeta")]
+    for tenant in tenants:
+        add(
+            store,
+            *(schedule(each, tenant=tenant) for each in ("a", "b", "c")),
+            schedule("d", tenant=tenant, status="completed"),
+        )
+
+    chosen = [tenants[2], tenants[0]]
+    found = store.read(lambda tx: [(row.tenant, str(row.id)) for row in unfinished_schedules(tx, chosen)])
+
+    assert found == [(tenant, each) for tenant in ("alpha", "beta") for each in ("a", "b", "c")]

@@ -11,7 +11,7 @@ from typing import Final, Self
 from evertick.api.doctor import FleetCheck, FleetFinding, FleetReport
 from evertick.api.schema import RowReading
 from evertick.api.status import StatusView
-from evertick.app.paging import all_schedules
+from evertick.app.paging import unfinished_schedules
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
 from evertick.base.durations import length
@@ -19,7 +19,6 @@ from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
-from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.suggested_commands import cure_of_unreadable, tenant_option
 from evertick.rules.jobs.coverage import served
 from evertick.store.addresses import servers_in
@@ -61,33 +60,29 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
     known = transaction.list_workers()
     alive = transaction.workers_alive(now, among=known)
     serves = served(alive)
-    schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
+    unfinished = list(islice(unfinished_schedules(transaction, status.tenants), SCHEDULES_MAX + 1))
+    active = [row for row in unfinished[:SCHEDULES_MAX] if row.status == "active"]
     findings = [
         *_writing(around.write_failure, now),
         *_clock(around.clock_ahead_ms),
         *_copies(transaction, around.servers),
         *_zone_data(alive),
-        *_workers(alive, known, status, schedules),
+        *_workers(alive, known, status, active),
         *_lag(status),
         *_unserved(status, serves),
         *_stuck(status),
         *_unreadable(status),
         *_missed(status),
-        *_schedules(schedules[:SCHEDULES_MAX], serves),
+        *_schedules(active, serves),
     ]
     return FleetReport(
         at=to_datetime(now),
         tenants=status.tenants,
         workers=len(alive),
         clock_ahead_ms=around.clock_ahead_ms,
-        complete=status.complete and len(schedules) <= SCHEDULES_MAX,
+        complete=status.complete and len(unfinished) <= SCHEDULES_MAX,
         findings=tuple(findings),
     )
-
-
-def _active(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:
-    for tenant in tenants:
-        yield from all_schedules(transaction, ScheduleFilter(tenant=tenant, status="active"))
 
 
 def _writing(failure: WriteFailure | None, now: Instant) -> Iterator[FleetFinding]:

@@ -131,6 +131,16 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
  where tenant = page.of_tenant and id = page.of_id
  order by {moment} {order}, id {order}
 
+-- name: schedules_of_tenants
+-- The schedules that have not ended of all tenants up to :last_tenant, by tenant and id, beyond the position given.
+-- Reads the primary key.
+select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
+       last_result, last_failure, version, revision, created_at, updated_at
+  from schedules
+ where (tenant, id) > (:after_tenant, :after_id) and tenant <= :last_tenant and status <> 'completed'
+ order by tenant, id
+ limit :limit
+
 -- name: lock_schedule
 -- One schedule, to be changed: waits for an evaluator that is looking at it.
 select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,

@@ -167,6 +167,11 @@ class Schedules(Driver):
             rows = [*rows, *self._fetch(f"list_schedules_by_time {order.by} {direction}", further)]
         return [_schedule(row) for row in rows]
 
+    def schedules_of_tenants(self, after: tuple[TenantId, str], *, last_tenant: TenantId, limit: int) -> list[Schedule]:
+        """Schedules that have not ended, of all tenants up to `last_tenant`, by tenant and id beyond `after`."""
+        position = {"after_tenant": after[0], "after_id": after[1], "last_tenant": last_tenant, "limit": limit}
+        return [_schedule(row) for row in self._fetch("schedules_of_tenants", position)]
+
     def schedule_counts(self, where: ScheduleFilter, *, now: Instant, late_at: Instant, limit: int) -> ScheduleCounts:
         """How many schedules there are, each number to `limit` at most. Next times before `late_at` are late."""
         looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS, "overdue_before": late_at}
