@@ -137,7 +137,7 @@ def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: P
     waiting.send(signal.SIGINT)
 
     assert waiting.end() == 130
-    hint = waiting.wait_for("look again with: evertick backfill watch report backfill_")
+    hint = waiting.wait_for("see it with: evertick backfill watch report backfill_")
     start("dev", "app.py", QUIET).wait_for(READY)
     watched = evertick(folder, *hint.partition("evertick ")[2].split(), "--fields", "started,ended,done")
     assert watched.out.splitlines() == ["started\t4", "ended\t4", "done\ttrue"]

@@ -274,7 +274,7 @@ def test_all_tenants_are_looked_at_and_what_is_left_out_of_one_shows_in_the_exit
 
     looked = "3 pending jobs, 1 schedule and 0 crons of 3 tenants fit the code of shop"
     assert (whole.code, whole.err) == (0, f"{looked}\n")
-    assert (cut.code, cut.err) == (6, f"{looked}; there are more pending jobs or runs, which were not looked at\n")
+    assert (cut.code, cut.err) == (6, f"{looked}; there are more pending jobs or runs, which were not checked\n")
 
 
 NIGHTS = """
@@ -335,7 +335,7 @@ def test_what_a_deploy_does_to_crons_and_their_runs_is_found_before_it(tmp_path:
     assert (moved.code, lost["what"], lost["ids"]) == (8, "cron", ["night"])
     assert re.search("a worker deletes it, and [23] of its times that have not started will not run", lost["detail"])
     assert "run them then: evertick schedule backfill NAME --start-time" in lost["fix"]
-    assert "note: a worker adds the crons the night, and deletes night; one that was renamed starts anew" in moved.err
+    assert "note: a worker adds the crons the night, and deletes night; a renamed one starts again" in moved.err
 
 
 RENTS = """

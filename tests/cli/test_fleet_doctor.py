@@ -61,7 +61,7 @@ def test_a_fleet_that_is_well_is_told_so(shop: App, command: Command) -> None:
     works(shop, "one")
     shop.schedules.create("s", when=every(hours=1), do="shop.bill")
     done = command("doctor", "--fleet")
-    assert (done.code, done.out, done.err) == (0, "", "1 live worker, nothing to complain of\n")
+    assert (done.code, done.out, done.err) == (0, "", "1 live worker, no problem\n")
 
 
 def test_nothing_runs_without_a_worker(shop: App, command: Command) -> None:

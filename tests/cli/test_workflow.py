@@ -534,7 +534,7 @@ def test_who_stops_waiting_for_a_run_is_told_how_to_look_again(
     monkeypatch.setattr(ChangeWaiter, "wait", ctrl_c)
     done = command("workflow", "wait", run_id, "--tenant", "acme")
     again = f"evertick workflow wait {run_id} --tenant acme"
-    assert (done.code, done.err.splitlines()[-1]) == (130, f"run {run_id} goes on; look again with: {again}")
+    assert (done.code, done.err.splitlines()[-1]) == (130, f"run {run_id} goes on; see it with: {again}")
 
 
 def test_a_run_timeout_is_given_shown_changed_written_to_a_file_and_lifted(shop: Path, command: Command) -> None:

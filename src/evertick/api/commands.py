@@ -1,4 +1,4 @@
-"""Schemas of what single commands of the command line write, beside the views that they share with all others."""
+"""Schemas that single commands of the command line write; the views that several share are in other modules."""
 
 from typing import Any, Self
 

@@ -45,7 +45,7 @@ class Finding(Schema):
 class DoctorReport(Schema):
     """How the pending jobs, the schedules and the crons of some tenants fit the code of an app.
 
-    The numbers say how many were looked at; `complete` is False if there were more jobs or runs than that.
+    The numbers say how many were checked; `complete` is False if there were more jobs or runs than that.
     """
 
     app: str
@@ -72,12 +72,12 @@ class DoctorReport(Schema):
 
 
 class FleetCheck(StrEnum):
-    """What is looked at."""
+    """What is checked."""
 
     WRITES = "writes"
-    """Whether the program that looks can write the database."""
+    """Whether the program that checks can write the database."""
     CLOCK = "clock"
-    """The clock of the program that looks, beside the database's."""
+    """The difference between the clocks of the program that checks and of the database."""
     ZONE_DATA = "zone_data"
     """Whether all live workers have the same release of the time zone database."""
     WORKERS = "workers"
@@ -113,8 +113,8 @@ class FleetFinding(Schema):
 class FleetReport(Schema):
     """What keeps the workers of a database from doing what some tenants have scheduled.
 
-    `clock_ahead_ms` is by how much the database's clock is ahead of that of the program that looked. `complete` is
-    False if there were more jobs, schedules or tenants than are looked at.
+    `clock_ahead_ms` is by how much the database's clock is ahead of that of the program that checked. `complete` is
+    False if there were more jobs, schedules or tenants than are checked.
     """
 
     at: Moment

@@ -1,4 +1,4 @@
-"""Schemas of what dashboards show beside lists: how functions do, what is wrong, what happened and what comes."""
+"""Schemas of dashboards: success of functions, problems, recent changes and coming runs."""
 
 from evertick.api.schema import Count, Moment, Schema
 from evertick.api.status import UnwritableView
@@ -75,7 +75,7 @@ class AttentionView(Schema):
     """Something that needs attention.
 
     `problem` is `missed`, `unreadable` (a schedule that no worker can read, so it does not run), `overdue` (the
-    next time of schedules was due more than ten seconds ago, and no worker has looked at it; `name` is the first of
+    next time of schedules was due more than ten seconds ago, and no worker has evaluated it; `name` is the first of
     them), `unserved` (jobs are due, and no live worker runs their function in their pool), `held` (jobs are due,
     and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is the oldest of them), `failing`
     (a schedule), `failed` (jobs of a function failed in the last hour and were not run again, some of them not
@@ -98,7 +98,7 @@ class AttentionView(Schema):
 
 
 class OutageView(Schema):
-    """A span in which no worker looked at schedules, longer than some of them catch up.
+    """A span in which no worker evaluated schedules, longer than some of them catch up.
 
     No worker evaluated schedules from `start`, the first missed time that is known, to `end`. The workers went in the
     span between `last_evaluated`, when one last evaluated a time of any schedule, and `start`. `missed` times of
@@ -122,9 +122,9 @@ class OverviewView(Schema):
     left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late`
     are jobs due for more than ten seconds. Jobs of pools whose `starts_per_minute` are used wait by plan, and are
     in neither `lag_ms` nor `late`. `overdue_schedules` are those whose next time was due more than ten seconds ago
-    and no worker has looked at it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last
+    and no worker has evaluated it, the first at `overdue_since`. `failed_hour` are jobs that failed in the last
     hour, which begins with a whole minute, whatever became of them; `not_retried_hour` are those of them that were
-    not run again. `missed_day` are occurrences that were found missed in the last 24 hours and not made up for since.
+    not run again. `missed_day` are occurrences that were found missed in the last 24 hours and not caught up since.
     `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are
     those that ended in the last 24 hours, the newest first. `unwritable` is None while the database can be written.
     """
@@ -175,8 +175,8 @@ class ComingView(Schema):
     """What will start, by buckets of `bucket_ms` from `start` on: `starts` of schedules, and `jobs` that are due then.
 
     `looked_at` schedules were counted, those due first; `complete` is False if there are more, or more different specs
-    than are looked at. Jitter is left out. `jobs` are those that wait for their time, without runs of workflows;
-    `all_jobs` is False if more wait than were looked at, which are the first of all tenants.
+    than are read. Jitter is left out. `jobs` are those that wait for their time, without runs of workflows;
+    `all_jobs` is False if more wait than were read, which are the first of all tenants.
     """
 
     start: Moment

@@ -52,7 +52,7 @@ class Explanation(Schema):
 
     `fate` and `reason` are those of the ledger's row; without a row `fate` is None and `missing` says why there is
     none. `occurrences` are the rows at that time, triggers and backfills included: first the one that `fate` is of.
-    `fix` is a command that would help; None if nothing is to be done, as for a time that a backfill has made up for.
+    `fix` is a command that would help; None if nothing is to be done, as for a time that a backfill has caught up.
     """
 
     schedule: ScheduleId
@@ -117,7 +117,7 @@ class AuditReport(Schema):
     """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
 
     The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too much
-    to look at all of it. `missed` are times that nothing has made up for yet; those that a trigger or a backfill has
+    to check all of it. `missed` are times that nothing has caught up yet; those that a trigger or a backfill has
     started since are only counted, as `made_up`. `blocked` are runs that have not begun, because no live worker runs
     their function; they are counted as started or late, too. `unreadable` are the schedules whose times are not known,
     because this release cannot read them: they do not run.
@@ -150,7 +150,7 @@ class AuditReport(Schema):
         "counts.missed", "How many occurrences should have run and did not, nor anything in their place."
     )
     made_up_count = NumberIn(
-        "counts.made_up", "How many occurrences were missed, and made up for since by a trigger or a backfill."
+        "counts.made_up", "How many occurrences were missed, and caught up since by a trigger or a backfill."
     )
     skipped_count = NumberIn("counts.skipped", "How many occurrences a policy skipped.")
 

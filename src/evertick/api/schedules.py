@@ -335,7 +335,7 @@ class OccurrencePage(Schema):
     cursor: str | None
 
 
-# -- Schemas of what people look at: how each schedule does, how many are in which state, a month, a trigger to be.
+# -- Schemas for display: the success of each schedule, how many are in which state, a month, a trigger to be.
 
 
 class DetailedSchedule(ScheduleSummary):
@@ -344,8 +344,8 @@ class DetailedSchedule(ScheduleSummary):
     `function_kind` is that of what it calls; None if that cannot be read. `expression` is its spec in the notation
     of its sources (`0 9 * * 1-5`, `interval 5m`). `declared_at` is where code declares it (`app/crons.py:14`).
     `health` is what is wrong: `failing` (the run that ended last failed), `late` (the last start came more than ten
-    seconds late, or `next` was due more than ten seconds ago and no worker has looked at it), `missed` (a time of the
-    last 24 hours was missed, and not made up for). `last_occurrence` is the newest row of its ledger, and `strip` how
+    seconds late, or `next` was due more than ten seconds ago and no worker has evaluated it), `missed` (a time of the
+    last 24 hours was missed, and not caught up). `last_occurrence` is the newest row of its ledger, and `strip` how
     the newest 30 ended, the oldest first: `ok`, `late`, `failed`, `missed`, `skipped`, `canceled`, `running` or
     `queued`.
     """
@@ -390,7 +390,7 @@ class ScheduleDay(Schema):
 
 
 class ScheduleDaysView(Schema):
-    """Days of a schedule in its zone. `complete` is False if the oldest were too much to look at."""
+    """Days of a schedule in its zone. `complete` is False if there were too many days to read."""
 
     schedule: ScheduleId
     time_zone: str

@@ -183,7 +183,7 @@ DurationMs = Annotated[
 """A duration in milliseconds; in JSON `1h30m`."""
 
 
-# -- Reading the JSON of a row that people look at: what cannot be read is named, and the rest of the row is shown.
+# -- Reading the JSON of a row for display: what cannot be read is reported, and the rest of the row is shown.
 #
 # A row may have been written by a newer release, or changed by hand. It must not close the list that it stands in.
 
@@ -238,7 +238,7 @@ class RowReading:
             return None
 
     def error(self, column: str, stored: Stored[JobError] | None) -> JobError | None:
-        """An error; one that says so if it cannot be read, because what has failed must not look as if it had not."""
+        """An error; one that says so if it cannot be read, because a failure must not be shown as success."""
         found = self.value(column, stored)
         if stored is None or found is not None:
             return found

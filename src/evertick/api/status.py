@@ -10,7 +10,7 @@ from evertick.base.records.jobs import Worker
 
 
 class UnwritableView(Schema):
-    """A database that can be read and not written: since when the program that looked knows it, and why."""
+    """A database that can be read and not written: since when the program that checked knows it, and why."""
 
     since: Moment
     reason: str
@@ -103,9 +103,9 @@ class StuckView(Schema):
 
 
 class OverdueView(Schema):
-    """A tenant's schedules whose next time was due more than ten seconds ago, and no worker has looked at it.
+    """A tenant's schedules whose next time was due more than ten seconds ago, and no worker has evaluated it.
 
-    `schedules` is how many they are, and `since` the first of these times. Times that no worker looks at wait with all
+    `schedules` is how many they are, and `since` the first of these times. Times that no worker evaluates wait with all
     that they would start.
     """
 
@@ -137,9 +137,9 @@ class StatusView(Schema):
     and of those whose `starts_per_minute` are used, wait by plan and are left out. `inactive` are the paused and
     deprecated workflows: no run of them starts. `failures` are those of the last hour without jobs that were run again
     since; `retried` is how many these are. `stuck` are runs that cannot go on, such as those whose code does not fit
-    their journal. `overdue` are schedules at whose next time no worker has looked, `missed` those of which times were
+    their journal. `overdue` are schedules whose next time no worker has evaluated, `missed` those of which times were
     found missed in the last 24 hours, `unreadable` those that this release cannot read. `complete` is False if there
-    were more jobs, schedules or tenants than are looked at. `unwritable` is None while the database can be written.
+    were more jobs, schedules or tenants than are read. `unwritable` is None while the database can be written.
     `isolation` is the weakest one that the last scripts of these tenants ran with; None where no worker runs scripts,
     or none has run.
     """

@@ -76,7 +76,7 @@ class RunView(Schema):
 
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:
-        """The view of a run's job and of what it has beside it; None if it has not begun."""
+        """The view of a run's job and of its run; None if it has not begun."""
         reading = RowReading()
         occurrence = reading.value("schedule", job.schedule)
         state = shown = STATES[job.state]
@@ -408,7 +408,7 @@ class RunWait(Schema):
     """A call of a run's code that has not ended.
 
     `until` is when a sleep, a timer or the wait for an event ends by itself. `job_id` is the job as which an action, a
-    job or a child workflow runs. `held` says why that job is not started though it is due: its pool has no room.
+    job or a child workflow runs. `held` says why that job is not started though it is due: its pool is at its limit.
     """
 
     step: int
@@ -466,7 +466,7 @@ class TimedStep(RunStep):
 
 
 class RunTimeline(Schema):
-    """A run with what its code has called, as people look at it.
+    """A run with the calls of its code, for display.
 
     `steps` are the newest of `step_count`, the first one first. `events` is how many rows its journal has. `waits_for`
     are the calls without an end. `children` are the runs among the jobs of `steps`, of the `child_count` that it

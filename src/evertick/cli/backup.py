@@ -90,7 +90,7 @@ def _copy(source: Path, file: Path) -> int:
             from_here.backup(to_there, pages=PAGES_AT_A_TIME)
             if from_here.is_frozen and _mark(source.stat()) != _mark(before):
                 raise StorageFailed(f"{source} was written by another program while it was copied; try again")
-            to_there.execute("pragma journal_mode = delete")  # one file, without the two beside it
+            to_there.execute("pragma journal_mode = delete")  # one file, without FILE-wal and FILE-shm
             [[verdict]] = to_there.execute("pragma integrity_check(1)")
             if verdict != "ok":
                 raise StorageFailed(f"the copy of {source} is damaged: {verdict}")

@@ -1,6 +1,6 @@
 """`evertick doctor`: does what is scheduled fit the code? Run it before a deploy, with the new code.
 
-With `--fleet`, or a server, it looks at the workers instead: what keeps them from doing what is scheduled?
+With `--fleet`, or a server, it checks the workers instead: what keeps them from running scheduled work?
 """
 
 import os
@@ -35,7 +35,7 @@ VARIABLES: Final = (
     "EVERTICK_ALLOW_WEAK_ISOLATION",
 )  # fmt: skip
 """Those of the environment that are read."""
-RENAMED: Final = "one that was renamed starts anew, without its pause and its record"
+RENAMED: Final = "a renamed one starts again, without its pause and its history"
 FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")
 
 
@@ -50,8 +50,8 @@ def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | Non
     """Check that pending jobs, schedules and crons fit the code of the app in FILE (app.py unless given).
 
     Run it with the new code before a deploy. The exit code is 8 if functions were removed or renamed, or if arguments
-    no longer fit a signature; each line says what to do. It is 6 if all that was looked at fits, but of a tenant there
-    are more pending jobs, or more runs of workflows to replay, than it looks at.
+    no longer fit a signature; each line says what to do. It is 6 if all that was checked fits, but of a tenant there
+    are more pending jobs, or more runs of workflows to replay, than it checks.
 
     With --fleet, and always on a server, it checks what runs instead: clocks, standbys, time zone data, dead workers,
     lag, pools and functions that no live worker serves, and schedules without a time to come.
@@ -83,10 +83,10 @@ def _of_fleet(db: str | None, out: OutputOptions) -> int:
     else:
         rows = [{name: plain(value) for name, value in each.to_json().items()} for each in report.findings]
         out.write_rows(rows, rows, FLEET_LIST)
-    cut = "" if report.complete else "; there are more jobs, schedules or tenants, which were not looked at"
+    cut = "" if report.complete else "; there are more jobs, schedules or tenants, which were not checked"
     looked = _counted(report.workers, "live worker")
     if report.well:
-        click.echo(f"{looked}, nothing to complain of{cut}", err=True)
+        click.echo(f"{looked}, no problem{cut}", err=True)
         return Exit.OK
     click.echo(f"{_counted(len(report.findings), 'problem')}; {looked}{cut}", err=True)
     return Exit.NOT_FULFILLED
@@ -112,7 +112,7 @@ def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
         click.echo(f"note: a worker adds the crons {added}, and deletes {deleted}; {RENAMED}", err=True)
     looked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
     looked += _counted(report.crons, "cron")
-    cut = "" if report.complete else "; there are more pending jobs or runs, which were not looked at"
+    cut = "" if report.complete else "; there are more pending jobs or runs, which were not checked"
     if len(report.tenants) > 1:
         looked += f" of {len(report.tenants):,} tenants"
     if report.fits:

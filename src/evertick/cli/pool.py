@@ -125,7 +125,7 @@ def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOp
 def note_unknown_pool(pool: str, known: Collection[str], otherwise: str = "") -> None:
     """Say that nothing has the pool, with the names that may have been meant, else with `otherwise`.
 
-    A pool needs no creation, so one that is mistyped looks like one that is to come.
+    A pool needs no creation, so a mistyped name cannot be recognised.
     """
     from evertick.app.registry import nearest_names
 

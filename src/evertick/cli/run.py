@@ -1,4 +1,4 @@
-"""`evertick run`: call a function from the terminal, or schedule it. Works beside a running `evertick dev`.
+"""`evertick run`: call a function from the terminal, or schedule it. Works while `evertick dev` runs.
 
 The function's module says where the app is: `app.send` lives in `app.py` of the current folder. The function runs in
 this process, on the app's database; what it schedules is run by the app's worker. On a server, the server calls it.
@@ -288,7 +288,7 @@ def _on_server(server: Server, function: str, args: dict[str, Any], flags: RunFl
 
 
 def refuse_app(app_file: str | None) -> None:
-    """Raise UsageError if an app was named beside a server."""
+    """Raise UsageError if both an app and a server were given."""
     if app_file is not None:
         raise click.UsageError("--app needs the database: a server has the app's code itself")
 

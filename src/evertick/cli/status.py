@@ -117,7 +117,7 @@ def _summary(found: "StatusView", live: int | None, moment: MomentWriter) -> str
     held = f", {blocked:,} blocked" if blocked else ""
     limited = sum(queue.due - queue.blocked for queue in found.queues if queue.held is not None)
     held += f", {limited:,} held back by pools" if limited else ""
-    cut = "" if found.complete else "; there are more jobs, schedules or tenants than were looked at"
+    cut = "" if found.complete else "; there are more jobs, schedules or tenants than were read"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
     schedules = f"{_overdue(found, moment)}{_missed(found)}{_unreadable(found)}"
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{schedules}{stuck}"
@@ -144,7 +144,7 @@ def _unreadable(found: "StatusView") -> str:
 
 
 def _overdue(found: "StatusView", moment: MomentWriter) -> str:
-    """What the summary says of schedules at whose next time no worker has looked."""
+    """The part of the summary about overdue schedules: no worker has evaluated their next time."""
     if not found.overdue:
         return ""
     count = sum(each.schedules for each in found.overdue)

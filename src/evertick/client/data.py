@@ -9,7 +9,7 @@ from evertick.client.calls import Call, Requests, given, part, sent
 
 
 class DataRequests(Requests):
-    """What may be looked at of the documents of the tenant."""
+    """Tables and documents of the tenant, read only."""
 
     @sent
     def tables(self) -> Call[tuple[TableView, ...]]:

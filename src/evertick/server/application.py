@@ -132,7 +132,7 @@ ROUTES: Final = (
 
 
 class Pages(Protocol):
-    """Pages for people, beside the API: `evertick.dashboard` has them."""
+    """Pages for people, in addition to the API: those of `evertick.dashboard`."""
 
     routes: Sequence[APIRouter]
     """Each with its scope; they come after those of the API."""

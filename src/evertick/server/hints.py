@@ -1,4 +1,4 @@
-"""Hints: that something of a tenant has changed, for open streams. One look a second serves all of them."""
+"""Hints for open streams: something of a tenant has changed. One query a second serves all of them."""
 
 import asyncio
 import contextlib
@@ -23,11 +23,11 @@ READS_PAUSE_S_MAX: Final = 30.0
 READS_MEAN_OF: Final = 8
 """About as many of the last reads make the mean of what one takes."""
 
-Look = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
+Poll = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
 
 
 class Stream:
-    """What an open stream has not been told yet."""
+    """The changes that have not been sent to an open stream yet."""
 
     def __init__(self, tenant: TenantId, token: str = "") -> None:
         self.tenant = tenant
@@ -43,7 +43,7 @@ class Stream:
         self._woken.set()
 
     def end(self) -> None:
-        """Nothing more will be told."""
+        """No more changes will be sent."""
         self.is_over = True
         self._woken.set()
 
@@ -58,10 +58,10 @@ class Stream:
 
 
 class Hints:
-    """The open streams of a server, and the task that looks for them while there are any."""
+    """The open streams of a server, and the task that polls for them while there are any."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, poll: Poll) -> None:
+        self._poll = poll
         self._streams: list[Stream] = []
         self._seen: dict[TenantId, Pulse] = {}
         self._read_s = 0.0
@@ -78,17 +78,17 @@ class Hints:
     def pause_after(self, took_s: float) -> float:
         """Seconds for which a page that was read upon a hint, in `took_s` seconds, is to be left alone.
 
-        The more pages are open and the longer they take, the longer it is: those who look must not slow down the work
-        that they look at.
+        The more pages are open and the longer they take, the longer it is: readers must not slow down the work
+        that they watch.
         """
         self._read_s += (took_s - self._read_s) / READS_MEAN_OF
         return min(len(self._streams) * self._read_s / READS_SHARE, READS_PAUSE_S_MAX)
 
     @contextlib.asynccontextmanager
     async def stream(self, tenant: TenantId, token: str = "") -> AsyncIterator[Stream]:
-        """A stream of what changes from now on; one that is over if too many are open. Raises what a look raises."""
+        """A stream of changes from now on. It is over if too many are open. Raises what the first poll raises."""
         if tenant not in self._seen:
-            [pulse] = await self._look([tenant])
+            [pulse] = await self._poll([tenant])
             self._seen.setdefault(tenant, pulse)
         stream = Stream(tenant, token)
         if self._has_ended or self.is_full(token):  # many may have asked at once, before any of them was counted
@@ -111,7 +111,7 @@ class Hints:
             stream.end()
 
     async def until_end(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """What the work returns; None if the server is told to end before that. Raises what the work raises."""
+        """What the work returns; None if the server stops before that. Raises what the work raises."""
         task, end = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
         self._ends.add(end)
         try:
@@ -130,12 +130,12 @@ class Hints:
                 self._seen.clear()
                 self._task = None
                 return
-            with contextlib.suppress(EvertickError):  # the database is away; the next look finds what has changed
-                self._compare(tenants, await self._look(tenants))
+            with contextlib.suppress(EvertickError):  # the database is away; the next poll finds what has changed
+                self._compare(tenants, await self._poll(tenants))
 
     def _compare(self, tenants: Sequence[TenantId], pulses: Sequence[Pulse]) -> None:
         before, self._seen = self._seen, dict(zip(tenants, pulses, strict=True))
-        for stream in self._streams:  # one that was opened during the look has seen its first pulse already
+        for stream in self._streams:  # a stream that was opened during the poll has seen its first pulse already
             if stream.tenant not in self._seen and stream.tenant in before:
                 self._seen[stream.tenant] = before[stream.tenant]
         for stream in self._streams:

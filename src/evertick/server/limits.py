@@ -215,7 +215,7 @@ def _believe_proxy(scope: Scope, headers: dict[bytes, bytes]) -> None:
 
 
 def _head_of(send: Send) -> Send:
-    """The head of a reply alone, for HEAD, as monitors of uptime ask."""
+    """Send the status and headers of a reply without its body: for HEAD, which uptime monitors use."""
 
     async def head(message: Message) -> None:
         await send(message if message["type"] == "http.response.start" else {**message, "body": b""})

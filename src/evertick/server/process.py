@@ -18,15 +18,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evertick.base.errors import Misuse
 
-# -- Connections of the server: so many at once, and those that do not send the head of a request in time are closed.
+# -- Connections of the server: so many at once, and those that do not send the headers of a request in time are closed.
 #
-# uvicorn waits for ever for the rest of a head, so a few thousand slow clients would take all connections.
+# uvicorn waits for ever for the rest of the headers, so a few thousand slow clients would take all connections.
 
 _waiting: Final[dict["TimedProtocol", None]] = {}
-"""Connections whose next head is not there, the longest waiting first."""
+"""Connections that have not sent the headers of their next request, the longest waiting first."""
 
 HEAD_S: Final = 10.0
-"""How long the head of a request may take, from the connection or its first byte on."""
+"""How long the headers of a request may take, from the connection or its first byte on."""
 
 
 @cache
@@ -36,7 +36,7 @@ def connections_max() -> int:
 
 
 class TimedProtocol(H11Protocol):
-    """A connection whose client has `HEAD_S` for each head."""
+    """A connection whose client has `HEAD_S` for the headers of each request."""
 
     _overdue: asyncio.TimerHandle | None = None
 
@@ -74,7 +74,7 @@ class TimedProtocol(H11Protocol):
 
 
 STOP_S: Final = 2
-"""How long requests that are under way may take to end when the server is told to stop."""
+"""How long requests that are under way may take to end when the server stops."""
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -122,7 +122,7 @@ def check_pair(certificate: Path, key: Path) -> None:
         except OSError as error:
             raise Misuse(f"{file} cannot be read: {error.strerror}") from None
     try:
-        # Without a password of ours, OpenSSL would ask for one at the terminal.
+        # Without a password, OpenSSL would ask for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":

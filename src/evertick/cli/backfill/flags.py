@@ -40,7 +40,7 @@ class BackfillFlags:
         help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
     )  # fmt: skip
     max_active: int | None = flag(
-        "--max-active", metavar="N", help="Its runs that may be open at a time, beside all others."
+        "--max-active", metavar="N", help="How many of its runs may be open at a time, not counting other runs."
     )
     include_done: bool = flag(
         "--include-done/--skip-done", default=False,
@@ -48,7 +48,7 @@ class BackfillFlags:
     )  # fmt: skip
     only_missed: bool = flag(
         "--only-missed", default=False,
-        help="Run only times that were missed, in an outage for example, and not made up for since.",
+        help="Run only times that were missed, in an outage for example, and not caught up since.",
     )  # fmt: skip
     dry_run: bool = flag("--dry-run", default=False, help="List the times it would run; start nothing.")
     waiting: bool | None = flag(

@@ -1,6 +1,6 @@
 """Backfills of all schedules that a query chooses: planned, listed, confirmed, and started one by one.
 
-Each is started with the token of its plan, so one that changed meanwhile is left out and told by name.
+Each is started with the token of its plan, so one that changed meanwhile is left out and reported by name.
 """
 
 import sys

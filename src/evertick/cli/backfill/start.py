@@ -91,7 +91,7 @@ def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out
     except KeyboardInterrupt:
         seen = session.schedules.backfill_status(found.schedule, found.id)
         again = f"evertick backfill watch {shell_word(found.schedule)} {found.id}{tenant_option(chosen_tenant())}"
-        click.echo(printable(f"{backfill_line(seen)}; it goes on; look again with: {again}"), err=True)
+        click.echo(printable(f"{backfill_line(seen)}; it goes on; see it with: {again}"), err=True)
         return Exit.INTERRUPTED
     written(found, chosen, out)
     return Exit.PARTLY if found.skipped + found.missed else Exit.OK

@@ -6,7 +6,7 @@ table of `evertick/profiles.toml` in the user's folder of configuration:
     [production]
     url = "https://jobs.example.org"
     tenant = "acme"                      # that of the token unless given, or "default"
-    token_file = "production.token"      # beside profiles.toml, unless it is a path of its own
+    token_file = "production.token"      # next to profiles.toml, unless it is an absolute path
 
 The token is `--token`, or what `--token-file` holds, then EVERTICK_TOKEN, then the profile's file. A file of a token
 must be readable by its owner alone. A token is never printed: records of it have no repr, and errors do not quote it.

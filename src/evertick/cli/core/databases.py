@@ -1,7 +1,7 @@
-"""Which database: for commands that look into one without importing an app.
+"""Which database: for commands that read one without importing an app.
 
 `--db` counts, then EVERTICK_DATABASE_URL, then the only database in the folder `.evertick` of the current folder:
-that is the one `evertick dev` uses here. So commands beside a running `evertick dev` need no option.
+that is the one `evertick dev` uses here. So commands need no option while `evertick dev` runs.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def tenant_option(command: Command) -> Command:
 
 
 def tenants_option(command: Command) -> Command:
-    """`--tenant NAME`, which `named_tenant` returns, for commands that look at all tenants without it."""
+    """`--tenant NAME`, which `named_tenant` returns, for commands that read all tenants without it."""
     return _tenant_option("Only this tenant; else all that have unfinished jobs or schedules.")(command)
 
 
@@ -78,7 +78,7 @@ def token_tenant_option(command: Command) -> Command:
 
 
 def data_options(command: Command) -> Command:
-    """`--db URL` or a server, and `--tenant NAME`, for commands that look at one tenant's data."""
+    """`--db URL` or a server, and `--tenant NAME`, for commands that read one tenant's data."""
     return source_options(tenant_option(command))
 
 
@@ -143,10 +143,10 @@ def open_database(db: str | None) -> Iterator["Store"]:
 def require_file(url: str) -> None:
     """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it.
 
-    Only `dev` and `migrate` create one: a typing error in an address must not look like an empty database.
+    Only `dev` and `migrate` create one: a typing error in an address must not create an empty database.
     """
     file = sqlite_file(url)
-    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+    with contextlib.suppress(OSError):  # if this user may not read the folder, opening the file reports it
         if file is None or file.exists():
             return
         raise DatabaseUnavailable(

@@ -1,6 +1,6 @@
 """Lazy groups: a group of commands that imports a command when it is asked for, and not before.
 
-A command is one line in a table: its name, where it lives, and the words `--help` shows beside it.
+A command is one line in a table: its name, where it lives, and the words that `--help` shows next to it.
 
     job = lazy_group("job", "Scheduled functions.", {"list": Lazy("evertick.cli.job.commands:list_jobs", "...")})
 """

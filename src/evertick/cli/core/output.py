@@ -95,7 +95,7 @@ class OutputOptions:
         click.echo(json_text(value, indent=2 if self.output == "json" else None))
 
     def write_view(self, view: "Schema") -> None:
-        """Write what a change has led to, for programs; people are told in words."""
+        """Write the result of a change, for programs; people get a sentence."""
         if self.is_data:
             self.write_json(view.to_json())
 
@@ -198,7 +198,7 @@ def plain(value: Any) -> str:
 
 
 def on_terminal() -> bool:
-    """Whether a person looks at standard output."""
+    """Whether standard output is a terminal."""
     return is_terminal(sys.stdout)
 
 

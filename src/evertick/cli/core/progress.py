@@ -22,7 +22,7 @@ LINE_ANEW: Final = "\r\x1b[K"
 
 
 class Line:
-    """A line on a terminal that is written anew again and again, and is gone at the end of its block.
+    """A line on a terminal that is rewritten again and again, and is removed at the end of its block.
 
     Where standard error is no terminal, nothing is written.
     """

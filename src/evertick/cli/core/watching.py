@@ -1,5 +1,5 @@
 """`--watch`: a list that is written again until Ctrl-C: on a terminal when something was committed, and at least every
-second; elsewhere only if it reads otherwise than before.
+second; other output only if it has changed.
 """
 
 import select
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evertick.store.store import Store
 
 
-# -- What wakes a command that waits: a hint that something was committed, Ctrl-C, or the time to look by itself.
+# -- What wakes a command that waits: a hint that something was committed, Ctrl-C, or the time of the next poll.
 #
 # Ctrl-C is kept until the command waits again. Raised at any instruction, as Python does it, it could leave a lock of
 # the store taken for ever, and the end of the program, which closes the store, would hang. A second Ctrl-C raises at
@@ -70,7 +70,7 @@ class ChangeWaiter:
         """
         try:
             self._hints.get(timeout=seconds)
-            while True:  # what happened since is seen by the same look
+            while True:  # what has happened since is seen by the same poll
                 self._hints.get_nowait()
         except Empty:
             pass

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DataSession(NamedTuple):
-    """What may be looked at, and the present."""
+    """The documents that may be read, and the time now."""
 
     data: "Data | surfaces.Data"
     now: Instant

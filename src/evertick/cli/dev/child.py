@@ -194,7 +194,7 @@ def main(arguments: str) -> int:
     orders = Orders(os.fdopen(asked["orders"], encoding="utf-8"), stopper.requests)
     pipes = Pipes(orders, os.fdopen(asked["reports"], "w", encoding="utf-8"))
     orders.start()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what functions print must not wait for the next line of ours
+    if isinstance(sys.stdout, io.TextIOWrapper):  # functions' output must not wait for our next line
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     logging.basicConfig(level=logging.WARNING, handlers=[DevHandler()], force=True)
     logging.getLogger("evertick.functions").setLevel(logging.DEBUG)

@@ -1,8 +1,8 @@
 """The simulated clock of `evertick dev --at TIME --speed N`: everything runs as if it were that time.
 
 A simulation has a database of its own, so that no times that never were get among real data: it is new each time, in
-`.evertick/<app>.simulated.db`, unless `--db` names another file. Its clock is written down beside it, so commands on
-that database agree with it (`evertick.app.database_clock`). It stops with `evertick dev`, and `evertick dev --db FILE`
+`.evertick/<app>.simulated.db`, unless `--db` names another file. Its clock is stored in a file next to it, so commands
+on that database agree with it (`evertick.app.database_clock`). It stops with `evertick dev`. `evertick dev --db FILE`
 without `--at` continues it where it stopped.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SPEED_MIN: Final = 0.001
 SPEED_MAX: Final = 3_600.0
-"""An hour a second: faster than that, what the machine needs for its work would look like an outage."""
+"""An hour a second: faster than that, the time that the machine needs for its work would count as an outage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """`evertick dev`: an app on this machine, reloaded when its code changes.
 
 Two processes. This one watches the files and the terminal; its child (`evertick.cli.dev.child`) imports the app and
-runs it. When a file changes, a fresh child imports the new code beside the running one. Only if that works is the
+runs it. When a file changes, a fresh child imports the new code while the old one runs. Only if that works is the
 running one drained and replaced; otherwise the error is shown and the last good version goes on. A job is in the
 database all the time, so nothing is lost in between. A child that dies by itself is started again.
 """
@@ -53,7 +53,7 @@ class Child:
 
     @classmethod
     async def start(cls, wanted: Mapping[str, Any]) -> "Child":
-        """Start a child that imports the app and then waits for `run`; `wanted` is what it is told at once."""
+        """Start a child that imports the app and then waits for `run`; `wanted` is the first message to it."""
         orders_out, orders_in = os.pipe()
         reports_out, reports_in = os.pipe()
         asked = json.dumps({**wanted, "orders": orders_out, "reports": reports_in})
@@ -106,7 +106,7 @@ class Child:
         return {"first": False, "what": what, "began": began, **before}
 
     def order(self, what: str, value: Any) -> None:
-        """Tell the child something. One that is gone cannot be told."""
+        """Send the child a message. If it has ended, nothing happens."""
         with contextlib.suppress(OSError):
             os.write(self._orders, (json.dumps({what: value}) + "\n").encode())
 
@@ -132,7 +132,7 @@ QUIET_MS: Final = 50
 DEBOUNCE_MS: Final = 400
 """But no later than this after the first of many changes."""
 LOOK_EVERY_S: Final = 0.5
-"""Time between two looks at the files themselves, whatever the watch reports."""
+"""Time between two polls of the files, in addition to the reports of the watch."""
 RESTART_FIRST_S: Final = 0.25
 RESTART_MAX_S: Final = 10.0
 STEADY_S: Final = 10.0
@@ -303,7 +303,7 @@ class Supervisor:
         return fail(answer["failed"]["error"], answer["failed"]["code"])
 
     async def _revive(self, dead: Child) -> Child | int:
-        """Start a child again that ended by itself, unless something else told it to end."""
+        """Restart a child that ended by itself, unless it was told to end."""
         from evertick.cli.dev.lines import say
 
         code = await dead.ended()
@@ -365,11 +365,11 @@ class Supervisor:
             for task in self._watchers:
                 task.cancel()
             self._watchers = [
-                asyncio.create_task(self._look(), name="look"),
+                asyncio.create_task(self._poll(), name="poll"),
                 asyncio.create_task(self._follow(sorted(self._watched)), name="watch"),
             ]
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Compare the files again and again: a watch makes a reload prompt, but it can miss something."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)

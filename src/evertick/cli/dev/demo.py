@@ -16,7 +16,7 @@ FILE: Final = str(Path(evertick.demo.__file__).with_name("shop.py"))
 
 
 def demo_database(app: "App", folder: Path, *, speed: float | None, first: bool) -> str:
-    """The database of the demonstration, in `folder`; at the first start it is made anew, which takes some seconds.
+    """The database of the demonstration, in `folder`; it is created at the first start, which takes some seconds.
 
     Raises DatabaseLocked if a demonstration runs there.
     """

@@ -8,7 +8,7 @@
     14:03:30 ↻ app.charge     12 ms, late 2 ms   again in 1.2 s   ConnectionError: ... (app.py:29)
 
 Ends come from the engine. What was scheduled is read from the database, so it is shown wherever it was scheduled: this
-process, a command beside it, or a program of the user's.
+process, another command, or a program of the user.
 The lines are written by a thread of their own, because the engine must not wait for a terminal.
 """
 
@@ -120,7 +120,7 @@ class DevLines(threading.Thread):
         self._wake = threading.Event()
         self._stopping = False
         self._cursor = ""  # the newest job seen
-        self._floor = ""  # jobs up to here are not looked at again
+        self._floor = ""  # jobs up to here have been read
         self._seen: set[str] = set()
         self._second = 0.0
         self._written: Counter[tuple[str, str]] = Counter()
@@ -161,13 +161,13 @@ class DevLines(threading.Thread):
         while not self._stopping:
             self._wake.wait(LOOK_EVERY_S)
             self._wake.clear()
-            self._look()
-        self._look()
+            self._poll()
+        self._poll()
         self._count_left_out(force=True)
 
     # -- helpers
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         for row in [self._decided.popleft() for _ in range(len(self._decided))]:
             self._write(FATES[Fate(row.fate)], row.schedule_id, _fate(row))
@@ -187,7 +187,7 @@ class DevLines(threading.Thread):
         self._count_left_out(force=False)
 
     def _scheduled(self) -> list[JobSummary]:
-        """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
+        """Jobs that were written since the last poll. If there are more than a page, they are skipped."""
         now = self._clock.now()
         speed = self._clock.speed if isinstance(self._clock, ScaledClock) else 1.0
         since = max(0, now - round(LOOK_BACK_MS * speed))

@@ -1,7 +1,7 @@
 """The dashboard of `evertick dev`: in a thread of its own, so that a function which blocks the loop does not stop it.
 
 It listens at the loopback address alone and asks for no token; the names and sites that requests come from are checked.
-It listens at once; what it needs is imported beside the start of the app, which would wait most of a second for it.
+It listens at once; what it needs is imported while the app starts, because the import takes most of a second.
 """
 
 import asyncio

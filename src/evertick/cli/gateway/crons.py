@@ -30,7 +30,7 @@ LIST_FIELDS: Final = (
     "last_status",
     "as_of",
 )
-"""The columns of the list: what people look for; `-o json` has all."""
+"""The columns of the list; `-o json` has all fields."""
 IN_ZONES: Final = ("cron", "rrule")
 """Kinds of schedules whose times are those of a zone."""
 RUN_FIELDS: Final = ("run_id", "started_at", "status", "trigger", "duration_ms", "error")

@@ -1,1 +1,1 @@
-"""`evertick schedule ...`: a file for each command, beside what they share."""
+"""`evertick schedule ...`: a file for each command, and what they share."""

@@ -50,7 +50,7 @@ class Direction:
     """Whether a schedule is paused or goes on."""
 
     pause: bool = flag("--pause", default=False, help="Take no scheduled runs.")
-    unpause: bool = flag("--unpause", default=False, help="Go on from now; nothing is made up.")
+    unpause: bool = flag("--unpause", default=False, help="Go on from now; skipped times are not caught up.")
     if_version: int | None = shared(if_version_option)
 
     @property
@@ -86,7 +86,7 @@ def toggle(sid: str, direction: Direction, how: PauseFlags, db: str | None, out:
 @data_options
 @output_option
 def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions) -> None:
-    """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
+    """Pause a schedule: its times are skipped, and not caught up. Triggers and backfills run all the same."""
     with open_session(db) as session:
         if chosen.query is None:
             out.write_view(pause_one(session, named(chosen.sid), how, if_version=chosen.if_version))
@@ -103,7 +103,7 @@ def pause(chosen: Selection, how: PauseFlags, db: str | None, out: OutputOptions
 @data_options
 @output_option
 def resume(chosen: Selection, how: ResumeFlags, db: str | None, out: OutputOptions) -> None:
-    """Let a schedule go on, from now: what passed during the pause is not made up."""
+    """Let a schedule go on, from now: times during the pause are not caught up."""
     with open_session(db) as session:
         if chosen.query is None:
             out.write_view(resume_one(session, named(chosen.sid), how, if_version=chosen.if_version))

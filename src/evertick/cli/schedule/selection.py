@@ -83,7 +83,7 @@ class Selection:
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
     def where(self, session: "Session", verb: str) -> "Where":
-        """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
+        """What the query chooses, once that is confirmed. Raises UsageError if both a query and an id are given."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
         from evertick.app.schedules.lists import HELP
@@ -121,7 +121,7 @@ def queried(text: str, now: Instant) -> "Where":
 
 
 def selection_options(verb: str, example: str) -> Decorator[Any]:
-    """`--query`, `--if-version` and `--yes` beside `--sid`, received as `chosen: Selection`."""
+    """`--sid`, `--query`, `--if-version` and `--yes`, received as `chosen: Selection`."""
     chosen = f"{verb.capitalize()} all that it chooses: {example}."
     return flags(Selection, "chosen", changed={"query": {"help": chosen}})
 

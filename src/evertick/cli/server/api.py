@@ -19,7 +19,7 @@ BODY_MAX: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ApiFlags:
-    """What a request brings beside its fields."""
+    """The options of a request other than its fields."""
 
     text: str | None = flag("--json", metavar="JSON", help="The whole body.")
     file: TextIO | None = flag(

@@ -11,7 +11,7 @@ from evertick.cli.core.connections import Server, chosen_server, open_client, se
 from evertick.cli.core.databases import named_tenant, tenant_option
 
 PAGES = {"schedule": "schedules", "job": "jobs", "workflow": "workflows"}
-"""By what is looked at, the part of the address before its id."""
+"""The part of the address before the id, by the kind of object."""
 
 
 @click.command("open")

@@ -97,7 +97,7 @@ def _write_log(session: AnyRunSession, run: "RunView", out: OutputOptions) -> No
 
 
 def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") -> Mapping[JobId, str]:
-    """Of the jobs of steps that wait, for what: their pool has no room, or no worker has taken them yet."""
+    """Why the jobs of steps wait: their pool is at its limit, or no worker has claimed them yet."""
     from evertick.app.workflows.details import STEPS_MAX
 
     if not any(step.outcome == "running" and step.kind in JOBS for step in steps):
@@ -111,7 +111,7 @@ def _held(session: AnyRunSession, run: "RunView", steps: "Sequence[RunStep]") ->
 
 
 def _words(step: "RunStep", run: "RunView", held: Mapping[JobId, str]) -> dict[str, str]:
-    """A step as text. Times are exact: that of a step is read beside others."""
+    """A step as text. Times are exact, so that steps can be compared."""
     from evertick.cli.dev.lines import error_line
 
     words = words_of(step, OutputOptions(time_style="iso").moments(Instant(0)))

@@ -1,4 +1,4 @@
-"""The runs of a database as commands work on them, beside whatever runs. No app is imported."""
+"""The runs of a database for commands, while workers may run. No app is imported."""
 
 from dataclasses import dataclass
 from functools import partial

@@ -148,7 +148,7 @@ def _wait(session: AnyRunSession, run_id: str, limit_s: float, out: OutputOption
                 run = session.runs.get(run.id)
     except KeyboardInterrupt:
         again = f"evertick workflow wait {run.id}{tenant_option(chosen_tenant())}"
-        click.echo(f"run {run.id} goes on; look again with: {again}", err=True)
+        click.echo(f"run {run.id} goes on; see it with: {again}", err=True)
         return Exit.INTERRUPTED
     write_run(session, run, out)
     if not run.has_ended:

@@ -1,4 +1,4 @@
-"""A stream of hints: what to look at again, as server-sent events."""
+"""A stream of hints, as server-sent events: what to read again."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ routes = tenant_routes("events")
 COMMENT_EVERY_S: Final = 15
 """How often a stream without hints says that it is there."""
 CHECK_EVERY_S: Final = 10
-"""How often it is looked up whether a stream's token still holds."""
+"""How often the token of a stream is checked."""
 CHECK_S: Final = 5
 """How long that may take: so a stream ends within 15 s of its token."""
 STREAM_S_MAX: Final = 3_600
@@ -33,8 +33,8 @@ async def stream_events(
 ) -> Response:
     """Server-sent events: `jobs`, `schedules` or `logs` within a second or two when something of these has changed.
 
-    `ready` is the first one: what changes later is told. An event says to look again, and nothing else. The stream ends
-    after `seconds`, within 15 s of its token, or with the server; clients such as EventSource open it again.
+    `ready` is the first one: later events report changes. An event says what to read again, and nothing else. The
+    stream ends after `seconds`, within 15 s of its token, or with the server; clients such as EventSource open it again.
     """
     return hint_stream(request, caller, seconds)
 

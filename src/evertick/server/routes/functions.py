@@ -63,7 +63,7 @@ async def call_function(
             raise Misuse(f"{name} is not a mutation; only mutations take an Idempotency-Key")
     except (EvertickError, TimeoutError) as error:
         if isinstance(function, Action) and _comes_from(error, function):
-            raise function_failed(error) from error  # it has begun, so this must not look like "nothing was done"
+            raise function_failed(error) from error  # it has begun, so the reply must not say that nothing was done
         raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""What people look at: lists of schedules, how many are in which state, days of a schedule, a trigger to be."""
+"""Views for people: lists of schedules, how many are in which state, days of a schedule, a trigger to be."""
 
 from typing import Annotated
 

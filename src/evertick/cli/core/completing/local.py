@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evertick.store.transaction.transaction import Transaction
 
 ROWS_MAX: Final = 1_000
-"""Jobs, schedules or tenants that are looked at."""
+"""How many jobs, schedules or tenants are read."""
 
 
 def names(db: str | None, kind: Kind, tenant: TenantId, begins: str, schedule: str | None) -> Iterable[str]:

@@ -60,8 +60,8 @@ class ApplyFlags:
 def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOptions) -> int:
     """Create and change schedules as files say, after showing what differs. FILE is YAML or JSON; - is stdin.
 
-    `schedule export` writes such files. A wrong entry is told with its line before anything is changed, and a schedule
-    that is edited at the same time is left alone, with exit code 5, or 6 if others were changed.
+    `schedule export` writes such files. A wrong entry is reported with its line before anything is changed, and a
+    schedule that is edited at the same time is left alone, with exit code 5, or 6 if others were changed.
     """
     from evertick.cli.schedule.files.plan import deletions, planned
     from evertick.cli.schedule.files.reading import read_files

@@ -191,7 +191,7 @@ def read_yaml(text: str, name: str) -> Parsed:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        # The scanner of PyYAML 6.0.4 has a limit of its own, which is met before ours is looked at.
+        # The scanner of PyYAML 6.0.4 has a limit of its own, which applies before this one.
         problem = _TOO_DEEP if "nesting depth" in (error.problem or "") else f"not YAML: {error.problem}"
         raise Unreadable(name, 1 if mark is None else mark.line + 1, problem) from None
     except yaml.YAMLError as error:  # characters that no YAML may hold

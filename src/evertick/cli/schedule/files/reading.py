@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evertick.app.schedules.bodies import WrittenSchedule
 
 
-# -- What is wrong with the entries of files, told with their lines.
+# -- Errors of the entries of files, with their lines.
 
 
 @dataclass(frozen=True, slots=True)
