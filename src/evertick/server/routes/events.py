@@ -34,7 +34,8 @@ async def stream_events(
     """Server-sent events: `jobs`, `schedules` or `logs` within a second or two when something of these has changed.
 
     `ready` is the first one: later events report changes. An event says what to read again, and nothing else. The
-    stream ends after `seconds`, within 15 s of its token, or with the server; clients such as EventSource open it again.
+    stream ends after `seconds`, within 15 s of its token, or with the server. Clients such as EventSource open it
+    again.
     """
     return hint_stream(request, caller, seconds)
 
