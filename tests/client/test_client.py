@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import evertick
-from evertick import UNSET, App, MutationCtx, Overlap, Retry, Step, daily
+from evertick import App, MutationCtx, Overlap, Retry, Step, daily
 from evertick.client import AsyncClient, Client, calls
 from evertick.engine.jobs import completion
 from evertick.errors import (
@@ -185,7 +185,7 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
         assert (again.spec, again.policies) == (made.spec, made.policies)
         assert again.target.to_json() == made.target.to_json()
 
-        changed = client.schedules.update("a/b", jitter=UNSET, overlap="skip", if_version=1)
+        changed = client.schedules.update("a/b", jitter=None, overlap="skip", if_version=1)
         assert (changed.policies.overlap, changed.spec.jitter_ms) == ("skip", 0)
         with pytest.raises(VersionConflict):
             client.schedules.update("a/b", note="x", if_version=1)

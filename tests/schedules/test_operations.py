@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, Overlap, cron, every
+from evertick import UNCHANGED, Overlap, cron, every
 from evertick.base.errors import (
     InvalidArguments,
     InvalidDelay,
@@ -251,7 +251,7 @@ def test_unset_lifts_what_was_set(world: OpenWorld) -> None:
     )
 
     after = app.schedules.update(
-        "s", end=UNSET, jitter=UNSET, remaining_actions=UNSET, workflow_id=UNSET, catch_up_window=UNSET, pool=UNSET
+        "s", end=None, jitter=None, remaining_actions=None, workflow_id=None, catch_up_window=None, pool=None
     )
 
     assert (after.spec.end, after.spec.jitter_ms, after.remaining, after.target.pool) == (None, 0, None, None)
@@ -263,7 +263,7 @@ def test_an_update_that_gives_nothing_changes_nothing(world: OpenWorld) -> None:
     world(app)
     made = app.schedules.create("s", when=every(minutes=1), do=tick)
 
-    assert app.schedules.update("s", note=None, when=None, overlap=None) == made
+    assert app.schedules.update("s", note=UNCHANGED, when=UNCHANGED, overlap=UNCHANGED) == made
 
 
 def test_an_update_of_a_stale_version_changes_nothing(world: OpenWorld) -> None:
@@ -327,7 +327,7 @@ def test_a_spec_that_has_ended_completes_the_schedule_and_a_new_one_revives_it(w
     w.advance(60)
 
     ended = app.schedules.update("s", end=minutes(1))
-    revived = app.schedules.update("s", end=UNSET)
+    revived = app.schedules.update("s", end=None)
 
     assert (ended.status, str(ended.ending)) == ("completed", "spec")
     assert (revived.status, revived.next) == ("active", minutes(2))

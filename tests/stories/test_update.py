@@ -2,7 +2,7 @@
 
 import pytest
 
-from evertick import UNSET, App, MutationCtx, Overlap, every
+from evertick import App, MutationCtx, Overlap, every
 from evertick.base.errors import VersionConflict
 from evertick.testing import World, hours, minutes, moment, seconds
 
@@ -15,9 +15,9 @@ def write_letter(ctx: MutationCtx, to: str) -> None:
 
 
 def test_only_what_is_given_changes(world: World) -> None:
-    """An update is a patch. To lift what was set, say UNSET."""
+    """An update is a patch. To lift what was set, say None."""
     letters = world.schedule(every=hours(1), do=write_letter.args("ada"), overlap=Overlap.BUFFER_ALL, jitter=seconds(5))
-    world.app.schedules.update(letters, do=write_letter.args("bob"), jitter=UNSET)
+    world.app.schedules.update(letters, do=write_letter.args("bob"), jitter=None)
     world.advance(hours(1))
 
     assert [each["to"] for each in world.query("letters")] == ["bob"]

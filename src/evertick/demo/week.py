@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evertick import App, at, cron, every
 from evertick.app.access_control.audit_log import Auditor
 from evertick.app.database_clock import Simulation, write_simulation
+from evertick.app.schedules.options import CreateOptions, UpdateOptions
 from evertick.app.schedules.updates import update
 from evertick.base.clock import SystemClock
 from evertick.base.ids import DEFAULT_TENANT, TenantId
@@ -48,7 +49,9 @@ class Person:
         kind, _, operation = action.partition(".")
         auditor = self._auditor(None if kind in OF_NO_TENANT else DEFAULT_TENANT)
         surface = getattr(self.app, f"{kind}s")
-        work = getattr(surface.operations, operation)(target, *args, **options)
+        change = getattr(surface.operations, operation)
+        new_schedule = action == "schedule.create"
+        work = change(CreateOptions(target, **options)) if new_schedule else change(target, *args, **options)
         before = None if action in UNREAD_BEFORE else surface.operations.get(target)
         return surface.write(auditor.audited(work, action, target, before=before))
 
@@ -56,7 +59,10 @@ class Person:
         """Change the definition of a schedule."""
         auditor = self._auditor(DEFAULT_TENANT)
         schedules = self.app.schedules
-        work, before = update(schedules.operations, schedule_id, **changes), schedules.operations.get(schedule_id)
+        work, before = (
+            update(schedules.operations, UpdateOptions(schedule_id, **changes)),
+            schedules.operations.get(schedule_id),
+        )
         schedules.write(auditor.audited(work, "schedule.update", schedule_id, before=before))
 
     def makes_token(self, name: str, *, scope: str) -> None:

@@ -38,6 +38,7 @@ from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.definition import check_spec
 from evertick.app.schedules.lists import detailed
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions
 from evertick.app.schedules.updates import replace_schedule
 from evertick.base.errors import (
     CronNotFound,
@@ -65,6 +66,7 @@ from evertick.gateway.config import GatewayConfig
 from evertick.recurrence.builders import at, cron, every, rrule
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.fates import Fate, Origin, RunOutcome
+from evertick.rules.schedules.policies import CatchUp
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 
@@ -243,15 +245,15 @@ class OwnGateway:
         memo = _memo(new.name or new.key, new.schedule)
         with _refusals(cron_id):
             self._actions.check(new.action)
-            create = self._operations.create(
+            options = CreateOptions(
                 cron_id,
                 when=spec_of(new.schedule),
                 do=self._call(new.action),
                 memo=memo,
-                overlap="skip",
-                catch_up="latest",
+                catch_up=CatchUp.LATEST,
                 paused=new.enabled is False,
             )
+            create = self._operations.create(options)
 
             def work(transaction: Transaction) -> tuple[GatewayCron, bool]:
                 row = transaction.get_schedule(ScheduleId(cron_id), tenant=DEFAULT_TENANT)
@@ -333,8 +335,8 @@ class OwnGateway:
             spec = spec_of(GatewaySchedule.model_validate(memo["schedule"]))
             if memo["schedule"] != old.get("schedule"):
                 check_spec(spec, operations.now(), operations.settings)
-            options: dict[str, Any] = {"overlap": "skip", "catch_up": "latest", "memo": memo}
-            replace_schedule(operations, row.id, when=spec, do=self._call(action), **options)(transaction)
+            options = ReplaceOptions(row.id, when=spec, do=self._call(action), memo=memo, catch_up=CatchUp.LATEST)
+            replace_schedule(operations, options)(transaction)
         if enabled is not None and enabled is not (row.state.pause is None):
             (operations.resume if enabled else operations.pause)(row.id)(transaction)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, ActionCtx, App, MutationCtx, Retry, Step, every
+from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
 from evertick.app.workflows import operations
 from evertick.errors import (
     JobNotPending,
@@ -343,7 +343,7 @@ def test_a_whole_run_has_no_retry_policy() -> None:
         app.schedules.create("notes", when=every(hours=1), do=note.args("x"), retry=Retry(3))
         with pytest.raises(Misuse, match="keeps what its steps returned"):
             app.schedules.update("notes", do=pay)
-        app.schedules.update("notes", do=pay, retry=UNSET)
+        app.schedules.update("notes", do=pay, retry=None)
         world.advance(hours(1))
         assert app.workflows.list(pay).runs
 

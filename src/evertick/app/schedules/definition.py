@@ -10,9 +10,8 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, cast
 
-from evertick.app.documents.queries import Unset
 from evertick.app.functions.function import Function, FunctionCall, check_args_size
-from evertick.app.schedules.options import BOUNDS, policies_with, value_of
+from evertick.app.schedules.options import BOUNDS, RUN_NAME, Do, When, policies_with, value_of
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
 from evertick.base.escaping import no_constant
@@ -44,9 +43,6 @@ SEARCH_S_MAX: Final = 2.0
 
 PARTS_MAX: Final = 10_000
 """Specs that are united into one."""
-
-When = Spec | str | Sequence[Spec | str]
-"""One spec, or several whose times are united. A text is a cron line or a sentence; see `builders.sentence`."""
 
 
 def union(when: When) -> Spec:
@@ -94,13 +90,13 @@ def _parts(when: When) -> Iterator[Spec]:
 
 
 def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
-    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; UNSET lifts.
+    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; None lifts.
 
     Raises InvalidSpec, also for a moment without a time zone.
     """
     if not bounds:
         return spec
-    read = replace(Spec(), **bounds_of(spec, {k: v for k, v in bounds.items() if not isinstance(v, Unset)}))
+    read = replace(Spec(), **bounds_of(spec, bounds))
     changed = replace(spec, **{_FIELDS[name]: getattr(read, _FIELDS[name]) for name in bounds})
     compile_spec(changed)
     return changed
@@ -188,11 +184,6 @@ def _agreed(specs: Sequence[Spec], name: str) -> Any:
 
 ID_CHARS_MAX: Final = 512
 TEMPLATE_CHARS_MAX: Final = 1_000
-RUN_NAME: Final = "{workflow_id}-{nominal}"
-"""How a run is named unless a schedule says otherwise."""
-
-Do = Function[..., Any] | FunctionCall | str
-"""What a schedule does: a function without arguments, `fn.args(...)`, or a function by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +211,7 @@ class Definition:
 
 
 def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, options: dict[str, Any]) -> Definition:
-    """A definition, checked as far as it can be without the database; `options` are what `given` returned.
+    """A definition, checked as far as it can be without the database; `options` are those of a record.
 
     Raises InvalidSpec, FunctionNotFound, InvalidArguments, Misuse, LimitExceeded.
     """
@@ -235,7 +226,7 @@ def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, op
 
 
 def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -> Definition:
-    """A definition, changed by the options that are given; UNSET lifts, or goes back to the default.
+    """A definition, changed by the options that are given; None lifts, or goes back to the default.
 
     Raises InvalidSpec, Misuse, LimitExceeded, InvalidArguments.
     """
