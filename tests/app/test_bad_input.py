@@ -119,12 +119,12 @@ def test_what_is_no_call_is_refused_in_bulk(calls: Any) -> None:
     app = App("bad", database_url="sqlite://")
     tick: Any = app.mutation(name="tick")(lambda ctx: None)
 
-    for wrong in (calls, [tick], tick.args()):
-        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+    for wrong in (calls, [tick], tick.with_args()):
+        with pytest.raises(Misuse, match=r"\[fn\.with_args\(1\), fn\.with_args\(2\)\], not "):
             app.scheduler.run_after_many(0, wrong)
-        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+        with pytest.raises(Misuse, match=r"\[fn\.with_args\(1\), fn\.with_args\(2\)\], not "):
             app.scheduler.run_at_many(0, wrong)
-    assert app.scheduler.run_after_many(0, (tick.args() for _ in range(2)))
+    assert app.scheduler.run_after_many(0, (tick.with_args() for _ in range(2)))
     assert app.scheduler.run_after_many(0, []) == []
     app.close()
 

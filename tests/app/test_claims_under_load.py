@@ -56,7 +56,7 @@ def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> N
         noted.set()
 
     with Engine(app):
-        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy") for _ in range(40)])
+        app.tenant("greedy").scheduler.run_after_many(0, [work.with_args("greedy") for _ in range(40)])
         until(lambda: began["greedy"] == 4)
         app.tenant("small").scheduler.run_after(0, work, "small")
         app.scheduler.run_after(0, note)
@@ -160,7 +160,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
             small_ran.set()
 
     app.migrate()
-    app.scheduler.run_after_many(0, [bulk.args(number) for number in range(60)])
+    app.scheduler.run_after_many(0, [bulk.with_args(number) for number in range(60)])
     app.tenant("small").scheduler.run_after(0, few)
     with app.running():
         assert begun.wait(50)
@@ -181,7 +181,7 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
     async def work(ctx: ActionCtx) -> None: ...
 
     worker, store = worker_of(app), app.environment.store
-    app.scheduler.run_after_many(0, [work.args() for _ in range(9)])
+    app.scheduler.run_after_many(0, [work.with_args() for _ in range(9)])
     due, comes = claims.Claims.due, threading.Event()
 
     def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> Claimed:
@@ -227,7 +227,7 @@ def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
         await asyncio.sleep(0)
 
     app.migrate()
-    app.scheduler.run_after_many(0, [act.args() for _ in range(200)])
+    app.scheduler.run_after_many(0, [act.with_args() for _ in range(200)])
     with app.running():
         until(lambda: app.counters.snapshot().get("jobs_success") == 200)
     app.close()
@@ -345,7 +345,7 @@ def test_a_claim_whose_reply_is_late_is_run(postgres_url: str, monkeypatch: pyte
         """Nothing."""
 
     app.migrate()
-    app.scheduler.run_after_many(0, [flow.args() for _ in range(3 * READ_WITHIN_MAX)])
+    app.scheduler.run_after_many(0, [flow.with_args() for _ in range(3 * READ_WITHIN_MAX)])
     with app.running():
         until(lambda: app.counters.snapshot().get("jobs_success") == 3 * READ_WITHIN_MAX)
     counts = app.counters.snapshot()

@@ -51,7 +51,7 @@ def test_a_function_that_has_ended_leaves_its_slot_until_too_many_ends_wait(
         now_running -= 1
 
     app.open_on(store, inline=True)
-    app.scheduler.run_after_many(0, [act.args() for _ in range(jobs)])
+    app.scheduler.run_after_many(0, [act.with_args() for _ in range(jobs)])
     worker = worker_of(app, executors=LateEnds(store))
 
     async def main() -> int:

@@ -51,7 +51,13 @@ def test_a_mutation_that_has_waited_is_run_again_and_the_others_run_once(open_ap
     def note(ctx: MutationCtx, text: str) -> None:
         ctx.db.insert("notes", {"text": text})
 
-    calls = [note.args("first"), waits.args("late", 1), note.args("second"), waits.args("never", 1_000), note.args("3")]
+    calls = [
+        note.with_args("first"),
+        waits.with_args("late", 1),
+        note.with_args("second"),
+        waits.with_args("never", 1_000),
+        note.with_args("3"),
+    ]
     ids = app.scheduler.run_after_many(0, calls)
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]

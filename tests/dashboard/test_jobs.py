@@ -437,7 +437,7 @@ def test_the_page_of_a_function_draws_its_day(site: Site) -> None:
 
 
 def test_a_function_shows_its_signature_and_jobs(site: Site) -> None:
-    site.app.schedules.create("each day", when="0 12 * * *", do=site.app.functions.resolve("shop.tally").args(n=1))
+    site.app.schedules.create("each day", when="0 12 * * *", do=site.app.functions.resolve("shop.tally").with_args(n=1))
     [job] = later(site)
     page = site.page("functions/shop.tally")
     shown = text_of(page)

@@ -35,7 +35,7 @@ def nested(depth: int) -> list[Any]:
 
 def test_a_schedule_runs_its_function_at_its_times(world: OpenWorld) -> None:
     w = world(app)
-    created = app.schedules.create("s", when=every(minutes=1), do=tick.args(7), note="tea")
+    created = app.schedules.create("s", when=every(minutes=1), do=tick.with_args(7), note="tea")
 
     w.advance(150)
 

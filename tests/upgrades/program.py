@@ -87,7 +87,7 @@ def run_client(url: str, release: str, rate: int, first: int, confirmed: Path) -
         due = first + int((time.monotonic() - began) * rate)
         if due > number:
             asked = time.time()
-            jobs += app.scheduler.run_after_many(0, [mark.args(each, asked) for each in range(number, due)])
+            jobs += app.scheduler.run_after_many(0, [mark.with_args(each, asked) for each in range(number, due)])
             slowest, number = max(slowest, time.time() - asked), due
             confirmed.with_suffix(".begun").touch()
         time.sleep(TICK_S)

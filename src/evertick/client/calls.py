@@ -194,7 +194,7 @@ def wire(value: Any) -> Any:
 
 
 def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A function and its arguments: the function itself, `fn.args(...)`, or a name with arguments by name.
+    """A function and its arguments: the function itself, `fn.with_args(...)`, or a name with arguments by name.
 
     Raises InvalidArguments if they do not fit the signature, or have no names although only a name is known; Misuse.
     """

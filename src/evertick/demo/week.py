@@ -134,18 +134,18 @@ def _customers(app: App) -> None:
         ("1042", cron("30 2 * * *", tz="Asia/Kathmandu")),
         ("88", cron("0 18 * * 1-5", tz="America/New_York")),
     ):
-        export = shop.export.args(f"tenant-{tenant}")
+        export = shop.export.with_args(f"tenant-{tenant}")
         Person(app, f"customer {tenant}").does("schedule.create", f"tenant-{tenant}/export", when=when, do=export)
     ana = Person(app, "ana")
     ana.makes_token("metrics of the shop", scope="read")
     ana.does("tenant.set", "wholesale", jobs=10_000, running=20)
     app.views.create("schedules", "Crons that fail", {"kind": "cron", "health": "failing"}, shared=True)
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
-    ana.does("schedule.create", "crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
+    ana.does("schedule.create", "crm.sync", when=sync_times, do=shop.fetch_prices.with_args("crm"))
     sale = at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC))
-    remind = shop.remind.args("all", invoice="spring sale")
+    remind = shop.remind.with_args("all", invoice="spring sale")
     ana.does("schedule.create", "spring-sale.open", when=sale, do=remind)
-    monday, welcome = "every Monday at 10am, Berlin time", shop.onboard.args("finn")
+    monday, welcome = "every Monday at 10am, Berlin time", shop.onboard.with_args("finn")
     ana.does("schedule.create", "welcome finn", when=monday, do=welcome, pause_on_failure=True)
 
 

@@ -126,7 +126,7 @@ class ScheduleStories(ABC):
             when = every_(seconds=duration_ms(every, name="every") // 1000)
         if do is None:
             lengths = (duration_ms(new.takes, name="takes"), duration_ms(new.cleans_up, name="cleans_up"))
-            do = self._work.function.args(*(length / 1000 for length in lengths))
+            do = self._work.function.with_args(*(length / 1000 for length in lengths))
         own = {each.name for each in fields(StoryOptions)} - {each.name for each in fields(CreateOptions)}
         options = {name: value for name, value in stated(new).items() if name not in own}
         options |= {"schedule_id": new.schedule_id or f"schedule-{self._schedules}", "when": when, "do": do}

@@ -132,7 +132,7 @@ def test_jobs_run_and_polling_is_said_once(
     with app.running():
         for n in range(30):
             other.scheduler.run_after(0, "mark", n)
-        app.scheduler.run_after_many(0, [app.functions.resolve("mark").args(n) for n in range(500)])
+        app.scheduler.run_after_many(0, [app.functions.resolve("mark").with_args(n) for n in range(500)])
         wait_until(lambda: ended(postgres_url, 530))
     assert len([each for each in caplog.records if "has no LISTEN" in each.message]) == 1
     assert sessions_are_as_they_were(pooler)
@@ -234,7 +234,7 @@ def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_ur
     app = app_at(lenient.url(), poll_ms=100)
     app.migrate()
     with app.running():
-        app.scheduler.run_after_many(0, [app.functions.resolve("mark").args(n) for n in range(2_000)])
+        app.scheduler.run_after_many(0, [app.functions.resolve("mark").with_args(n) for n in range(2_000)])
         lenient.kill()
         with pytest.raises(Unavailable):  # or its outcome is unknown, where it met a connection that was there before
             app.call("mark", 1)

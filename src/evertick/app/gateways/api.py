@@ -249,7 +249,7 @@ class TenantGateways:
         rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
         given = None if arguments is None else dict(arguments)
-        return self._function().args(gateway=gateway, command=command, arguments=given, offline=offline)
+        return self._function().with_args(gateway=gateway, command=command, arguments=given, offline=offline)
 
     # -- helpers
 

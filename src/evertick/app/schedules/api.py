@@ -1,6 +1,6 @@
 """`app.schedules` and `ctx.schedules`: schedules made, watched and changed at run time.
 
-    app.schedules.create("report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.args("weekly"),
+    app.schedules.create("report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.with_args("weekly"),
                          overlap=Overlap.BUFFER_ONE, catch_up_window=timedelta(hours=1), pause_on_failure=True)
     app.schedules.pause("report", "the database is down", until=tomorrow)
     print(app.schedules.explain("report", at=yesterday).sentence)

@@ -83,11 +83,11 @@ class ScheduleOperations(ScheduleQueries):
         """Create a schedule. Only times after its creation count.
 
             app.schedules.create(
-                "report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.args("weekly"), overlap="buffer_one"
+                "report", when=daily(hour=9), do=make_report.with_args("weekly"), overlap="buffer_one"
             )
 
         `when` is a spec such as `every(hours=5)`, a cron line, a sentence, or a list of these whose times are united.
-        `do` is a mutation or an action: the function, `fn.args(...)`, or its name.
+        `do` is a mutation or an action: the function, `fn.with_args(...)`, or its name.
 
         Times:
 
@@ -246,8 +246,8 @@ class ScheduleOperations(ScheduleQueries):
 
             app.schedules.trigger("report", overlap="allow_all", args={"kind": "daily"})
 
-        `args` replaces the arguments for this run: `fn.args(...)`, or a dict by name. With a `request_id`, the same
-        request starts one run only, as long as it is among the schedule's last 100 triggers.
+        `args` replaces the arguments for this run: `fn.with_args(...)`, or a dict by name. With a `request_id`, the
+        same request starts one run only, as long as it is among the schedule's last 100 triggers.
 
         Raises ScheduleNotFound, InvalidArguments, Misuse.
         """

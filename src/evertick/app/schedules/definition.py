@@ -296,7 +296,7 @@ def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str
     elif isinstance(args, dict):
         text = function.encode_args((), args)
     else:
-        raise InvalidArguments(f"args= takes fn.args(...) or a dict of arguments by name, not {args!r}")
+        raise InvalidArguments(f"args= takes fn.with_args(...) or a dict of arguments by name, not {args!r}")
     _check_args(text)
     return text
 

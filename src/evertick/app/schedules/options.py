@@ -45,7 +45,7 @@ When = Spec | str | Sequence[Spec | str]
 """One spec, or several whose times are united. A text is a cron line or a sentence; see `builders.sentence`."""
 
 Do = Function[..., Any] | FunctionCall | str
-"""What a schedule does: a function without arguments, `fn.args(...)`, or a function by its name."""
+"""What a schedule does: a function without arguments, `fn.with_args(...)`, or a function by its name."""
 
 Span = tuple[datetime, datetime]
 

@@ -83,7 +83,7 @@ def update(operations: "ScheduleOperations", patch: UpdateOptions) -> Work[Sched
 def replace_schedule(operations: "ScheduleOperations", new: ReplaceOptions) -> Work[ScheduleDescription]:
     """Give a schedule a whole new definition; the options are those of `create`, and absent ones take their defaults.
 
-        app.schedules.replace("report", when=daily(hour=7), do=make_report.args("daily"))
+        app.schedules.replace("report", when=daily(hour=7), do=make_report.with_args("daily"))
 
     Runs, counters, the pause and the last results stay. Raises as `update` does.
     """

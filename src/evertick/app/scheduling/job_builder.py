@@ -472,11 +472,11 @@ MILLISECONDS_FROM = 100_000_000_000
 def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
     """Calls to be scheduled in bulk. Raises Misuse for anything else."""
     if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
-        raise Misuse(f"many calls are a list, [fn.args(1), fn.args(2)], not {calls!r}")
+        raise Misuse(f"many calls are a list, [fn.with_args(1), fn.with_args(2)], not {calls!r}")
     found = list(calls)
     for call in found:
         if not isinstance(call, FunctionCall):
-            raise Misuse(f"scheduling in bulk takes calls, [fn.args(1), fn.args(2)], not {call!r}")
+            raise Misuse(f"scheduling in bulk takes calls, [fn.with_args(1), fn.with_args(2)], not {call!r}")
     return found
 
 

@@ -119,7 +119,10 @@ class _Scheduler(ABC, Generic[One, Many]):
         return self._schedule_one(Request((call,), moment(at), self._now()))
 
     def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> Many:
-        """Schedule many calls, `[fn.args(1), fn.args(2)]`, the same delay from now. Returns their ids in that order."""
+        """Schedule many calls, `[fn.with_args(1), fn.with_args(2)]`, the same delay from now.
+
+        Returns their ids in that order.
+        """
         now = self._now()
         return self._schedule(Request(checked_calls(calls), after(delay, now), now))
 

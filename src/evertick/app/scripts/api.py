@@ -414,7 +414,7 @@ class TenantScripts:
         InvalidArguments for an input that is not JSON.
         """
         check_options({"name": NAME}, {"name": name})
-        call = self._settings.function.args(script=name, input=input, version=version)
+        call = self._settings.function.with_args(script=name, input=input, version=version)
         try:
             read_json(call.args)
         except ValueError as error:

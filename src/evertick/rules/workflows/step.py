@@ -97,7 +97,7 @@ class StepFunction(Protocol[P, R_co]):
         """As what it is called."""
         ...
 
-    def args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def with_args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """One call of it. It tells type checkers which arguments it takes."""
         ...
 
