@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(p
 
 @pytest.mark.postgres
 def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
-    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout_ms=60_000))
+    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout=timedelta(minutes=1)))
     begun, others_done = threading.Event(), threading.Event()
     waited: list[bool] = []
     done: list[int] = []
@@ -144,7 +145,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     monkeypatch.setattr(mutations, "SLOW_S", 60)  # no batch is set aside
     monkeypatch.setattr(tenant_fairness, "KEPT_MS", 60_000)
     monkeypatch.setattr(claims, "EVERY_MS", 0)
-    app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout_ms=60_000))
+    app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout=timedelta(minutes=1)))
     begun, small_ran = threading.Event(), threading.Event()
     waited: list[bool] = []
 
@@ -237,7 +238,7 @@ def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
 
 
 def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    app = App("slow", database_url="sqlite://", settings=Settings(mutation_timeout_ms=5_000))
+    app = App("slow", database_url="sqlite://", settings=Settings(mutation_timeout=timedelta(seconds=5)))
 
     @app.mutation(name="hoard")
     def hoard(ctx: MutationCtx) -> None:

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -124,7 +125,7 @@ def test_calls_that_block_delay_no_mutation_of_a_job(open_app: OpenApp, gate: th
 def test_an_action_that_has_not_begun_when_its_worker_stops_is_pending_still(
     open_app: OpenApp, gate: threading.Event
 ) -> None:
-    app = open_app(settings=Settings(drain_ms=0, action_slots=20))
+    app = open_app(settings=Settings(drain=timedelta(0), action_slots=20))
     wait_for = blocked(app, gate)
     app.scheduler.run_after_many(0, [app.functions.resolve("block").with_args() for _ in range(30)])
 

@@ -29,7 +29,7 @@ LATER = timedelta(days=1)
 @pytest.fixture
 def site(open_app: OpenApp) -> Iterator[Site]:
     """An app with mutations that fail, an action that is retried, and one that schedules others."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
     mail = app.pool("mail", retry=Retry(2, first=timedelta(milliseconds=50)))
 
     @app.mutation(name="shop.tally")

@@ -73,7 +73,7 @@ PAGES: Final = (
 
 def shop(open_app: OpenApp, pools: int) -> Site:
     """Pages with much to show: limited and paused pools with due jobs, of keys and with parents, and a live worker."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
     for n in range(pools):
 
         @app.mutation(name=f"shop.mail{n}", pool=app.pool(f"mail{n}", running=0, per_tenant=5, per_key=3))

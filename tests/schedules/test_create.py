@@ -231,7 +231,7 @@ def test_an_unknown_zone_is_refused_where_it_is_written() -> None:
 
 
 def test_a_rule_hotter_than_the_settings_allow_is_refused(world: OpenWorld) -> None:
-    strict = Settings(schedule_interval_min_ms=300_000, schedule_starts_per_minute=1)
+    strict = Settings(schedule_interval_min=timedelta(minutes=5), schedule_starts_per_minute=1)
     world(app, settings=strict)
 
     with pytest.raises(LimitExceeded, match="closer than 5m"):

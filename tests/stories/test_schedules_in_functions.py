@@ -122,7 +122,7 @@ def test_while_its_target_may_not_run_a_schedule_skips_and_goes_on() -> None:
 def test_a_rule_hotter_than_its_limit_is_refused() -> None:
     """Both limits are settings: the least interval, and how many starts a minute."""
     with (
-        World(app, settings=Settings(schedule_interval_min_ms=60_000)) as world,
+        World(app, settings=Settings(schedule_interval_min=timedelta(minutes=1))) as world,
         pytest.raises(LimitExceeded, match="closer than 1m, the least interval allowed"),
     ):
         world.schedule(every=timedelta(seconds=59))

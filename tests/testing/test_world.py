@@ -484,7 +484,7 @@ def test_a_function_in_an_executor_raises_where_it_is_awaited(world: OpenWorld) 
 
 
 def test_settings_are_the_apps_unless_given(world: OpenWorld) -> None:
-    local = App("local", settings=Settings(action_timeout_ms=5_000))
+    local = App("local", settings=Settings(action_timeout=timedelta(seconds=5)))
 
     @local.action
     async def slow(ctx: ActionCtx) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ CONTRACT: Final = Step(
     f"-- oldest code: {NOW + 1}\ndrop table made_up;\nalter table jobs drop column made_up;\n",
 )
 RELEASES: Final = {"a": KNOWN, "b": (*KNOWN, EXPAND), "c": (*KNOWN, EXPAND, CONTRACT)}
-SETTINGS: Final = Settings(lease_ms=2_000, drain_ms=2_000)
+SETTINGS: Final = Settings(lease=timedelta(seconds=2), drain=timedelta(seconds=2))
 TICK_S: Final = 0.02
 """How often a client schedules."""
 

@@ -137,8 +137,8 @@ class Decorators:
 
         Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given);
-        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit_ms` unless given, and all of `timeout`
+        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout` unless given);
+        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit` unless given, and all of `timeout`
         if only that is given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
         `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
@@ -203,7 +203,7 @@ class Decorators:
         An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
         in a thread. An action that was started is not started again unless a retry policy says so.
 
-        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout_ms` is the usual timeout), and raises
+        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout` is the usual timeout), and raises
         what that raises.
         """
         return self._decorate(Action, handler, options)

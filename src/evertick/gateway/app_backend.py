@@ -54,7 +54,7 @@ from evertick.base.errors import (
     ScheduleNotFound,
 )
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
-from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.base.outcomes import LOST_WORKER, WORKER_STOPPED
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import ScheduleFilter
@@ -96,11 +96,11 @@ def app_of(config: GatewayConfig) -> App:
     """The app of a gateway: its database and its limits."""
     longest_s = max((each.timeout_s for each in config.commands.values()), default=0.0)
     settings = Settings(
-        schedule_interval_min_ms=config.minimum_interval_s * SECOND_MS,
-        retention_ms=config.retention_days * DAY_MS,
-        ledger_retention_ms=config.retention_days * DAY_MS,
-        completed_retention_ms=config.retention_days * DAY_MS,
-        action_timeout_ms=int(max(longest_s, HTTP_S) + 60) * SECOND_MS,
+        schedule_interval_min=timedelta(seconds=config.minimum_interval_s),
+        retention=timedelta(days=config.retention_days),
+        ledger_retention=timedelta(days=config.retention_days),
+        completed_retention=timedelta(days=config.retention_days),
+        action_timeout=timedelta(seconds=int(max(longest_s, HTTP_S) + 60)),
     )
     with contextlib.suppress(FileExistsError):  # bodies, addresses and outputs are its owner's
         os.close(os.open(config.database, os.O_CREAT | os.O_EXCL, 0o600))
@@ -423,7 +423,7 @@ def _refusals(cron_id: str = "") -> Iterator[None]:
         yield
     except LimitExceeded as error:
         kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # or what is too large
-        words = str(error).replace("schedule_interval_min_ms in Settings", "minimum_interval_s of the gateway")
+        words = str(error).replace("schedule_interval_min in Settings", "minimum_interval_s of the gateway")
         raise kind(f"schedule: {words}") from error
     except InvalidSpec as error:
         raise InvalidCron(f"schedule: {error}") from error

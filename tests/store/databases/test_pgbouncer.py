@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -51,7 +52,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def app_at(url: str, *, poll_ms: int = 60_000) -> App:
     """With a worker that polls so seldom that only a notification can make it prompt."""
-    app = App("pooled", database_url=url, settings=Settings(poll_ms=poll_ms))
+    app = App("pooled", database_url=url, settings=Settings(poll=timedelta(milliseconds=poll_ms)))
 
     @app.mutation(name="mark")
     def mark(ctx: MutationCtx, n: int) -> None:

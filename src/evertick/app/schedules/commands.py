@@ -38,7 +38,7 @@ from evertick.app.scheduling.job_builder import Functions, Quotas, known_as, ser
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound, ScheduleNotFound
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import Instant, from_datetime, to_datetime, to_iso
+from evertick.base.instants import MILLISECOND, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.options import check_options, some
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.settings import Settings
@@ -329,7 +329,7 @@ class ScheduleOperations(ScheduleQueries):
         """Who requests a change."""
         return Requester(
             tenant=self.tenant, actor=self.actor, now=now, make_id=self.make_id, targets=self.targets,
-            retention_ms=self.settings.completed_retention_ms, tracing=self.tracing,
+            retention_ms=self.settings.completed_retention // MILLISECOND, tracing=self.tracing,
             function_of=partial(served_as, self.functions),
         )  # fmt: skip
 

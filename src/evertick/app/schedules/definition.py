@@ -16,7 +16,7 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
 from evertick.base.escaping import no_constant
 from evertick.base.ids import ScheduleId, check_addressable
-from evertick.base.instants import Instant, to_iso
+from evertick.base.instants import MILLISECOND, Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, retry_of_run
 from evertick.base.records.stored import json_of
 from evertick.engine.runtime.settings import Settings
@@ -158,11 +158,11 @@ def _check_heat(recurrence: Recurrence, now: Instant, settings: Settings) -> Non
     per_minute = settings.schedule_starts_per_minute
     times = recurrence.preview(max(TIMES_CHECKED, per_minute) + 1, now // 1000)
     for earlier, later in pairwise(times):
-        if (later - earlier) * 1000 < settings.schedule_interval_min_ms:
+        if (later - earlier) * 1000 < settings.schedule_interval_min // MILLISECOND:
             raise LimitExceeded(
                 f"{to_iso(Instant(earlier * 1000))} and {to_iso(Instant(later * 1000))} are closer than "
-                f"{format_milliseconds(settings.schedule_interval_min_ms)}, the least interval allowed "
-                "(schedule_interval_min_ms in Settings)"
+                f"{format_milliseconds(settings.schedule_interval_min // MILLISECOND)}, the least interval allowed "
+                "(schedule_interval_min in Settings)"
             )
     for earlier, later in zip(times, times[per_minute:], strict=False):
         if later - earlier < MINUTE_S:
