@@ -78,7 +78,7 @@ def measure(url: str, jobs: int, samples: int) -> None:
         with worker(url):
             waits(function, WARM_UP)
             idle = waits(function, samples)
-        call = app.functions.resolve(function).args()
+        call = app.functions.resolve(function).with_args()
         for first in range(0, jobs, BULK):
             app.scheduler.run_after_many(0, [call] * min(BULK, jobs - first))
         with worker(url):

@@ -71,7 +71,7 @@ class Bench:
 
     def drain(self, function: Any) -> float:
         """Jobs a second, from the worker's start to the last end."""
-        self.fill([function.args(n) for n in range(self.jobs)])
+        self.fill([function.with_args(n) for n in range(self.jobs)])
         before = self.app.counters.snapshot().get("jobs_success", 0)
         seconds = asyncio.run(self._work_until(before + self.jobs))
         self.app.close()
@@ -92,7 +92,7 @@ class Bench:
 
     def drain_raw(self, function: Any, kind: str, *, documents: bool) -> float:
         """The plain loop's jobs a second."""
-        self.fill([function.args(n) for n in range(self.jobs)])
+        self.fill([function.with_args(n) for n in range(self.jobs)])
         self.app.close()
         raw = self.make_raw()
         call = (lambda n: {"n": n, "text": "hello"}) if documents else (lambda n: None)
@@ -131,7 +131,7 @@ class Bench:
         scheduler = self.app.scheduler
         began = time.perf_counter()
         for start in range(0, number, 1000):
-            scheduler.run_after_many(DAY_MS, [self.noop.args(start + n) for n in range(min(1000, number - start))])
+            scheduler.run_after_many(DAY_MS, [self.noop.with_args(start + n) for n in range(min(1000, number - start))])
         return number / (time.perf_counter() - began)
 
     def enqueue_bulk_raw(self, number: int) -> float:

@@ -28,7 +28,7 @@ CASES: Final = {
     "import evertick": "import evertick",
     "from evertick import App": "from evertick import App",
     "a program with a mutation": PROGRAM,
-    "a call's arguments checked": PROGRAM + "send.args('hi')",
+    "a call's arguments checked": PROGRAM + "send.with_args('hi')",
     "evertick --version": COMMAND.format("--version"),
     "evertick --help": COMMAND.format("--help"),
 }

@@ -75,14 +75,14 @@ class Bench:
     def rate(self, function: Any, runs: int, steps: int) -> float:
         """Steps a second of so many runs that are due, from the worker's start to the last end."""
         for start in range(0, runs, 1000):
-            self.app.scheduler.run_after_many(0, [function.args(steps) for _ in range(min(1000, runs - start))])
+            self.app.scheduler.run_after_many(0, [function.with_args(steps) for _ in range(min(1000, runs - start))])
         seconds = asyncio.run(self._work_until(lambda: self._ended(function.name) == runs))
         self.app.close()
         return runs * steps / seconds
 
     def sleep(self, runs: int) -> None:
         """Let so many runs begin, and sleep for a month."""
-        self.app.scheduler.run_after_many(0, [self.sleeper.args() for _ in range(runs)])
+        self.app.scheduler.run_after_many(0, [self.sleeper.with_args() for _ in range(runs)])
         asyncio.run(self._work_until(lambda: not self.app.workflows.list(self.sleeper, state="pending").runs))
 
     def first_step_ms(self) -> float:

@@ -96,7 +96,7 @@ class Tabs:
 def drain(url: str, jobs: int) -> float:
     """Jobs a second of a worker that is started now."""
     for _ in range(jobs // BULK):
-        app.scheduler.run_after_many(0, [change.args()] * BULK)
+        app.scheduler.run_after_many(0, [change.with_args()] * BULK)
     with process("worker", url):
         done = app.jobs.counts()["success"]
         while app.jobs.counts()["success"] == done:  # it starts

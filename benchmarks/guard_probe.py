@@ -50,7 +50,7 @@ class Probe:
     def fill(self, function: Any, number: int, delay_ms: int = 0) -> None:
         """Schedule calls, 1,000 in a transaction."""
         for start in range(0, number, 1000):
-            calls = [function.args(start + n) for n in range(min(1000, number - start))]
+            calls = [function.with_args(start + n) for n in range(min(1000, number - start))]
             self.app.scheduler.run_after_many(delay_ms, calls)
 
     def work(self, function: Any, number: int) -> None:
@@ -93,7 +93,7 @@ class Probe:
 
     def steps(self, number: int) -> Callable[[], None]:
         runs = number // STEPS
-        self.app.scheduler.run_after_many(0, [self.flow.args() for _ in range(runs)])
+        self.app.scheduler.run_after_many(0, [self.flow.with_args() for _ in range(runs)])
         return lambda: self.work(self.flow, runs)
 
     def schedules(self, number: int) -> Callable[[], None]:

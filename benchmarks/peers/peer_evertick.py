@@ -55,16 +55,16 @@ class EvertickPeer:
     def enqueue_bulk(self, n: int) -> None:
         scheduler = app.scheduler
         for start in range(0, n, BULK):
-            scheduler.run_after_many(0, [noop.args(0.0) for _ in range(min(BULK, n - start))])
+            scheduler.run_after_many(0, [noop.with_args(0.0) for _ in range(min(BULK, n - start))])
 
     def enqueue_ts(self, due: float) -> None:
         app.scheduler.run_after(0, noop, due)
 
     def enqueue_at(self, n: int, due: float) -> None:
-        app.scheduler.run_at_many(due, [noop.args(due) for _ in range(n)])
+        app.scheduler.run_at_many(due, [noop.with_args(due) for _ in range(n)])
 
     def enqueue_steps(self, runs: int, steps: int) -> None:
-        app.scheduler.run_after_many(0, [flow.args(steps) for _ in range(runs)])
+        app.scheduler.run_after_many(0, [flow.with_args(steps) for _ in range(runs)])
 
     def pending(self) -> int:
         jobs = "evertick_jobs" if ground.database == "sqlite" else "evertick.jobs"

@@ -1,6 +1,6 @@
 """Functions: what the decorators make of them, how they are scheduled, and the jobs that result.
 
-`@app.query`, `@app.mutation` and `@app.action` return a `Query`, `Mutation` or `Action`. `fn.args(...)` is a
+`@app.query`, `@app.mutation` and `@app.action` return a `Query`, `Mutation` or `Action`. `fn.with_args(...)` is a
 `FunctionCall`, which is scheduled in bulk. `ctx.scheduler` and `app.scheduler` are schedulers.
 """
 

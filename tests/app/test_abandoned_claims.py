@@ -1,6 +1,7 @@
 """Claims that were committed and never heard of: which loop finds them."""
 
 import asyncio
+from datetime import timedelta
 
 from evertick import App
 from evertick.base.records.jobs import FunctionKind
@@ -20,7 +21,7 @@ def test_what_a_worker_holds_of_a_loops_kind_and_does_not_run_is_found() -> None
     claim(store)
     insert(store, new_job(4))
     claim(store, worker_id=BEN)
-    app, counters = App("lost", settings=Settings(lease_ms=0)), Counters()
+    app, counters = App("lost", settings=Settings(lease=timedelta(0))), Counters()
     environment = app.open_on(store, inline=True)
     claims = Claims(environment.engine_deps(app._execution, counters), FunctionKind.MUTATION)
 

@@ -71,7 +71,7 @@ def test_a_schedule_that_another_apps_worker_evaluates_starts_jobs_of_its_own_ap
     shop, blog = app_at(database_url, "shop"), app_at(database_url, "blog")
     shop.crons.add("hourly", every(hours=1), SEND, "cron")
     shop.sync_crons()
-    shop.schedules.create("by hand", when=every(hours=1), do=shop.functions.resolve(SEND).args("hand"))
+    shop.schedules.create("by hand", when=every(hours=1), do=shop.functions.resolve(SEND).with_args("hand"))
 
     def started() -> set[tuple[str | None, str]]:
         return {(job.app, job.state.value) for job in shop.jobs.list(function=SEND).jobs}

@@ -159,8 +159,8 @@ def test_every_verb(app: App, url: str, driver: str, opened: Opened) -> None:
     async def story(mine: Any) -> dict[str, Any]:
         scheduler = app.bind(mine)
         ids: dict[str, Any] = {"at": await scheduler.run_at(at, target, 1)}
-        ids["few"] = await scheduler.run_after_many(60, [target.args(n) for n in (2, 3)])
-        ids["many"] = await scheduler.run_at_many(at, [target.args(n) for n in range(100)])
+        ids["few"] = await scheduler.run_after_many(60, [target.with_args(n) for n in (2, 3)])
+        ids["many"] = await scheduler.run_at_many(at, [target.with_args(n) for n in range(100)])
         keyed = await scheduler.using(key="k").run_after(60, target, 4)
         assert await scheduler.using(key="k").run_after(60, target, 5) == keyed
         with pytest.raises(AlreadyExists):
@@ -194,7 +194,7 @@ def test_texts_of_every_kind_arrive_as_they_are(app: App, url: str, driver: str)
         scheduler = app.bind(mine)
         ids = [
             await scheduler.run_after(60, told, words),
-            *(await scheduler.run_after_many(9, [told.args(words)] * 40)),
+            *(await scheduler.run_after_many(9, [told.with_args(words)] * 40)),
         ]
         await mine.commit()
         return [str(each) for each in ids]

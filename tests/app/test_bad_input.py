@@ -1,6 +1,7 @@
 """What cannot be meant is refused where it is written, with the name of the wrong thing and what would be right."""
 
 import functools
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -86,10 +87,25 @@ def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) ->
 
 @pytest.mark.parametrize(
     ("name", "value", "least"),
-    [("batch", 0, 1), ("tenants", 0, 1), ("poll_ms", 0, 1), ("drain_ms", -1, 0), ("retention_ms", 0.5, 0)],
+    [("batch", 0, 1), ("tenants", 0, 1), ("action_slots", -1, 0), ("runs_in_memory", 0.5, 0)],
 )
 def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, least: int) -> None:
     with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number from {least} to .*, not {value}"):
+        Settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("poll", timedelta(0), "0:00:00.001000"), ("drain", timedelta(-1), "0:00:00"),
+        ("retention", 604_800_000, "0:00:00"), ("lease", timedelta.max, "0:00:00"),
+    ],
+)  # fmt: skip
+def test_settings_take_durations_as_timedeltas(name: str, value: Any, least: str) -> None:
+    """A number would be seconds in other calls; a value that long is refused rather than guessed."""
+    shown = re.escape(repr(value)[:60])
+    says = rf"Settings\({name}=...\) takes a timedelta from {least} to 11,574 days, .*, not {shown}"
+    with pytest.raises(Misuse, match=says):
         Settings(**{name: value})
 
 
@@ -119,12 +135,12 @@ def test_what_is_no_call_is_refused_in_bulk(calls: Any) -> None:
     app = App("bad", database_url="sqlite://")
     tick: Any = app.mutation(name="tick")(lambda ctx: None)
 
-    for wrong in (calls, [tick], tick.args()):
-        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+    for wrong in (calls, [tick], tick.with_args()):
+        with pytest.raises(Misuse, match=r"\[fn\.with_args\(1\), fn\.with_args\(2\)\], not "):
             app.scheduler.run_after_many(0, wrong)
-        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+        with pytest.raises(Misuse, match=r"\[fn\.with_args\(1\), fn\.with_args\(2\)\], not "):
             app.scheduler.run_at_many(0, wrong)
-    assert app.scheduler.run_after_many(0, (tick.args() for _ in range(2)))
+    assert app.scheduler.run_after_many(0, (tick.with_args() for _ in range(2)))
     assert app.scheduler.run_after_many(0, []) == []
     app.close()
 

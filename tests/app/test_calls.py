@@ -4,6 +4,7 @@ import asyncio
 import random
 import re
 import threading
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -179,7 +180,7 @@ def test_a_call_inside_a_transaction_of_the_same_database_is_refused_with_the_cu
 
 
 def test_a_mutation_that_takes_too_long_is_ended_and_undone(open_app: OpenApp) -> None:
-    app = open_app(settings=Settings(mutation_timeout_ms=100))
+    app = open_app(settings=Settings(mutation_timeout=timedelta(milliseconds=100)))
 
     @app.mutation
     def busy(ctx: MutationCtx) -> None:
@@ -209,7 +210,7 @@ def test_a_mutation_that_takes_too_long_is_ended_and_undone(open_app: OpenApp) -
 
 
 def test_no_except_of_the_users_outlives_the_time_limit(open_app: OpenApp) -> None:
-    app = open_app(settings=Settings(mutation_timeout_ms=50))
+    app = open_app(settings=Settings(mutation_timeout=timedelta(milliseconds=50)))
 
     @app.mutation
     def stubborn(ctx: MutationCtx) -> None:
@@ -225,7 +226,7 @@ def test_no_except_of_the_users_outlives_the_time_limit(open_app: OpenApp) -> No
 
 
 def test_a_functions_own_limit_counts(open_app: OpenApp) -> None:
-    app = open_app(settings=Settings(mutation_timeout_ms=30_000))
+    app = open_app(settings=Settings(mutation_timeout=timedelta(seconds=30)))
 
     @app.mutation(timeout=0.05)
     def busy(ctx: MutationCtx) -> None:
@@ -249,7 +250,7 @@ def test_a_functions_own_limit_counts(open_app: OpenApp) -> None:
 
 
 def test_a_function_that_was_ended_leaves_its_thread_in_order(open_app: OpenApp) -> None:
-    app = open_app(settings=Settings(mutation_timeout_ms=50))
+    app = open_app(settings=Settings(mutation_timeout=timedelta(milliseconds=50)))
 
     @app.mutation
     def work(ctx: MutationCtx, *, busy: bool) -> str:

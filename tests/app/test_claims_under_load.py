@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> N
         noted.set()
 
     with Engine(app):
-        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy") for _ in range(40)])
+        app.tenant("greedy").scheduler.run_after_many(0, [work.with_args("greedy") for _ in range(40)])
         until(lambda: began["greedy"] == 4)
         app.tenant("small").scheduler.run_after(0, work, "small")
         app.scheduler.run_after(0, note)
@@ -106,7 +107,7 @@ def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(p
 
 @pytest.mark.postgres
 def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
-    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout_ms=60_000))
+    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout=timedelta(minutes=1)))
     begun, others_done = threading.Event(), threading.Event()
     waited: list[bool] = []
     done: list[int] = []
@@ -144,7 +145,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
     monkeypatch.setattr(mutations, "SLOW_S", 60)  # no batch is set aside
     monkeypatch.setattr(tenant_fairness, "KEPT_MS", 60_000)
     monkeypatch.setattr(claims, "EVERY_MS", 0)
-    app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout_ms=60_000))
+    app = App("beside", database_url=postgres_url, settings=Settings(batch=8, mutation_timeout=timedelta(minutes=1)))
     begun, small_ran = threading.Event(), threading.Event()
     waited: list[bool] = []
 
@@ -160,7 +161,7 @@ def test_a_small_tenants_new_job_runs_beside_the_batch_of_a_large_one(
             small_ran.set()
 
     app.migrate()
-    app.scheduler.run_after_many(0, [bulk.args(number) for number in range(60)])
+    app.scheduler.run_after_many(0, [bulk.with_args(number) for number in range(60)])
     app.tenant("small").scheduler.run_after(0, few)
     with app.running():
         assert begun.wait(50)
@@ -181,7 +182,7 @@ def test_an_action_that_comes_while_others_are_claimed_starts_before_them_in_a_f
     async def work(ctx: ActionCtx) -> None: ...
 
     worker, store = worker_of(app), app.environment.store
-    app.scheduler.run_after_many(0, [work.args() for _ in range(9)])
+    app.scheduler.run_after_many(0, [work.with_args() for _ in range(9)])
     due, comes = claims.Claims.due, threading.Event()
 
     def due_while_one_comes(self: claims.Claims, *args: Any, **options: Any) -> Claimed:
@@ -227,7 +228,7 @@ def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
         await asyncio.sleep(0)
 
     app.migrate()
-    app.scheduler.run_after_many(0, [act.args() for _ in range(200)])
+    app.scheduler.run_after_many(0, [act.with_args() for _ in range(200)])
     with app.running():
         until(lambda: app.counters.snapshot().get("jobs_success") == 200)
     app.close()
@@ -237,7 +238,7 @@ def test_a_claim_of_actions_is_one_statement_while_a_look_is_kept(
 
 
 def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    app = App("slow", database_url="sqlite://", settings=Settings(mutation_timeout_ms=5_000))
+    app = App("slow", database_url="sqlite://", settings=Settings(mutation_timeout=timedelta(seconds=5)))
 
     @app.mutation(name="hoard")
     def hoard(ctx: MutationCtx) -> None:
@@ -345,7 +346,7 @@ def test_a_claim_whose_reply_is_late_is_run(postgres_url: str, monkeypatch: pyte
         """Nothing."""
 
     app.migrate()
-    app.scheduler.run_after_many(0, [flow.args() for _ in range(3 * READ_WITHIN_MAX)])
+    app.scheduler.run_after_many(0, [flow.with_args() for _ in range(3 * READ_WITHIN_MAX)])
     with app.running():
         until(lambda: app.counters.snapshot().get("jobs_success") == 3 * READ_WITHIN_MAX)
     counts = app.counters.snapshot()

@@ -1,6 +1,7 @@
 """A row that cannot be understood fails alone, and no error of a loop ends its worker."""
 
 import logging
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -48,7 +49,7 @@ def change(app: App, table: str, what: str, **values: Any) -> None:
 
 
 def shop(open_app: OpenApp) -> App:
-    app = open_app(settings=Settings(prune_every_ms=50, poll_ms=200))
+    app = open_app(settings=Settings(prune_every=timedelta(milliseconds=50), poll=timedelta(milliseconds=200)))
 
     @app.mutation(name="change", timeout=60)
     def change(ctx: MutationCtx, n: int = 0) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ class Scene:
         self.loop = JumpingLoop()
         self.store = SharedStore("sqlite://")
         self.store.migrate()
-        self.app = App("away", settings=Settings(lease_ms=LEASE_MS))
+        self.app = App("away", settings=Settings(lease=timedelta(milliseconds=LEASE_MS)))
         self.app.open_on(self.store, inline=True)
         self.way = Away(self.store)
         deps = self.app.environment.engine_deps(self.app._execution, self.app.counters)

@@ -194,7 +194,7 @@ def test_actions_are_retried_as_their_pool_says_unless_their_caller_does() -> No
         app.scheduler.using(retry=Retry(2, first=0.1)).run_after(0, send, "own")
         app.scheduler.run_after(0, note, "mutation")
         app.workflows.start(flow)
-        app.schedules.create("daily", when=every(hours=1), do=send.args("schedule"))
+        app.schedules.create("daily", when=every(hours=1), do=send.with_args("schedule"))
         world.advance(3_700)
 
     counted = {to: attempts.count(to) for to in ("ada", "bob", "own", "mutation", "step", "schedule")}

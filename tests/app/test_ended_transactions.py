@@ -61,8 +61,8 @@ def rows(app: App, table: str) -> int:
 def test_its_job_alone_fails_and_nothing_is_written_twice(
     app: App, statement: str, written: int, catches: bool
 ) -> None:
-    calls: list[Any] = [app.functions.resolve("innocent").args()] * 3
-    calls[1:1] = [app.functions.resolve("ends").args(statement, catches)]
+    calls: list[Any] = [app.functions.resolve("innocent").with_args()] * 3
+    calls[1:1] = [app.functions.resolve("ends").with_args(statement, catches)]
     ids = app.scheduler.run_after_many(0, calls)
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]
@@ -101,7 +101,7 @@ def test_a_function_whose_time_is_over_when_it_asks_for_the_connection_leaves_it
     def count(ctx: QueryCtx, table: str) -> int:
         return len(ctx.db.query(table).collect())
 
-    ids = app.scheduler.run_after_many(0, [hurried.args(), ends.args()])
+    ids = app.scheduler.run_after_many(0, [hurried.with_args(), ends.with_args()])
     monkeypatch.setattr(PostgresTransaction, "_command", struck_once)
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
@@ -24,7 +25,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine, job_of, worker_of
 
 T = TypeVar("T")
-AT_ONCE = Settings(drain_ms=0)
+AT_ONCE = Settings(drain=timedelta(0))
 
 
 class Begun(threading.Event):
@@ -125,7 +126,7 @@ def seconds_to_end(*, away: bool, takes: float, drain_ms: int) -> float:
     """How long a worker takes to end while an action runs."""
     store, loop = AwayStore("sqlite://"), JumpingLoop()
     store.migrate()
-    app = App("ending", settings=Settings(drain_ms=drain_ms))
+    app = App("ending", settings=Settings(drain=timedelta(milliseconds=drain_ms)))
 
     @app.action(name="long")
     async def long(ctx: ActionCtx) -> None:
@@ -213,7 +214,7 @@ class SlowExecutors(InlineExecutors):
 def test_mutations_that_run_have_the_time_to_drain_as_well() -> None:
     store, loop = SqliteStore("sqlite://"), JumpingLoop()
     store.migrate()
-    app = App("ending", settings=Settings(drain_ms=30_000))
+    app = App("ending", settings=Settings(drain=timedelta(seconds=30)))
 
     @app.mutation(name="note")
     def note(ctx: MutationCtx) -> None:

@@ -144,7 +144,7 @@ def test_it_hears_of_which_run_with_which_arguments_it_was() -> None:
         await asyncio.sleep(3600)
 
     with World(app) as world:
-        app.schedules.create("nightly", when=cron("0 3 * * *"), do=bill.args("ada"))
+        app.schedules.create("nightly", when=cron("0 3 * * *"), do=bill.with_args("ada"))
         world.advance_to("2026-01-01T03:00:00Z")
         app.scheduler.using(key="bill-bob").run_after(0, bill, "bob")
         world.advance(1)

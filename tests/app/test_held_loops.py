@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ def test_what_does_not_await_is_interrupted_and_the_others_go_on(
 
 
 def test_it_must_await_within_a_time_of_its_own_and_is_told_where_it_did_not(open_app: OpenApp) -> None:
-    app = app_with(open_app, alone, settings=Settings(await_within_ms=100))
+    app = app_with(open_app, alone, settings=Settings(await_within=timedelta(milliseconds=100)))
     with Watched(app) as watched:
         job_id = app.scheduler.run_after(0, "holds")
         job = watched.wait(job_id)
@@ -138,7 +139,7 @@ def test_steps_that_are_short_take_as_long_together_as_the_function_may(open_app
         while time.monotonic() < end:
             await asyncio.sleep(0)
 
-    app = app_with(open_app, many_steps, settings=Settings(await_within_ms=round(SOON_S * 1000)))
+    app = app_with(open_app, many_steps, settings=Settings(await_within=timedelta(milliseconds=round(SOON_S * 1000))))
     with Watched(app) as watched:
         job = watched.wait(app.scheduler.run_after(0, "holds"))
 
@@ -168,7 +169,7 @@ def test_what_waits_inside_c_code_is_told_of_while_it_does(
     async def waits() -> None:
         gate.wait(PATIENCE_S)
 
-    app = app_with(open_app, waits, settings=Settings(await_within_ms=100))
+    app = app_with(open_app, waits, settings=Settings(await_within=timedelta(milliseconds=100)))
     with Watched(app) as watched:
         job_id = app.scheduler.run_after(0, "holds")
         eventually(lambda: job_of(app, job_id).error is not None)
@@ -201,7 +202,11 @@ def test_the_lease_of_a_worker_whose_loop_is_held_is_renewed_and_nobody_else_run
     monkeypatch.setattr(registration, "renew", counted)
 
     def with_action(name: str) -> App:
-        app = open_postgres_app(settings=Settings(await_within_ms=100, lease_ms=2_000, poll_ms=50))
+        app = open_postgres_app(
+            settings=Settings(
+                await_within=timedelta(milliseconds=100), lease=timedelta(seconds=2), poll=timedelta(milliseconds=50)
+            )
+        )
 
         @app.action(name="holds")
         async def holds(ctx: ActionCtx) -> None:
@@ -237,7 +242,7 @@ def test_a_task_that_an_action_has_left_running_is_interrupted_alone(open_app: O
     async def leaves_a_task() -> None:
         held.append(asyncio.create_task(spinning()))
 
-    app = app_with(open_app, leaves_a_task, settings=Settings(await_within_ms=100))
+    app = app_with(open_app, leaves_a_task, settings=Settings(await_within=timedelta(milliseconds=100)))
     with Watched(app) as watched:
         jobs = [watched.wait(app.scheduler.run_after(0, name)) for name in ("holds", "quick")]
 
@@ -248,7 +253,7 @@ def test_a_task_that_an_action_has_left_running_is_interrupted_alone(open_app: O
 @pytest.mark.long
 def test_a_log_that_is_written_without_end_is_interrupted(open_app: OpenApp) -> None:
     """It is nearly always inside of code that all share."""
-    app = open_app(settings=Settings(await_within_ms=100))
+    app = open_app(settings=Settings(await_within=timedelta(milliseconds=100)))
     if not app.database_url.startswith("sqlite"):
         app.migrate()
     stopped = threading.Event()

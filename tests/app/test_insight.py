@@ -188,7 +188,7 @@ def test_what_needs_attention_has_its_reason(world: OpenWorld, shop_app: App) ->
     w = world(shop_app)
     schedules = shop_app.schedules
     schedules.create("bad", when=every(minutes=30), do="shop.order")
-    schedules.update("bad", do=shop_app.functions.resolve("shop.order").args(item="stone"))
+    schedules.update("bad", do=shop_app.functions.resolve("shop.order").with_args(item="stone"))
     schedules.create("lost", when=every(minutes=30), do="shop.mail", catch_up_window=timedelta(seconds=30))
     schedules.create("held", when=every(hours=1), do="shop.mail")
     schedules.using(actor="ana").pause("held", "vendor outage")

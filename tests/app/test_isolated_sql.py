@@ -69,7 +69,7 @@ def test_a_write_that_takes_too_long_ends_its_mutation_and_the_others_run(shop: 
     def innocent(ctx: MutationCtx) -> None:
         ctx.db.insert("things", {})
 
-    ids = shop.scheduler.run_after_many(0, [innocent.args(), slow.args(), innocent.args()])
+    ids = shop.scheduler.run_after_many(0, [innocent.with_args(), slow.with_args(), innocent.with_args()])
     with Engine(shop) as engine:
         first, late, second = [engine.wait(job_id) for job_id in ids]
     assert (first.state, second.state) == (JobState.SUCCESS, JobState.SUCCESS)
@@ -245,7 +245,7 @@ def test_an_error_that_cannot_be_looked_at_fails_its_job_alone(database_url: str
     @app.mutation(name="innocent")
     def innocent(ctx: MutationCtx) -> None: ...
 
-    calls = [fails.args(), fails_too.args(), innocent.args()]
+    calls = [fails.with_args(), fails_too.with_args(), innocent.with_args()]
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in app.scheduler.run_after_many(0, calls)]
     app.close()

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_sleeping_actions_delay_neither_mutations_nor_calls(
     async def calls(ctx: ActionCtx) -> str:
         return await ctx.run_query(read)
 
-    app.scheduler.run_after_many(0, [app.functions.resolve("block").args() for _ in range(sleeping - 1)])
+    app.scheduler.run_after_many(0, [app.functions.resolve("block").with_args() for _ in range(sleeping - 1)])
     with Engine(app) as engine:
         wait_for(sleeping - 1)
         assert engine.wait(app.scheduler.run_after(0, "note")).result == "noted"
@@ -124,9 +125,9 @@ def test_calls_that_block_delay_no_mutation_of_a_job(open_app: OpenApp, gate: th
 def test_an_action_that_has_not_begun_when_its_worker_stops_is_pending_still(
     open_app: OpenApp, gate: threading.Event
 ) -> None:
-    app = open_app(settings=Settings(drain_ms=0, action_slots=20))
+    app = open_app(settings=Settings(drain=timedelta(0), action_slots=20))
     wait_for = blocked(app, gate)
-    app.scheduler.run_after_many(0, [app.functions.resolve("block").args() for _ in range(30)])
+    app.scheduler.run_after_many(0, [app.functions.resolve("block").with_args() for _ in range(30)])
 
     with Engine(app):
         wait_for(20)

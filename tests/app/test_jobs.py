@@ -75,7 +75,7 @@ def test_jobs_of_every_kind_run(app: App) -> None:
 
 def test_hundreds_in_bulk_run_once_each(app: App) -> None:
     write: Any = app.functions.resolve("write")
-    ids = app.scheduler.run_after_many(0, [write.args(f"{n}") for n in range(700)])
+    ids = app.scheduler.run_after_many(0, [write.with_args(f"{n}") for n in range(700)])
     with Engine(app) as engine:
         engine.until(lambda: all_ended(app))
 
@@ -212,7 +212,7 @@ def test_options_of_a_scheduler_are_its_own(app: App) -> None:
     assert [job_of(app, job_id).key for job_id in ids] == [None, "k", None]
     with pytest.raises(Misuse, match="a key names one job"):
         write: Any = app.functions.resolve("write")
-        keyed.run_after_many(60, [write.args("a"), write.args("b")])
+        keyed.run_after_many(60, [write.with_args("a"), write.with_args("b")])
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_job_that_waits_holds_no_other_up_and_does_not_fail(app: App) -> None:
 
     with psycopg.connect(app.database_url) as other, Engine(app) as engine:
         other.execute("update account set amount = amount + 10 where id = 1")
-        first, *rest = app.scheduler.run_after_many(0, [pay.args(1), *[pay.args(2)] * 5])
+        first, *rest = app.scheduler.run_after_many(0, [pay.with_args(1), *[pay.with_args(2)] * 5])
         for job_id in rest:
             assert engine.wait(job_id).state is JobState.SUCCESS
         assert job_of(app, first).state in (JobState.PENDING, JobState.IN_PROGRESS)
@@ -156,7 +156,7 @@ def test_the_limit_is_in_force_after_a_function_before_has_failed(app: App) -> N
         return str(text)
 
     turns = ["return", "fail", "return", "change", "return", "change", "fail", "return"]
-    for job in run_together(app, [limit.args(turn) for turn in turns]):
+    for job in run_together(app, [limit.with_args(turn) for turn in turns]):
         found = job.result if job.state is JobState.SUCCESS else str(job.error)
         assert "50ms" in str(found)
 
@@ -172,7 +172,7 @@ def test_what_the_server_lacks_for_a_moment_fails_nothing(app: App, times: int) 
         return "changed"
 
     assert app.call(change, "call") == "changed"
-    [job] = run_together(app, [change.args("job")])
+    [job] = run_together(app, [change.with_args("job")])
     assert job.state is JobState.SUCCESS
     assert len(runs) == 2 * (times + 1)
 
@@ -186,6 +186,6 @@ def test_a_function_for_which_the_server_always_lacks_something_fails(
     def change(ctx: MutationCtx, lacks: bool) -> None:
         ctx.connection.execute(LACKS if lacks else "select 1")
 
-    jobs = run_together(app, [change.args(lacks) for lacks in (False, True, False)])
+    jobs = run_together(app, [change.with_args(lacks) for lacks in (False, True, False)])
     assert [job.state for job in jobs] == [JobState.SUCCESS, JobState.FAILED, JobState.SUCCESS]
     assert "out of shared memory" in str(jobs[1].error)

@@ -218,7 +218,7 @@ async def _awaited(coroutine: Coroutine[Any, Any, R]) -> R:
 def test_many_jobs_are_read_at_once(open_app: OpenApp) -> None:
     app = open_app()
     note: Any = app.mutation(name="note")(lambda ctx: None)
-    first, second = app.scheduler.run_after_many(TOMORROW, [note.args(), note.args()])
+    first, second = app.scheduler.run_after_many(TOMORROW, [note.with_args(), note.with_args()])
     app.jobs.cancel(second)
     of_tenant = app.tenant("acme").scheduler.run_after(TOMORROW, note)
     unknown = first[:-1] + ("0" if first[-1] != "0" else "1")

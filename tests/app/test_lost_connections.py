@@ -48,8 +48,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("hides", [False, True])
 def test_it_fails_alone(app: App, hides: bool) -> None:
-    calls: list[Any] = [app.functions.resolve("innocent").args()] * 3
-    calls[1:1] = [app.functions.resolve("loses").args(1_000_000, hides)]
+    calls: list[Any] = [app.functions.resolve("innocent").with_args()] * 3
+    calls[1:1] = [app.functions.resolve("loses").with_args(1_000_000, hides)]
     ids = app.scheduler.run_after_many(0, calls)
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]

@@ -54,7 +54,7 @@ def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pyt
             worker.registration.lost()
 
     app.open_on(store, inline=True)
-    app.scheduler.run_after_many(0, [count.args(number) for number in range(JOBS)])
+    app.scheduler.run_after_many(0, [count.with_args(number) for number in range(JOBS)])
     worker = worker_of(app, make_heartbeat=UntendedHeartbeat)
 
     run_for(loop, worker, 10)

@@ -95,7 +95,7 @@ def test_a_schedule_that_waits_for_its_evaluator_is_late() -> None:
 
     with World(app) as world:
         metrics = Metrics(app)
-        app.schedules.create("hourly", when="every hour", do=tick.args())
+        app.schedules.create("hourly", when="every hour", do=tick.with_args())
         world.advance(hours(1))
         assert values(metrics, "evertick_schedules_lag_seconds") == {(): 0}
         world.kill()
@@ -156,7 +156,7 @@ def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:
     def tick(ctx: MutationCtx) -> None: ...
 
     with Engine(app) as engine:
-        app.schedules.create("ticks", when="every second", do=tick.args())
+        app.schedules.create("ticks", when="every second", do=tick.with_args())
         engine.until(lambda: ("test", "started", "tick") in values(metrics, "evertick_occurrences_total") or None)
 
     assert values(metrics, "evertick_database_up") == {}

@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, get_type_hints
+from inspect import signature
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,10 +14,9 @@ from hypothesis import strategies as st
 
 from evertick import App, MutationCtx, QueryCtx, Retry, Step, every
 from evertick.app.decorators import FunctionOptions, WorkflowOptions
-from evertick.app.limits.declared import Limits as PoolLimits
-from evertick.app.limits.tenants import Limits as TenantLimits
-from evertick.app.schedules.commands import CreateOptions
-from evertick.app.schedules.options import CronOptions, ScheduleOptions
+from evertick.app.limits.declared import PoolChanges
+from evertick.app.limits.tenants import TenantChanges
+from evertick.app.schedules.options import CreateOptions, CronOptions, UpdateOptions
 from evertick.app.scheduling.job_builder import JobOptions
 from evertick.engine.runtime.settings import Settings
 from evertick.errors import FunctionNotFound, Misuse
@@ -100,11 +100,11 @@ class Doors:
         self.app.scheduler.cancel(job_id)
 
     def step(self, option: str, value: Any) -> None:
-        _checked({option: value})  # type: ignore[misc]
+        _checked(StepOptions(**{option: value}))
 
     def function(self, option: str, value: Any) -> None:
         app = App(self.name())
-        if option in FunctionOptions.__annotations__:
+        if option in options_of(FunctionOptions):
             app.mutation(**{option: value})(lambda ctx: None)
         else:
 
@@ -140,12 +140,21 @@ class Doors:
 
 
 DOORS: Mapping[Callable[..., None], Any] = {
-    Doors.create: CreateOptions, Doors.update: ScheduleOptions, Doors.cron: CronOptions, Doors.job: JobOptions,
-    Doors.step: StepOptions, Doors.function: WorkflowOptions, Doors.pool: PoolLimits, Doors.tenant: TenantLimits,
+    Doors.create: CreateOptions, Doors.update: UpdateOptions, Doors.cron: CronOptions, Doors.job: JobOptions,
+    Doors.step: StepOptions, Doors.function: WorkflowOptions, Doors.pool: PoolChanges, Doors.tenant: TenantChanges,
     Doors.settings: Settings,
 }  # fmt: skip
+NOT_OPTIONS = ("when", "do", "if_version")
+
+
+def options_of(kind: Any) -> list[str]:
+    """The keywords of a record, without those that are no options."""
+    keywords = [each.name for each in signature(kind).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    return [name for name in keywords if name not in NOT_OPTIONS]
+
+
 OPTIONS = [
-    *((door, option) for door, kind in DOORS.items() for option in get_type_hints(kind)),
+    *((door, option) for door, kind in DOORS.items() for option in options_of(kind)),
     *((Doors.retry, option) for option in ("attempts", "first", "factor", "cap", "jitter")),
     *((Doors.application, option) for option in ("name", "aliases", "database_url", "settings")),
 ]

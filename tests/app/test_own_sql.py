@@ -112,7 +112,7 @@ def test_own_rows_of_jobs_that_share_a_commit_stand_or_fall_one_by_one(app: App)
         if number % 2:
             raise ValueError("odd")
 
-    ids = app.scheduler.run_after_many(0, [put.args(n) for n in range(6)])
+    ids = app.scheduler.run_after_many(0, [put.with_args(n) for n in range(6)])
     with Engine(app) as engine:
         states = [engine.wait(job_id).state.value for job_id in ids]
 
@@ -316,7 +316,7 @@ def test_sessions_of_jobs_that_share_a_commit_stand_or_fall_one_by_one(app: App)
     def put(ctx: MutationCtx, number: int) -> None:
         ctx.session.add(Account(id=number, owner=f"o{number % 4}", balance=number))
 
-    ids = app.scheduler.run_after_many(0, [put.args(n) for n in range(6)])
+    ids = app.scheduler.run_after_many(0, [put.with_args(n) for n in range(6)])
     with Engine(app) as engine:
         states = [engine.wait(job_id).state.value for job_id in ids]
 
@@ -424,7 +424,7 @@ def test_bound_schedulers_have_every_verb(bound_app: App, database_url: str, bin
         scheduler = app.bind(mine)
         at = datetime(2030, 1, 1, tzinfo=UTC)
         first = scheduler.run_at(at, target, 1)
-        many = scheduler.run_after_many(60, [target.args(n) for n in (2, 3)])
+        many = scheduler.run_after_many(60, [target.with_args(n) for n in (2, 3)])
         keyed = scheduler.using(key="k").run_after(60, target, 4)
         same = scheduler.using(key="k").run_after(60, target, 5)
         with pytest.raises(AlreadyExists):

@@ -87,7 +87,7 @@ if sys.argv[2].startswith("run"):
 else:
     target = app.functions.resolve(sys.argv[2])
     print(app.scheduler.using(retry=Retry(100, first=0.001)).run_after(0, target))
-    print(*app.scheduler.run_after_many(0, [innocent.args() for _ in range(3)]))
+    print(*app.scheduler.run_after_many(0, [innocent.with_args() for _ in range(3)]))
 app.close()
 '''
 

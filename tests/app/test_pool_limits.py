@@ -286,7 +286,7 @@ def test_customers_have_rates_of_their_own_in_pools_of_their_own() -> None:
         app.pools.pause("mail", "that is where the function is")
         ids = [app.scheduler.using(pool="mail-ada").run_after(0, send) for _ in range(2)]
         ids += [world.call(remind, "mail-ada"), world.call(remind, "mail-bob"), *app.scheduler.using(
-            pool="mail-bob").run_after_many(0, [send.args()])]  # fmt: skip
+            pool="mail-bob").run_after_many(0, [send.with_args()])]  # fmt: skip
         own = app.scheduler.run_after(0, send)
         world.advance(60)
 

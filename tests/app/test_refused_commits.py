@@ -43,8 +43,8 @@ def app(open_postgres_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def among_others(app: App, code: str) -> tuple[str, list[str]]:
     """A mutation whose commit is refused, and those before and behind it in its batch."""
-    calls: list[Any] = [app.functions.resolve("innocent").args() for _ in range(8)]
-    calls[3:3] = [app.functions.resolve("sell").args(code)]
+    calls: list[Any] = [app.functions.resolve("innocent").with_args() for _ in range(8)]
+    calls[3:3] = [app.functions.resolve("sell").with_args(code)]
     ids = app.scheduler.run_after_many(0, calls)
     return ids.pop(3), ids
 
@@ -76,8 +76,8 @@ def test_one_that_looks_at_what_was_deferred_answers_for_its_own_alone(app: App,
     def check(ctx: MutationCtx) -> None:
         ctx.connection.execute(statement)
 
-    calls: list[Any] = [app.functions.resolve(name).args() for name in ("innocent", "check", "innocent")]
-    calls[1:1] = [app.functions.resolve("sell").args(code)]
+    calls: list[Any] = [app.functions.resolve(name).with_args() for name in ("innocent", "check", "innocent")]
+    calls[1:1] = [app.functions.resolve("sell").with_args(code)]
     ids = app.scheduler.run_after_many(0, calls)
     with Engine(app) as engine:
         states = [engine.wait(job_id).state for job_id in ids]

@@ -36,7 +36,7 @@ def renamed() -> App:
 def test_jobs_and_schedules_of_the_old_name_run_the_renamed_function(world: OpenWorld) -> None:
     w = world(release("old.write", "old.act"))
     jobs = [w.app.scheduler.run_after(60, name, text="later") for name in ("old.write", "old.act")]
-    w.app.schedules.create("s", when=every(minutes=1), do=w.app.functions.resolve("old.write").args("each minute"))
+    w.app.schedules.create("s", when=every(minutes=1), do=w.app.functions.resolve("old.write").with_args("each minute"))
 
     w.deploy(renamed())
     w.advance(90)

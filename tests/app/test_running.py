@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -272,7 +273,7 @@ def test_an_action_that_ignores_its_cancel_is_named_and_left_behind_at_the_end(
     open_app: OpenApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The close of the event loop waited for it, for ever."""
-    app, begun = open_app(settings=Settings(drain_ms=0)), threading.Event()
+    app, begun = open_app(settings=Settings(drain=timedelta(0))), threading.Event()
     is_over = threading.Event()
 
     @app.action(name="stubborn")
@@ -300,7 +301,7 @@ def test_an_action_that_ignores_its_cancel_is_named_and_left_behind_at_the_end(
 
 
 def test_a_thread_of_an_action_that_goes_on_does_not_keep_the_worker(open_app: OpenApp) -> None:
-    app, begun, is_over = open_app(settings=Settings(drain_ms=0)), threading.Event(), threading.Event()
+    app, begun, is_over = open_app(settings=Settings(drain=timedelta(0))), threading.Event(), threading.Event()
     ended: list[bool] = []
 
     def wait() -> None:

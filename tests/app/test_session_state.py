@@ -68,7 +68,9 @@ def test_what_a_function_leaves_in_the_session_meets_no_other_function(app: App,
         for statement in statements[what].split("; "):
             ctx.connection.execute(statement)
 
-    ids = app.scheduler.run_after_many(0, [app.functions.resolve(name).args() for name in ("hostile", "innocent") * 2])
+    ids = app.scheduler.run_after_many(
+        0, [app.functions.resolve(name).with_args() for name in ("hostile", "innocent") * 2]
+    )
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]
         again = engine.wait(app.scheduler.run_after(0, "innocent"))
@@ -100,7 +102,7 @@ def test_under_a_role_without_rights_the_job_fails_and_says_so(app: App, how: st
         ctx.scheduler.run_after(0, "innocent")
         ctx.connection.execute("drop role without_rights")
 
-    calls = [app.functions.resolve(name).args() for name in ("innocent", "hostile", "innocent", "resets")]
+    calls = [app.functions.resolve(name).with_args() for name in ("innocent", "hostile", "innocent", "resets")]
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in app.scheduler.run_after_many(0, calls)]
     success = JobState.SUCCESS
@@ -125,7 +127,7 @@ def test_a_copy_by_execute_fails_its_job_alone(app: App, statement: str, catches
             if not catches:
                 raise
 
-    calls = [app.functions.resolve(name).args() for name in ("innocent", "hostile", "innocent")]
+    calls = [app.functions.resolve(name).with_args() for name in ("innocent", "hostile", "innocent")]
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in app.scheduler.run_after_many(0, calls)]
     success = JobState.SUCCESS

@@ -86,7 +86,7 @@ def test_a_whole_program_runs_beside_tables_of_the_same_names(url: str) -> None:
     with Engine(app) as engine:
         told = app.scheduler.using(on_complete=app.functions.resolve("ended"), context="told", key="k")
         ids = [app.scheduler.run_after(0, "note", "ada"), told.run_after(0, "note", "bob")]
-        ids += app.scheduler.run_after_many(0, [app.functions.resolve("note").args("many")] * 40)
+        ids += app.scheduler.run_after_many(0, [app.functions.resolve("note").with_args("many")] * 40)
         ids.append(app.scheduler.using(retry=Retry(3, first=0.001)).run_after(0, "fails_once"))
         assert {engine.wait(job_id).state.value for job_id in ids} == {"success"}
         assert app.call_once("once", app.functions.resolve("note"), "eve") == app.call_once(  # type: ignore[arg-type]

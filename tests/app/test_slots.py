@@ -1,6 +1,7 @@
 """Slots of actions: how many functions run at a time, and how far they run ahead of what is written of their ends."""
 
 import asyncio
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_function_that_has_ended_leaves_its_slot_until_too_many_ends_wait(
         now_running -= 1
 
     app.open_on(store, inline=True)
-    app.scheduler.run_after_many(0, [act.args() for _ in range(jobs)])
+    app.scheduler.run_after_many(0, [act.with_args() for _ in range(jobs)])
     worker = worker_of(app, executors=LateEnds(store))
 
     async def main() -> int:
@@ -77,7 +78,7 @@ def test_a_function_that_has_ended_leaves_its_slot_until_too_many_ends_wait(
 def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_itself() -> None:
     store, loop = SqliteStore("sqlite://"), JumpingLoop()
     store.migrate()
-    app = App("retries", settings=Settings(poll_ms=3_600_000))
+    app = App("retries", settings=Settings(poll=timedelta(hours=1)))
     tried_at: list[float] = []
 
     @app.action(name="act")

@@ -151,7 +151,7 @@ def test_an_end_that_cannot_be_written_fails_its_job_alone(app: App, monkeypatch
     async def says(ctx: ActionCtx, word: str) -> str:
         return word
 
-    ids = app.scheduler.run_after_many(0, [says.args(word) for word in ("good", "bad", "good", "good")])
+    ids = app.scheduler.run_after_many(0, [says.with_args(word) for word in ("good", "bad", "good", "good")])
     with Watched(app) as watched:
         jobs = [watched.wait(job_id) for job_id in ids]
     assert [job.result for job in jobs] == ["good", None, "good", "good"]

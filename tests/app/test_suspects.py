@@ -129,7 +129,7 @@ def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch:
             ctx.connection.execute(marked, (SUSPECT_CRASHES, suspect_id))
 
     busy.open_on(store, inline=True)
-    busy.scheduler.run_after_many(0, [job.args(number) for number in range(8 * BATCHES_IN_A_ROW)])
+    busy.scheduler.run_after_many(0, [job.with_args(number) for number in range(8 * BATCHES_IN_A_ROW)])
     suspect_id = busy.scheduler.run_after(0, job, -1)
     worker = worker_of(busy)
 

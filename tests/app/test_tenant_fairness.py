@@ -119,7 +119,7 @@ def test_a_job_that_is_new_waits_for_less_than_a_full_batch_of_another_tenant() 
             ctx.scheduler.run_after(0, few, more - 1)
 
     with World(app) as world:
-        app.tenant("large").scheduler.run_after_many(0, [bulk.args()] * 500)
+        app.tenant("large").scheduler.run_after_many(0, [bulk.with_args()] * 500)
         app.tenant("small").scheduler.run_after(0, few, 5)
         world.drain()
 

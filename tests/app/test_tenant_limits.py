@@ -151,7 +151,7 @@ def test_what_exceeds_the_jobs_or_their_arguments_is_refused(open_app: OpenApp) 
     app.tenants.set("acme", jobs=2)
     acme.scheduler.run_after(60, "note")
     with pytest.raises(QuotaExceeded, match=r"tenant acme has 1 unfinished jobs and is given 2 more; its limit is 2"):
-        acme.scheduler.run_after_many(60, [app.functions.resolve("note").args(text="a")] * 2)
+        acme.scheduler.run_after_many(60, [app.functions.resolve("note").with_args(text="a")] * 2)
     kept = acme.scheduler.run_after(60, "note")
     with pytest.raises(QuotaExceeded):
         acme.scheduler.run_after(60, "note")

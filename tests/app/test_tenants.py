@@ -42,7 +42,7 @@ def notes(open_app: OpenApp, **options: Any) -> App:
     @app.mutation(name="fan_out")
     def fan_out(ctx: MutationCtx, text: str) -> None:
         ctx.scheduler.run_after(0, add, text)
-        ctx.schedules.create(f"of {text}", when=every(days=1), do=add.args(text))
+        ctx.schedules.create(f"of {text}", when=every(days=1), do=add.with_args(text))
 
     @app.action(name="ask")
     async def ask(ctx: ActionCtx, text: str) -> str:
@@ -64,7 +64,7 @@ def test_a_tenant_sees_its_own_data_through_every_method(open_app: OpenApp) -> N
 
     acme.call("add", "hello")
     acme.scheduler.run_after(60, "add", "later")
-    acme.schedules.create("daily", when=every(days=1), do=app.functions.resolve("add").args("daily"))
+    acme.schedules.create("daily", when=every(days=1), do=app.functions.resolve("add").with_args("daily"))
 
     assert acme.call("texts") == ["hello"]
     assert other.call("texts") == app.call("texts") == []
@@ -126,7 +126,7 @@ def test_what_is_awaited_has_the_same_methods(open_app: OpenApp) -> None:
 
     async def story() -> list[Any]:
         await aio.scheduler.run_after(60, "add", "later")
-        await aio.schedules.create("daily", when=every(days=1), do=app.functions.resolve("add").args("daily"))
+        await aio.schedules.create("daily", when=every(days=1), do=app.functions.resolve("add").with_args("daily"))
         note = await aio.db.insert("notes", {"text": "b"})
         await aio.db.patch(note, {"text": "a"})
         texts = await aio.call(app.functions.resolve("texts"))

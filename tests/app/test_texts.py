@@ -42,7 +42,7 @@ def test_half_of_a_character_is_refused_wherever_it_comes(open_app: OpenApp, whe
         return ctx.db.get(document_id)
 
     app.migrate()
-    app.schedules.create("s", when=every(hours=1), do=keep.args("x"))
+    app.schedules.create("s", when=every(hours=1), do=keep.with_args("x"))
 
     with pytest.raises(EvertickError, match=r"udc80|surrogates") as caught:
         CALLS[where](app)
@@ -61,7 +61,7 @@ def test_half_of_a_character_in_a_note_is_kept_as_its_escape(open_app: OpenApp) 
         """Nothing."""
 
     app.migrate()
-    app.schedules.create("s", when=every(hours=1), do=keep.args("x"), note=HALF)
+    app.schedules.create("s", when=every(hours=1), do=keep.with_args("x"), note=HALF)
     assert app.schedules.get("s").note == "a\\udc80b"
     app.schedules.pause("s", f"{HALF}\0")
     assert app.schedules.get("s").note == "a\\udc80b\\x00"
@@ -78,7 +78,7 @@ def test_texts_come_back_from_jobs_that_are_scheduled_in_bulk(open_app: OpenApp)
     texts = ["\\N", "\\.", "\\", "a\\tb", "tab\tline\nreturn\r", "\x7f\x01", "\u2028", "ä😀", "", '"', "null", "," * 3]
     for key in (None, "\\N", "a\\b"):
         scheduler = app.scheduler.using(limit_key=key)
-        ids = scheduler.run_after_many(3600, [keep.args(text) for text in texts * 2])
+        ids = scheduler.run_after_many(3600, [keep.with_args(text) for text in texts * 2])
         jobs = [app.jobs.get(job_id) for job_id in ids]
         assert [job.args["text"] for job in jobs] == texts * 2
         assert {job.limit_key for job in jobs} == {key}

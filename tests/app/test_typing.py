@@ -102,7 +102,7 @@ async def order(step: Step, item: str) -> int:
 
 async def awaited(session: AsyncSession, connection: AsyncConnection) -> None:
     job_id: JobId = await app.bind(session).run_after(1, send, "hello")
-    ids: list[JobId] = await app.tenant("acme").bind(connection).run_after_many(1, [send.args("a")])
+    ids: list[JobId] = await app.tenant("acme").bind(connection).run_after_many(1, [send.with_args("a")])
     app.bind(session).run_after(1, send, "x").upper()  # E: attr-defined
     await app.bind(session).using(key="k").run_after(1, send, 5)  # E: call-overload
     await app.bind(connection).cancel(ids[0] or job_id)
@@ -119,8 +119,8 @@ def program(world: World) -> None:
     app.call(send)  # E: call-overload
     app.scheduler.using(retry=Retry(3, first=0.5), on_complete=done, context=1).run_after(1, send, text)
     app.scheduler.using(retry=3).run_after(1, send, text)  # E: arg-type
-    app.scheduler.run_after_many(1, [send.args("a"), destruct.args("b")])
-    app.scheduler.run_after_many(1, [send.args(number)])  # E: arg-type
+    app.scheduler.run_after_many(1, [send.with_args("a"), destruct.with_args("b")])
+    app.scheduler.run_after_many(1, [send.with_args(number)])  # E: arg-type
     app.bind(object()).run_after(1, send, wrong)  # E: call-overload
     app.bind(sqlite3.connect("x")).run_after(1, send, text).upper()
     again: str = app.call_once("key", send, "hello")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import closing, suppress
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -83,7 +84,7 @@ def run_one_action(
     """How often an action was called, and how its job ended, when something becomes of the first write of one kind."""
     store, loop, calls = SqliteStore("sqlite://"), JumpingLoop(), []
     store.migrate()
-    app = App("undone", settings=Settings(lease_ms=3_000))
+    app = App("undone", settings=Settings(lease=timedelta(seconds=3)))
 
     @app.action(name="act")
     async def act(ctx: ActionCtx) -> None:
@@ -152,7 +153,7 @@ def test_what_only_an_old_primary_says_is_held_is_not_run() -> None:
         async def read(self, work: Work[T]) -> T:
             return old.read(work)
 
-    app = App("held", settings=Settings(lease_ms=0))
+    app = App("held", settings=Settings(lease=timedelta(0)))
     app.open_on(new, inline=True)
     deps = worker_of(app, executors=ReadsOfBefore(new))._deps
     assert asyncio.run(Claims(deps, FunctionKind.ACTION).lost(ANN)) == []

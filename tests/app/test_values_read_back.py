@@ -153,9 +153,9 @@ def test_every_other_place_refuses_them_too(value: Any) -> None:
         with pytest.raises(InvalidArguments, match="the value of the event 'go'"):
             app.workflows.signal(run, "go", {"value": value})
         with pytest.raises(InvalidArguments, match="the memo"):
-            app.schedules.create("s", when=every(hours=1), do=anything.args(1), memo={"value": value})
+            app.schedules.create("s", when=every(hours=1), do=anything.with_args(1), memo={"value": value})
         with pytest.raises(InvalidArguments, match="the memo cannot be stored as JSON: the key 1 reads back as text"):
-            app.schedules.create("s", when=every(hours=1), do=anything.args(1), memo={1: 2})
+            app.schedules.create("s", when=every(hours=1), do=anything.with_args(1), memo={1: 2})
         with pytest.raises(InvalidArguments, match="arguments for elsewhere: "):
             as_they_are("elsewhere", {"deep": [{"value": value}]})
         app.workflows.signal(run, "go", {"value": [1.5]})

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -51,7 +52,13 @@ def test_a_mutation_that_has_waited_is_run_again_and_the_others_run_once(open_ap
     def note(ctx: MutationCtx, text: str) -> None:
         ctx.db.insert("notes", {"text": text})
 
-    calls = [note.args("first"), waits.args("late", 1), note.args("second"), waits.args("never", 1_000), note.args("3")]
+    calls = [
+        note.with_args("first"),
+        waits.with_args("late", 1),
+        note.with_args("second"),
+        waits.with_args("never", 1_000),
+        note.with_args("3"),
+    ]
     ids = app.scheduler.run_after_many(0, calls)
     with Engine(app) as engine:
         jobs = [engine.wait(job_id) for job_id in ids]
@@ -67,7 +74,10 @@ def test_a_mutation_that_has_waited_is_run_again_and_the_others_run_once(open_ap
 
 
 def test_a_mutation_that_computes_too_long_fails_at_once(open_app: OpenApp) -> None:
-    app, runs = open_app(settings=Settings(mutation_cpu_limit_ms=50, mutation_timeout_ms=3_600_000)), Counter[str]()
+    app, runs = (
+        open_app(settings=Settings(mutation_cpu_limit=timedelta(milliseconds=50), mutation_timeout=timedelta(hours=1))),
+        Counter[str](),
+    )
 
     @app.mutation(name="usual")
     def usual(ctx: MutationCtx) -> None:
@@ -96,7 +106,7 @@ def test_a_mutation_that_computes_too_long_fails_at_once(open_app: OpenApp) -> N
 
 
 def test_a_call_that_has_waited_says_so(open_app: OpenApp) -> None:
-    app = open_app(settings=Settings(mutation_timeout_ms=50))
+    app = open_app(settings=Settings(mutation_timeout=timedelta(milliseconds=50)))
 
     @app.mutation(name="waits")
     def waits(ctx: MutationCtx) -> None:

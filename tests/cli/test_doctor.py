@@ -171,7 +171,7 @@ def report(ctx) -> None: ...
 
 for name in ("default", "acme", "big bank"):
     app.tenant(name).scheduler.run_after(600, bill, 1)
-app.tenant("acme").schedules.create("daily", when=every(days=1), do=report.args())
+app.tenant("acme").schedules.create("daily", when=every(days=1), do=report.with_args())
 """
 
 
@@ -350,7 +350,9 @@ CLIENTS = RENTS.replace("def bill(ctx, customer", "def charge(ctx, client")
 
 
 def test_schedules_with_one_problem_are_one_line_and_its_cure_cures_all(tmp_path: Path) -> None:
-    makes = "\nfor n in range(12):\n    app.schedules.create(f'rent-{n}', when=every(days=1), do=bill.args(f'c{n}'))\n"
+    makes = (
+        "\nfor n in range(12):\n    app.schedules.create(f'rent-{n}', when=every(days=1), do=bill.with_args(f'c{n}'))\n"
+    )
     (tmp_path / "app.py").write_text(RENTS + makes)
     assert evertick(tmp_path, "doctor").code == 0
     (tmp_path / "app.py").write_text(CLIENTS.replace("@app.mutation", "@app.mutation(aliases=['app.bill'])"))

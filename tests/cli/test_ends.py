@@ -47,8 +47,10 @@ PORT = {"worker": [], "serve": ["--port", "0", "--worker"], "dev": ["--no-dashbo
 @pytest.fixture
 def stubborn(folder: Path) -> Path:
     """The folder, with functions that do not end."""
-    code = APP.replace('App("chat")', 'App("chat", settings=Settings(drain_ms=300))')
-    (folder / "app.py").write_text(code.replace("import App", "import App, Settings") + STUBBORN)
+    code = APP.replace('App("chat")', 'App("chat", settings=Settings(drain=timedelta(milliseconds=300)))')
+    (folder / "app.py").write_text(
+        code.replace("import App", "import App, Settings\nfrom datetime import timedelta") + STUBBORN
+    )
     return folder
 
 
@@ -82,8 +84,10 @@ def test_an_action_that_ignores_its_cancel_is_named_and_keeps_no_process(
 def test_a_second_signal_is_heard_while_an_action_holds_the_event_loop(
     folder: Path, start: Start, command: str
 ) -> None:
-    code = APP.replace('App("chat")', 'App("chat", settings=Settings(drain_ms=600_000))')
-    (folder / "app.py").write_text(code.replace("import App", "import App, Settings") + STUBBORN)
+    code = APP.replace('App("chat")', 'App("chat", settings=Settings(drain=timedelta(minutes=10)))')
+    (folder / "app.py").write_text(
+        code.replace("import App", "import App, Settings\nfrom datetime import timedelta") + STUBBORN
+    )
     program = running(start, folder, command, "holding")
 
     program.send(signal.SIGTERM)

@@ -70,7 +70,7 @@ def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: C
     nothing = command("job", "list", "--function", "chat.geet")
     assert (nothing.code, nothing.err) == (0, "no jobs\n")  # no function was seen yet, so it may be right
     chat.scheduler.run_after(0, "chat.greet", "ada")
-    chat.schedules.create("daily", when=every(days=1), do=chat.functions.resolve("chat.fail").args())
+    chat.schedules.create("daily", when=every(days=1), do=chat.functions.resolve("chat.fail").with_args())
 
     for words in (
         ["list", "--function", "chat.geet"],
@@ -268,7 +268,7 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Command) -> None
 @pytest.mark.long
 @pytest.mark.parametrize("output", ["table", "json", "jsonl"])
 def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command: Command, output: str) -> None:
-    chat.scheduler.run_after_many(60, [chat.functions.resolve("chat.greet").args("ada" * 500)] * 300)
+    chat.scheduler.run_after_many(60, [chat.functions.resolve("chat.greet").with_args("ada" * 500)] * 300)
 
     line = f"set -o pipefail; {sys.executable} -m evertick.cli.main job list --limit 300 -o {output} | head -1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)

@@ -173,7 +173,7 @@ def test_what_cannot_be_is_refused_with_the_reason(shop: App, command: Command, 
     pending = shop.scheduler.run_after(3600, "shop.bill", order=2)
     done = shop.scheduler.run_after(0, "shop.bill", order=2)
     failed = shop.scheduler.run_after(0, "shop.bill", order=3)
-    shop.schedules.create("s", when=every(hours=1), do=shop.functions.resolve("shop.bill").args(order=2))
+    shop.schedules.create("s", when=every(hours=1), do=shop.functions.resolve("shop.bill").with_args(order=2))
     work_off(shop, 2)
     run = shop.schedules.trigger("s").job_id or ""
     unknown = "job_" + "0" * 28

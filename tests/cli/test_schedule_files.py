@@ -98,7 +98,7 @@ def fill(app: App) -> None:
     app.schedules.create(
         "everything",
         when=[cron("0 9 * * 1-5", tz="Europe/Berlin"), cron("30 17 * * 5", tz="Europe/Berlin")],
-        do=count.args(step=3),
+        do=count.with_args(step=3),
         start=datetime(2026, 1, 1, tzinfo=UTC),
         end=datetime(2090, 1, 1, tzinfo=UTC),
         jitter=30,

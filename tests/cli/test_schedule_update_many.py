@@ -67,7 +67,7 @@ def test_one_schedule_takes_new_names_too(made: None, command: Command) -> None:
 def test_a_function_that_stays_keeps_its_app(made: None, command: Command) -> None:
     """The command line does not know the code: an app's schedule must not become one of no app."""
     app = shop()
-    app.schedules.create("mine", when=every(hours=1), do=app.functions.resolve("shop.bill").args())
+    app.schedules.create("mine", when=every(hours=1), do=app.functions.resolve("shop.bill").with_args())
     whose = app.environment.store.read(lambda tx: tx.get_schedule("mine", tenant="default")).target.app
     assert whose == "shop"
     assert command("schedule", "update", "mine", "--input", '{"order": 5}').code == 0

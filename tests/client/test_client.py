@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import evertick
-from evertick import UNSET, App, MutationCtx, Overlap, Retry, Step, daily
+from evertick import App, MutationCtx, Overlap, Retry, Step, daily
 from evertick.client import AsyncClient, Client, calls
 from evertick.engine.jobs import completion
 from evertick.errors import (
@@ -129,7 +129,7 @@ def test_changes_of_many_are_made_piece_by_piece(served: Served, monkeypatch: py
         assert told == [3, 6, 7]
 
         for number in range(3):
-            served.app.schedules.create(f"s{number}", when=daily(hour=9), do=order.args("tea"))
+            served.app.schedules.create(f"s{number}", when=daily(hour=9), do=order.with_args("tea"))
         assert client.schedules.with_progress(told.append).pause_all("rest", id_contains="s") == 3
         assert told[3:] == [3]
         assert client.schedules.resume_all(id_contains="s") == 3
@@ -172,24 +172,24 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
     order = function(served.app, "shop.order")
     with served.client() as client:
         made = client.schedules.create(
-            "a/b", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
+            "a/b", when=daily(hour=9, tz="Europe/Berlin"), do=order.with_args("tea"), overlap=Overlap.BUFFER_ONE,
             catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), exclude=[date(2026, 12, 24)],
             retry=Retry(3), note="n", memo={"a": 1},
         )  # fmt: skip
         assert made == served.app.schedules.get("a/b") == client.schedules.get("a/b")
         again = served.app.schedules.create(
-            "c", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
+            "c", when=daily(hour=9, tz="Europe/Berlin"), do=order.with_args("tea"), overlap=Overlap.BUFFER_ONE,
             catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), exclude=[date(2026, 12, 24)],
             retry=Retry(3), note="n", memo={"a": 1},
         )  # fmt: skip
         assert (again.spec, again.policies) == (made.spec, made.policies)
         assert again.target.to_json() == made.target.to_json()
 
-        changed = client.schedules.update("a/b", jitter=UNSET, overlap="skip", if_version=1)
+        changed = client.schedules.update("a/b", jitter=None, overlap="skip", if_version=1)
         assert (changed.policies.overlap, changed.spec.jitter_ms) == ("skip", 0)
         with pytest.raises(VersionConflict):
             client.schedules.update("a/b", note="x", if_version=1)
-        assert client.schedules.replace("a/b", when="0 7 * * *", do=order.args("milk")).version == 3
+        assert client.schedules.replace("a/b", when="0 7 * * *", do=order.with_args("milk")).version == 3
         assert client.schedules.pause("a/b", "rest", until=SOON).status == "paused"
         assert client.schedules.resume("a/b").status == "active"
         run = client.schedules.trigger("a/b", overlap="allow_all", args={"item": "x"}, request_id="r")
@@ -221,8 +221,8 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
 def test_schedules_are_listed_for_people_as_the_app_lists_them(served: Served) -> None:
     order = function(served.app, "shop.order")
     with served.client() as client:
-        client.schedules.create("s", when=daily(hour=9, tz="Asia/Tokyo"), do=order.args("bread"))
-        client.schedules.create("t", when=daily(hour=9), do=order.args("bread"), paused=True)
+        client.schedules.create("s", when=daily(hour=9, tz="Asia/Tokyo"), do=order.with_args("bread"))
+        client.schedules.create("t", when=daily(hour=9), do=order.with_args("bread"), paused=True)
 
         assert client.schedules.list_detailed(sort="-id") == served.app.schedules.list_detailed(sort="-id")
         assert [each.id for each in client.schedules.list(time_zone="Asia/Tokyo").schedules] == ["s"]
@@ -236,7 +236,7 @@ def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:
     order = function(served.app, "shop.order")
     with served.client() as client:
         job_id = client.scheduler.enqueue(order, "bread")
-        client.schedules.create("s", when=daily(hour=9), do=order.args("bread"))
+        client.schedules.create("s", when=daily(hour=9), do=order.with_args("bread"))
 
         assert client.insight.functions() == served.app.insight.functions()
         assert client.insight.coming() == served.app.insight.coming()
@@ -354,7 +354,7 @@ def test_the_awaited_client_has_the_same_names(served: Served) -> None:
             job_id = await client.scheduler.using(priority=1).run_after(60, order, "tea")
             assert (await client.jobs.get(job_id)).priority == 1
             assert await client.scheduler.run_at(SOON, "shop.order", item="x")
-            assert (await client.schedules.create("s", when="0 9 * * *", do=order.args("x"))).id == "s"
+            assert (await client.schedules.create("s", when="0 9 * * *", do=order.with_args("x"))).id == "s"
             run_id = await client.workflows.using(key="r").start(fulfil, "7")
             await client.workflows.signal(run_id, "paid", 1)
             with pytest.raises(TimeoutError):

@@ -85,7 +85,7 @@ async def long(ctx: ActionCtx) -> str:
     await undeterred(60)
     await ctx.run_mutation(insert, "effect")
     await ctx.scheduler.run_after(60, insert, "directly")
-    await ctx.scheduler.run_after_many(60, [insert.args("in bulk")])
+    await ctx.scheduler.run_after_many(60, [insert.with_args("in bulk")])
     await ctx.run_mutation(schedule, "through a mutation")
     await ctx.run_mutation(schedule_nested, "through a nested mutation")
     await ctx.run_action(act_schedule, "through an action")
@@ -454,7 +454,7 @@ def test_cancel_all_ends_thousands_in_pages_and_leaves_what_is_over(world: OpenW
     w = world(app)
     done = w.app.scheduler.run_after(0, insert, "done")
     w.advance(0)
-    w.app.scheduler.run_after_many(60, [insert.args("never") for _ in range(2_500)])
+    w.app.scheduler.run_after_many(60, [insert.with_args("never") for _ in range(2_500)])
 
     assert w.app.scheduler.cancel_all() == 2_500
     assert w.app.scheduler.cancel_all() == 0

@@ -142,7 +142,7 @@ def test_bulk_scheduling_counts_every_job(world: OpenWorld) -> None:
 
     @local.mutation
     def bulk(ctx: MutationCtx, count: int) -> None:
-        ctx.scheduler.run_after_many(1, [target.args(n) for n in range(count)])
+        ctx.scheduler.run_after_many(1, [target.with_args(n) for n in range(count)])
 
     w = world(local)
     w.call(bulk, 1000)

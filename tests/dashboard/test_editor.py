@@ -275,7 +275,7 @@ def test_the_arguments_are_fields_of_the_function(site: Site, report: str) -> No
 
 def test_arguments_that_no_field_can_say_stay_json(site: Site) -> None:
     call = site.app.functions.resolve("shop.order")
-    site.app.schedules.create("s", when=every(hours=1), do=call.args(item="two\u2028lines"))  # type: ignore[attr-defined]
+    site.app.schedules.create("s", when=every(hours=1), do=call.with_args(item="two\u2028lines"))  # type: ignore[attr-defined]
     shown = site.page("schedules/s/edit")
     assert json.loads(shown.find(id="f-args").get_text()) == {"item": "two\u2028lines"}  # type: ignore[union-attr]
     assert "Nothing changed yet" in text_of(shown)

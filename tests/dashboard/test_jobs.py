@@ -29,7 +29,7 @@ LATER = timedelta(days=1)
 @pytest.fixture
 def site(open_app: OpenApp) -> Iterator[Site]:
     """An app with mutations that fail, an action that is retried, and one that schedules others."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
     mail = app.pool("mail", retry=Retry(2, first=timedelta(milliseconds=50)))
 
     @app.mutation(name="shop.tally")
@@ -437,7 +437,7 @@ def test_the_page_of_a_function_draws_its_day(site: Site) -> None:
 
 
 def test_a_function_shows_its_signature_and_jobs(site: Site) -> None:
-    site.app.schedules.create("each day", when="0 12 * * *", do=site.app.functions.resolve("shop.tally").args(n=1))
+    site.app.schedules.create("each day", when="0 12 * * *", do=site.app.functions.resolve("shop.tally").with_args(n=1))
     [job] = later(site)
     page = site.page("functions/shop.tally")
     shown = text_of(page)

@@ -20,7 +20,7 @@ from tests.dashboard.conftest import Site, site_of, text_of
 @pytest.fixture
 def site(open_app: OpenApp) -> Iterator[Site]:
     """An app whose functions log, and schedule each other."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
 
     @app.mutation(name="shop.order")
     def order(ctx: MutationCtx, item: str) -> None:

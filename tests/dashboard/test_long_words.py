@@ -29,7 +29,7 @@ def long(site: Site) -> list[str]:
         await step.wait_for("v" * 100)
 
     app.schedules.create(WORD, when=every(hours=1), do=order_of(app))
-    app.schedules.create(f"f{WORD}", when=every(hours=1), do=fail.args(WORD))
+    app.schedules.create(f"f{WORD}", when=every(hours=1), do=fail.with_args(WORD))
     with Engine(app) as engine:
         app.schedules.trigger(f"f{WORD}")
         job = app.scheduler.using(key=WORD, limit_key=WORD).run_after(0, fail, WORD)

@@ -298,7 +298,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     app.open()
     site = site_of(app)
     spec = cron("30 * * * *", tz="America/New_York")
-    app.schedules.create("s", when=spec, do=order.args("x"), catch_up_window=timedelta(minutes=10))
+    app.schedules.create("s", when=spec, do=order.with_args("x"), catch_up_window=timedelta(minutes=10))
     app.schedules.using(actor="ana").pause("s", "vendor outage")
     clock.advance(timedelta(hours=1))
     app.schedules.resume("s")

@@ -73,7 +73,7 @@ PAGES: Final = (
 
 def shop(open_app: OpenApp, pools: int) -> Site:
     """Pages with much to show: limited and paused pools with due jobs, of keys and with parents, and a live worker."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
     for n in range(pools):
 
         @app.mutation(name=f"shop.mail{n}", pool=app.pool(f"mail{n}", running=0, per_tenant=5, per_key=3))
@@ -121,7 +121,7 @@ def fill(app: App, pools: int) -> None:
         add_activity(app, f"shop.mail{n}", ended=3, failed=1, pool=f"mail{n}")
     app.scheduler.run_after(0, "shop.tally", n=1)
     app.scheduler.using(key="key").run_after(timedelta(hours=1), "shop.tally", n=1)
-    app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("shop.tally").args(n=1))
+    app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("shop.tally").with_args(n=1))
     for n in range(60):
         app.db.insert("orders", {"item": "bread"})
         app.db.insert(f"table{n % pools}", {})

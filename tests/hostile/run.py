@@ -99,7 +99,7 @@ def run_programs(url: str, numbers: list[int], base: int) -> Verdict:
         for statement in OWN_TABLES:
             connection.execute(statement)
     calls = [
-        app.functions.resolve("hurried" if program_of(number, base).hurried else "calm").args(number)
+        app.functions.resolve("hurried" if program_of(number, base).hurried else "calm").with_args(number)
         for number in numbers
     ]
     ids: list[str] = []

@@ -93,7 +93,7 @@ class Fleet:
         app.migrate()
         self._token = app.tokens.create("fleet", scope="admin").secret
         tick = app.mutation(name="tick")(_tick)
-        app.schedules.create("seconds", when=every(seconds=1), do=tick.args(), overlap="allow_all")
+        app.schedules.create("seconds", when=every(seconds=1), do=tick.with_args(), overlap="allow_all")
         app.close()
         for role in self.roles:
             self.start(role)

@@ -8,13 +8,16 @@ import asyncio
 import os
 import random
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from evertick import ActionCtx, App, MutationCtx, Settings
 
 LEASE_MS: Final = 3_000
-SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=1_000, drain_ms=2_000)
+SETTINGS: Final = Settings(
+    lease=timedelta(milliseconds=LEASE_MS), poll=timedelta(seconds=1), drain=timedelta(seconds=2)
+)
 ACTIONS_S: Final = (0.02, 0.02, 0.02, 2.0, 4.0)
 """How long actions take: some longer than a lease, so that they run while the database is away."""
 

@@ -11,6 +11,7 @@ import logging
 import os
 import random
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,13 @@ from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.engine.runtime.settings import Settings
 
 LEASE_MS: Final = 1_000
-SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000)
+SETTINGS: Final = Settings(
+    lease=timedelta(milliseconds=LEASE_MS),
+    poll=timedelta(milliseconds=250),
+    batch=64,
+    action_slots=16,
+    drain=timedelta(seconds=2),
+)
 ATTEMPTS_MAX: Final = 3
 OUTSIDE: Final = "outside"
 """The pool of the calls to the outside."""

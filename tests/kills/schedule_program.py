@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
+from datetime import timedelta
 from typing import Final
 
 from evertick.app.app import App
@@ -12,7 +13,12 @@ from evertick.base.errors import Unavailable
 from evertick.engine.runtime.settings import Settings
 from tests.kills.fire import LEASE_MS
 
-SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, action_slots=200, drain_ms=2_000)
+SETTINGS: Final = Settings(
+    lease=timedelta(milliseconds=LEASE_MS),
+    poll=timedelta(milliseconds=250),
+    action_slots=200,
+    drain=timedelta(seconds=2),
+)
 
 app = App("kills", settings=SETTINGS)
 

@@ -15,7 +15,13 @@ from evertick.engine.runtime.settings import Settings
 from evertick.errors import StepFailed
 from tests.kills.fire import LEASE_MS
 
-SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000)
+SETTINGS: Final = Settings(
+    lease=timedelta(milliseconds=LEASE_MS),
+    poll=timedelta(milliseconds=250),
+    batch=64,
+    action_slots=16,
+    drain=timedelta(seconds=2),
+)
 EFFECTS: Final = ("m0", "m1", "m2", "m3", "m4", "g0", "g1", "g2")
 """The mutation steps of a run."""
 ONCE: Final = "once"

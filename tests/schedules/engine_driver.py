@@ -9,6 +9,7 @@ stands beside a due time of the same moment happens a millisecond earlier here, 
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any, Final
 
 from evertick import ActionCtx, App
@@ -61,9 +62,9 @@ class EngineDriver:
 
     def create(self, created: Created, at: Instant) -> None:
         settings = Settings(
-            action_timeout_ms=OPEN_END_MS,
-            retention_ms=OPEN_END_MS,
-            completed_retention_ms=created.retention_ms or OPEN_END_MS,
+            action_timeout=timedelta(milliseconds=OPEN_END_MS),
+            retention=timedelta(milliseconds=OPEN_END_MS),
+            completed_retention=timedelta(milliseconds=created.retention_ms or OPEN_END_MS),
         )
         self.world = World(self.app, at=to_datetime(at), settings=settings)
         self.created = created

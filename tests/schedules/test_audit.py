@@ -121,8 +121,8 @@ def test_times_of_an_earlier_rule_are_no_fault(world: OpenWorld) -> None:
 
 def test_an_audit_of_one_schedule_counts_beyond_its_limit(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(500))
-    app.schedules.create("other", when=every(minutes=1), do=nap.args(500))
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(500))
+    app.schedules.create("other", when=every(minutes=1), do=nap.with_args(500))
     w.advance(480)
 
     report = app.schedules.audit(START, w.now, schedule_id="s", limit=3)

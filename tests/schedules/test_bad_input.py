@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evertick import cron, every
+from evertick import UNCHANGED, cron, every
 from evertick.app.schedules.definition import PARTS_MAX
 from evertick.base.errors import InvalidDelay, InvalidSpec, LimitExceeded, Misuse
 from evertick.testing import World
@@ -140,6 +140,6 @@ def test_no_catch_up_window_is_the_least_there_is(world: OpenWorld) -> None:
     for number, window in enumerate(windows):
         made = app.schedules.create(str(number), when="every hour", do=tick, catch_up_window=window)
         assert made.policies.catch_up_window_ms == 10_000
-    assert app.schedules.update("0", catch_up_window=None).policies.catch_up_window_ms == 10_000
+    assert app.schedules.update("0", catch_up_window=UNCHANGED).policies.catch_up_window_ms == 10_000
     with pytest.raises(InvalidDelay, match="catch_up_window must not be negative"):
         app.schedules.create("s", when="every hour", do=tick, catch_up_window=-1)

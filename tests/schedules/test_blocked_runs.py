@@ -15,7 +15,7 @@ PATIENCE_S = 60
 
 def release(folder: Path, *names: str) -> App:
     """An app with functions of these names, on the database in a folder."""
-    app = App("releases", database_url=f"sqlite:///{folder}/x.db", settings=Settings(poll_ms=20))
+    app = App("releases", database_url=f"sqlite:///{folder}/x.db", settings=Settings(poll=timedelta(milliseconds=20)))
     for name in names:
 
         @app.mutation(name=name)

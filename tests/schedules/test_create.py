@@ -35,7 +35,7 @@ def nested(depth: int) -> list[Any]:
 
 def test_a_schedule_runs_its_function_at_its_times(world: OpenWorld) -> None:
     w = world(app)
-    created = app.schedules.create("s", when=every(minutes=1), do=tick.args(7), note="tea")
+    created = app.schedules.create("s", when=every(minutes=1), do=tick.with_args(7), note="tea")
 
     w.advance(150)
 
@@ -231,7 +231,7 @@ def test_an_unknown_zone_is_refused_where_it_is_written() -> None:
 
 
 def test_a_rule_hotter_than_the_settings_allow_is_refused(world: OpenWorld) -> None:
-    strict = Settings(schedule_interval_min_ms=300_000, schedule_starts_per_minute=1)
+    strict = Settings(schedule_interval_min=timedelta(minutes=5), schedule_starts_per_minute=1)
     world(app, settings=strict)
 
     with pytest.raises(LimitExceeded, match="closer than 5m"):

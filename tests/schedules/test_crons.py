@@ -274,7 +274,7 @@ def test_a_cron_that_never_fires_or_fires_too_often_stops_the_start(world: OpenW
     with pytest.raises(RegistrationError, match="cron 'c': the spec never fires"):
         world(code(("c", cron("0 0 31 2 *"))))
     with pytest.raises(RegistrationError, match=r"cron 'c': .* closer than 5m"):
-        world(code(("c", every(minutes=1))), settings=Settings(schedule_interval_min_ms=300_000))
+        world(code(("c", every(minutes=1))), settings=Settings(schedule_interval_min=timedelta(minutes=5)))
 
 
 def test_a_program_that_starts_a_worker_synchronises_its_crons(tmp_path: Path) -> None:

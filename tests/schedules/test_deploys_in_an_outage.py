@@ -62,11 +62,11 @@ def test_what_is_due_when_a_cron_or_a_schedule_changes_starts_with_the_new_targe
     old.migrate()
     old.sync_crons()
     night = old.functions.resolve("app.night")
-    old.schedules.create("plain", when=daily(hour=3), do=night.args("north"), overlap=Overlap.ALLOW_ALL)
+    old.schedules.create("plain", when=daily(hour=3), do=night.with_args("north"), overlap=Overlap.ALLOW_ALL)
     clock.advance(timedelta(days=2, hours=5))
     new = after(open_app(), **ALL)
     new.sync_crons()
-    new.schedules.update("plain", do=new.functions.resolve("app.run_night").args("south"))
+    new.schedules.update("plain", do=new.functions.resolve("app.run_night").with_args("south"))
 
     started = [(job.function, job.args["site"]) for job in new.jobs.list(newest_first=False).jobs]
     assert started == [("app.run_night", "north"), *[("app.run_night", "south")] * 3]

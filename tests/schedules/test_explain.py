@@ -29,7 +29,7 @@ def chain(explanation: Explanation) -> list[str]:
 
 def test_a_run_is_told_from_its_rule_to_its_end(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(20))
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(20))
     w.advance(90)
 
     told = app.schedules.explain("s", minutes(1))
@@ -45,7 +45,7 @@ def test_a_run_is_told_from_its_rule_to_its_end(world: OpenWorld) -> None:
 
 def test_a_run_that_goes_on_or_failed_is_told_so(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("runs", when=every(minutes=1), do=nap.args(50))
+    app.schedules.create("runs", when=every(minutes=1), do=nap.with_args(50))
     app.schedules.create("fails", when=every(minutes=1), do=fail)
     w.advance(61)
 
@@ -72,7 +72,7 @@ def test_a_run_that_waits_for_its_pool_is_told_so(world: OpenWorld) -> None:
 
 def test_the_cure_quotes_an_id_that_the_shell_would_split(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("clear carts", when=every(minutes=1), do=nap.args(1))
+    app.schedules.create("clear carts", when=every(minutes=1), do=nap.with_args(1))
     app.schedules.pause("clear carts", "cleaning")
     w.advance(90)
 
@@ -140,8 +140,8 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
 
 def test_an_overlap_names_the_run_in_the_way(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(90))
-    app.schedules.create("b", when=every(minutes=1), do=nap.args(90), overlap=Overlap.BUFFER_ONE)
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(90))
+    app.schedules.create("b", when=every(minutes=1), do=nap.with_args(90), overlap=Overlap.BUFFER_ONE)
     w.advance(121)
 
     skipped = app.schedules.explain("s", minutes(2))
@@ -155,7 +155,7 @@ def test_an_overlap_names_the_run_in_the_way(world: OpenWorld) -> None:
 @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.BUFFER_ONE])
 def test_the_cure_of_an_overlap_is_a_policy_that_lets_all_wait(world: OpenWorld, overlap: Overlap) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(200), overlap=overlap)
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(200), overlap=overlap)
     w.advance(181)
 
     told = app.schedules.explain("s", minutes(3))
@@ -166,7 +166,7 @@ def test_the_cure_of_an_overlap_is_a_policy_that_lets_all_wait(world: OpenWorld,
 
 def test_what_was_asked_for_by_hand_is_asked_for_again_with_another_policy(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(hours=1), do=nap.args(200), overlap=Overlap.BUFFER_ONE)
+    app.schedules.create("s", when=every(hours=1), do=nap.with_args(200), overlap=Overlap.BUFFER_ONE)
     w.advance(10)
     app.schedules.backfill("s", minutes(-180), minutes(0))
     w.advance(1)
@@ -304,7 +304,7 @@ def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be
 
 
 def test_a_backfill_whose_run_waits_makes_up_for_it_too(world: OpenWorld) -> None:
-    w = outage(world, do=nap.args(20))
+    w = outage(world, do=nap.with_args(20))
     made = app.schedules.backfill("s", START, minutes(3), overlap="buffer_all", only_missed=True)
     w.advance(1)
 

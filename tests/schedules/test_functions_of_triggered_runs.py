@@ -23,7 +23,7 @@ def shop(pool: str = "mail") -> App:
 def test_a_triggered_run_is_in_the_pool_of_its_function_and_has_its_retry_policy() -> None:
     app = shop()
     with World(app) as world:
-        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").args("ann"))
+        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").with_args("ann"))
         app.pools.pause("mail")
         app.schedules.trigger("s")
         world.advance(60)
@@ -39,7 +39,7 @@ def test_a_triggered_run_is_in_the_pool_of_its_function_and_has_its_retry_policy
 def test_a_schedule_that_is_created_with_a_trigger_knows_its_function_too() -> None:
     app = shop()
     with World(app):
-        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").args("ann"), trigger=True)
+        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").with_args("ann"), trigger=True)
         assert [job.pool for job in app.jobs.list().jobs] == ["mail"]
 
 
@@ -47,7 +47,7 @@ def test_a_schedule_that_is_created_with_a_trigger_knows_its_function_too() -> N
 def test_without_the_code_the_pool_is_the_one_that_a_worker_says() -> None:
     app = shop()
     with World(app) as world:
-        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").args("ann"))
+        app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("send").with_args("ann"))
         world.advance(1)
         session = session_on(world._store, None, None)
         world._store.write(session.operations.trigger("s"))
@@ -67,7 +67,7 @@ def test_a_trigger_of_a_renamed_workflow_respects_its_status(status: str) -> Non
         """Nothing to do."""
 
     with World(old) as world:
-        old.schedules.create("s", when=every(hours=1), do=before.args())
+        old.schedules.create("s", when=every(hours=1), do=before.with_args())
         world.deploy(new)
         getattr(new.workflows.types, status)("new")
 

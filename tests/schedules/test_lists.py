@@ -27,7 +27,7 @@ def test_each_schedule_comes_with_its_last_run_and_how_the_newest_ended(world: O
     w = world(app)
     app.schedules.create("good", when=every(minutes=1), do=tick)
     app.schedules.create("bad", when=every(minutes=1), do=fail)
-    app.schedules.create("slow", when=every(minutes=1), do=nap.args(150))
+    app.schedules.create("slow", when=every(minutes=1), do=nap.with_args(150))
     app.schedules.create("none", when=cron("0 9 * * 1-5", tz="Asia/Tokyo"), do=tick)
     w.advance(190)
     app.schedules.using(actor="ana").pause("good", "vendor outage")
@@ -94,7 +94,7 @@ def test_what_an_outage_did_is_late_and_missed_for_a_day(world: OpenWorld) -> No
 @pytest.mark.parametrize("how", [{"overlap": "allow_all"}, {"overlap": "buffer_all"}, {"max_active": 1}])
 def test_what_was_missed_is_told_until_all_of_it_was_made_up_for(world: OpenWorld, how: dict[str, Any]) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=5), do=nap.args(20), catch_up_window=timedelta(seconds=30))
+    app.schedules.create("s", when=every(minutes=5), do=nap.with_args(20), catch_up_window=timedelta(seconds=30))
     w.kill()
     w.advance(24 * 60)
     w.restart()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, Overlap, cron, every
+from evertick import UNCHANGED, Overlap, cron, every
 from evertick.base.errors import (
     InvalidArguments,
     InvalidDelay,
@@ -89,7 +89,7 @@ def test_a_long_pause_is_written_down_before_it_ends(world: OpenWorld) -> None:
 
 def test_a_trigger_answers_what_became_of_it(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(hours=1), do=nap.args(90))
+    app.schedules.create("s", when=every(hours=1), do=nap.with_args(90))
 
     first = app.schedules.trigger("s")
     w.advance(1)
@@ -107,17 +107,17 @@ def test_a_trigger_answers_what_became_of_it(world: OpenWorld) -> None:
 
 def test_a_trigger_brings_its_own_arguments_for_one_run(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=tick.args(1))
+    app.schedules.create("s", when=every(minutes=1), do=tick.with_args(1))
 
     app.schedules.trigger("s", args={"n": 7})
-    app.schedules.trigger("s", args=tick.args(8), overlap="allow_all")
+    app.schedules.trigger("s", args=tick.with_args(8), overlap="allow_all")
     w.advance(60)
 
     assert sorted(each["n"] for each in w.query("ticks")) == [1, 7, 8]
     with pytest.raises(InvalidArguments):
         app.schedules.trigger("s", args={"m": 7})
     with pytest.raises(Misuse, match="calls tick"):
-        app.schedules.trigger("s", args=nap.args(1))
+        app.schedules.trigger("s", args=nap.with_args(1))
 
 
 def test_a_trigger_with_a_request_id_happens_once(world: OpenWorld) -> None:
@@ -188,7 +188,7 @@ def test_a_backfill_of_ten_years_of_minutes_is_refused_with_the_moment_that_stil
 
 def test_a_backfill_waits_for_room_and_can_be_canceled(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(hours=1), do=nap.args(60), buffer_limit=8, start=minutes(-600))
+    app.schedules.create("s", when=every(hours=1), do=nap.with_args(60), buffer_limit=8, start=minutes(-600))
     begun = app.schedules.backfill("s", minutes(-600), minutes(0), overlap="buffer_all")
     w.advance(90)
 
@@ -210,7 +210,7 @@ def test_a_backfill_waits_for_room_and_can_be_canceled(world: OpenWorld) -> None
 def test_an_update_changes_what_is_given_and_keeps_the_rest(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create(
-        "s", when=every(minutes=1), do=tick.args(3), overlap="buffer_all", memo={"team": "a"}, remaining_actions=9
+        "s", when=every(minutes=1), do=tick.with_args(3), overlap="buffer_all", memo={"team": "a"}, remaining_actions=9
     )
     w.advance(90)
 
@@ -251,7 +251,7 @@ def test_unset_lifts_what_was_set(world: OpenWorld) -> None:
     )
 
     after = app.schedules.update(
-        "s", end=UNSET, jitter=UNSET, remaining_actions=UNSET, workflow_id=UNSET, catch_up_window=UNSET, pool=UNSET
+        "s", end=None, jitter=None, remaining_actions=None, workflow_id=None, catch_up_window=None, pool=None
     )
 
     assert (after.spec.end, after.spec.jitter_ms, after.remaining, after.target.pool) == (None, 0, None, None)
@@ -263,7 +263,7 @@ def test_an_update_that_gives_nothing_changes_nothing(world: OpenWorld) -> None:
     world(app)
     made = app.schedules.create("s", when=every(minutes=1), do=tick)
 
-    assert app.schedules.update("s", note=None, when=None, overlap=None) == made
+    assert app.schedules.update("s", note=UNCHANGED, when=UNCHANGED, overlap=UNCHANGED) == made
 
 
 def test_an_update_of_a_stale_version_changes_nothing(world: OpenWorld) -> None:
@@ -327,7 +327,7 @@ def test_a_spec_that_has_ended_completes_the_schedule_and_a_new_one_revives_it(w
     w.advance(60)
 
     ended = app.schedules.update("s", end=minutes(1))
-    revived = app.schedules.update("s", end=UNSET)
+    revived = app.schedules.update("s", end=None)
 
     assert (ended.status, str(ended.ending)) == ("completed", "spec")
     assert (revived.status, revived.next) == ("active", minutes(2))
@@ -339,7 +339,7 @@ def test_a_replacement_sets_back_what_is_not_given_and_keeps_what_happened(world
     w.advance(60)
     app.schedules.pause("s", "for now")
 
-    after = app.schedules.replace("s", when=every(hours=1), do=nap.args(1))
+    after = app.schedules.replace("s", when=every(hours=1), do=nap.with_args(1))
 
     assert (after.sentence, after.target.function, after.policies.overlap) == ("every hour", "nap", Overlap.SKIP)
     assert (after.memo, after.remaining, after.actions, after.status) == ({}, None, 1, "paused")
@@ -347,10 +347,10 @@ def test_a_replacement_sets_back_what_is_not_given_and_keeps_what_happened(world
 
 def test_waiting_occurrences_start_with_the_new_function(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(90), overlap="buffer_one")
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(90), overlap="buffer_one")
     w.advance(125)
 
-    app.schedules.update("s", do=tick.args(5))
+    app.schedules.update("s", do=tick.with_args(5))
     w.advance(30)
 
     assert [each["n"] for each in w.query("ticks")] == [5]
@@ -400,7 +400,7 @@ def test_an_unknown_id_is_said_to_be_unknown(world: OpenWorld, call: Callable[[A
 def test_lists_are_filtered_sorted_and_paged(world: OpenWorld) -> None:
     world(app)
     for number in range(7):
-        do = tick if number % 2 else nap.args(1)
+        do = tick if number % 2 else nap.with_args(1)
         app.schedules.create(f"s{number}", when=every(minutes=10 - number), do=do, paused=number == 3)
 
     by_id = app.schedules.list(limit=3)
@@ -485,7 +485,7 @@ def test_matching_times_of_a_schedule_or_a_spec_begin_inside_and_end_outside(wor
 def test_many_are_paused_resumed_and_deleted_by_filter(world: OpenWorld) -> None:
     w = world(app)
     for number in range(1_100):
-        app.schedules.create(f"s{number:04}", when=every(hours=1), do=tick if number % 2 else nap.args(1))
+        app.schedules.create(f"s{number:04}", when=every(hours=1), do=tick if number % 2 else nap.with_args(1))
 
     paused = app.schedules.pause_all("night", function="tick")
     again = app.schedules.pause_all("night")

@@ -19,7 +19,7 @@ def tick(ctx: MutationCtx) -> None: ...
 def test_all_times_of_a_pause_that_ends_by_itself_are_skipped() -> None:
     """Also those that are judged in a later round than the end of the pause: 250 times are judged in one."""
     with World(app) as world:
-        app.schedules.create("every second", when=every(seconds=1), do=tick.args(), overlap=Overlap.ALLOW_ALL)
+        app.schedules.create("every second", when=every(seconds=1), do=tick.with_args(), overlap=Overlap.ALLOW_ALL)
         world.advance(10)
         app.schedules.pause("every second", "vendor outage", until=world.now + timedelta(hours=1))
         world.advance(timedelta(hours=1, seconds=20))

@@ -8,7 +8,6 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Overlap, Retry, Step, every
 from evertick.base.errors import EvertickError, WorkflowFailed
-from evertick.documents import UNSET
 from evertick.schedules import Fate, RunOutcome
 from evertick.testing import World, minutes, seconds
 
@@ -107,7 +106,7 @@ def test_the_timeout_can_be_changed_while_a_run_is_open_lifted_and_used_for_cron
     w.advance(minutes(62))
     declared.schedules.update("s", run_timeout=minutes(5))
     w.advance(minutes(4))
-    declared.schedules.update("s", run_timeout=UNSET)
+    declared.schedules.update("s", run_timeout=None)
 
     assert declared.schedules.get("s").policies.run_timeout_ms is None
     for name in ("c", "s"):

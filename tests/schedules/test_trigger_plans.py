@@ -30,7 +30,7 @@ def test_without_an_open_run_every_policy_starts_one(world: OpenWorld) -> None:
 
 def test_behind_an_open_run_each_policy_says_what_it_would_do(world: OpenWorld) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(600), overlap="buffer_all")
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(600), overlap="buffer_all")
     w.advance(130)
     [run] = [each.run for each in app.schedules.get("s").running]
     assert sentences() == {
@@ -47,7 +47,7 @@ def test_behind_an_open_run_each_policy_says_what_it_would_do(world: OpenWorld) 
 @pytest.mark.parametrize("overlap", list(Overlap))
 def test_what_the_plan_says_happens(world: OpenWorld, overlap: Overlap) -> None:
     w = world(app)
-    app.schedules.create("s", when=every(minutes=1), do=nap.args(600))
+    app.schedules.create("s", when=every(minutes=1), do=nap.with_args(600))
     w.advance(70)
     [planned] = [each for each in app.schedules.trigger_plan("s").effects if each.overlap is overlap]
     done = app.schedules.trigger("s", overlap=overlap)

@@ -25,8 +25,10 @@ def before(app: App) -> App:
     app.migrate()
     app.open()
     for n in range(3):
-        app.schedules.create(f"bill-{n}", when=every(hours=1), do=bill.args(f"c{n}", cents=n) if n else bill.args("c0"))
-    app.schedules.create("greet", when=every(hours=1), do=greet.args("ada"))
+        app.schedules.create(
+            f"bill-{n}", when=every(hours=1), do=bill.with_args(f"c{n}", cents=n) if n else bill.with_args("c0")
+        )
+    app.schedules.create("greet", when=every(hours=1), do=greet.with_args("ada"))
     app.crons.add("declared", every(hours=1), bill, "of code")
     app.sync_crons()
     return app

@@ -77,7 +77,7 @@ def test_every_schedule_that_can_be_made_can_be_applied(shop: World, options: di
     try:
         if "retry" in options:
             options["retry"] = retry_of(options["retry"])
-        first = description(shop, name, when=every(hours=1), do=count.args(what=what), **options)
+        first = description(shop, name, when=every(hours=1), do=count.with_args(what=what), **options)
     except EvertickError:
         return  # it was refused where it was asked for
 
@@ -89,7 +89,7 @@ def test_every_schedule_that_can_be_made_can_be_applied(shop: World, options: di
             shop,
             name,
             when=when_of(again.when),
-            do=count.args(**again.args),
+            do=count.with_args(**again.args),
             paused=again.paused or False,
             **again.options(lifts=False),
         )
@@ -100,8 +100,8 @@ def test_every_schedule_that_can_be_made_can_be_applied(shop: World, options: di
 def test_arguments_that_no_file_can_hold_are_refused(shop: World, number: float) -> None:
     count: Any = shop.app.functions.resolve("count")
     with pytest.raises(InvalidArguments, match="the arguments of a schedule are JSON"):
-        shop.app.schedules.create("odd", when=every(hours=1), do=count.args(what={"n": [number]}))
-    shop.app.schedules.create("NaN", when=every(hours=1), do=count.args(what="NaN, Infinity"))
+        shop.app.schedules.create("odd", when=every(hours=1), do=count.with_args(what={"n": [number]}))
+    shop.app.schedules.create("NaN", when=every(hours=1), do=count.with_args(what="NaN, Infinity"))
     shop.app.schedules.delete("NaN")
 
 

@@ -1,6 +1,7 @@
 """A worker that runs scripts, as a process of its own that can be killed."""
 
 import os
+from datetime import timedelta
 
 from evertick import App, Settings
 
@@ -13,7 +14,7 @@ export default async function (ctx) {
 }
 """
 
-app = App("killed", database_url=os.environ.get("EVERTICK_DATABASE_URL"), settings=Settings(lease_ms=6_000))
+app = App("killed", database_url=os.environ.get("EVERTICK_DATABASE_URL"), settings=Settings(lease=timedelta(seconds=6)))
 app.scripts.enable(per_tenant=4)
 app.scripts.tables("outbox", write=["outbox"])
 

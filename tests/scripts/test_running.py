@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
@@ -94,7 +95,7 @@ return [ctx.input.x, rows.length, await ctx.crm.count('open', 1), ctx.tenant.id,
 
 
 def test_a_run_that_a_stop_cuts_off_happens_later(open_app: OpenApp) -> None:
-    shop = Shop(open_app(settings=Settings(drain_ms=0)))
+    shop = Shop(open_app(settings=Settings(drain=timedelta(0))))
     app, began, may_end = shop.app, threading.Event(), threading.Event()
 
     @app.scripts.host("wait")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -33,7 +34,7 @@ class HostileError(Exception):
 
 def shop_on(open_app: OpenApp) -> App:
     """An app with a function of every kind."""
-    app = open_app("shop", settings=Settings(poll_ms=100))
+    app = open_app("shop", settings=Settings(poll=timedelta(milliseconds=100)))
 
     @app.mutation(name="shop.order")
     def order(ctx: MutationCtx, item: str, n: int = 1) -> str:

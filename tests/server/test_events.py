@@ -123,7 +123,7 @@ def test_a_change_of_a_tenant_is_another_pulse(http: Http) -> None:
     assert (scheduled.jobs != empty.jobs, scheduled[1:]) == (True, empty[1:])
     app.jobs.cancel(job_id)
     assert pulse().jobs not in (scheduled.jobs, empty.jobs)
-    app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("shop.order").args(item="x"))
+    app.schedules.create("s", when=every(hours=1), do=app.functions.resolve("shop.order").with_args(item="x"))
     made = pulse()
     assert made.schedules != empty.schedules
     app.schedules.pause("s", note="rest")

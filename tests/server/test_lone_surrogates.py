@@ -90,7 +90,7 @@ def test_what_a_program_writes_is_shown_everywhere(
     http.server.show(Dashboard())
     site = Site(app, http.server, http.secret)
     document = app.db.insert("u", FILES | {ODD: ODD})
-    raises = app.functions.resolve("odd.raises").args()
+    raises = app.functions.resolve("odd.raises").with_args()
     app.schedules.create("s", when=every(hours=1), do=raises, memo=FILES, note=ODD)
     http.ok("PATCH", f"{HOME}/schedules/s", json={"note": "n"}, headers={"Idempotency-Key": "k"})
     app.schedules.pause("s", ODD)

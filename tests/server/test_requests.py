@@ -369,7 +369,7 @@ def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> N
     @app.mutation(name="shop.private", internal=True)
     def private(ctx: MutationCtx, item: str) -> None: ...
 
-    app.schedules.create("p", when="0 9 * * *", do=private.args("x"))
+    app.schedules.create("p", when="0 9 * * *", do=private.with_args("x"))
     many = f"{HOME}/schedules/update-all"
     assert editor.problem(403, "POST", many, json={"rename": {"item": "n"}})["code"] == "not_allowed"
     assert editor.problem(404, "POST", many, json={"do": "shop.private"})["code"] == "function_not_found"

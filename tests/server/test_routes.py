@@ -246,7 +246,7 @@ def test_other_arguments_alone_keep_the_function_that_another_request_has_just_g
     usual = Caller.change
 
     async def after_another(self: Caller, *args: Any, **options: Any) -> Any:
-        await self.access.schedules.update("s", do=offer.args("y"))
+        await self.access.schedules.update("s", do=offer.with_args("y"))
         return await usual(self, *args, **options)
 
     monkeypatch.setattr(Caller, "change", after_another)

@@ -9,8 +9,8 @@ EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "shop"
 # A killed worker's jobs are given back sooner, so that the trial need not wait.
 SHORT_LEASE: Final = (
     ("from evertick import ActionCtx, App, MutationCtx, Retry\n",
-     "from evertick import ActionCtx, App, MutationCtx, Retry, Settings\n"),
-    ("database_url=ADDRESS)", "database_url=ADDRESS, settings=Settings(lease_ms=3_000))"),
+     "from datetime import timedelta\n\nfrom evertick import ActionCtx, App, MutationCtx, Retry, Settings\n"),
+    ("database_url=ADDRESS)", "database_url=ADDRESS, settings=Settings(lease=timedelta(seconds=3)))"),
 )  # fmt: skip
 SECOND_JOBS: Final = (
     ("order_id: int, email: str)", "order_id: int, address: str)"),

@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from evertick.app.app import App
@@ -78,12 +79,12 @@ class Cluster:
         self.settings = Settings(
             batch=profile.batch,
             action_slots=profile.slots,
-            poll_ms=1_000,
-            lease_ms=profile.lease_ms,
-            drain_ms=3_000,
-            retention_ms=profile.retention_ms,
+            poll=timedelta(seconds=1),
+            lease=timedelta(milliseconds=profile.lease_ms),
+            drain=timedelta(seconds=3),
+            retention=timedelta(milliseconds=profile.retention_ms),
             prune_batch=5,
-            prune_every_ms=2_000,
+            prune_every=timedelta(seconds=2),
         )
         self._to_do = work_to_do
         self._boots: dict[str, int] = {}

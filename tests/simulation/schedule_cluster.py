@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from evertick.app.app import App
@@ -118,15 +119,15 @@ class ScheduleCluster:
         self._stores: dict[str, SimulatedStore] = {}
         self._settings = Settings(
             batch=20,
-            poll_ms=profile.poll_ms,
-            evaluate_every_ms=max(60_000, profile.poll_ms),
-            lease_ms=profile.lease_ms,
-            action_timeout_ms=10**10,
-            drain_ms=3_000,
-            retention_ms=10**12,
-            ledger_retention_ms=10**12,
-            completed_retention_ms=profile.retention_ms,
-            prune_every_ms=10**9,
+            poll=timedelta(milliseconds=profile.poll_ms),
+            evaluate_every=timedelta(milliseconds=max(60_000, profile.poll_ms)),
+            lease=timedelta(milliseconds=profile.lease_ms),
+            action_timeout=timedelta(milliseconds=10**10),
+            drain=timedelta(seconds=3),
+            retention=timedelta(milliseconds=10**12),
+            ledger_retention=timedelta(milliseconds=10**12),
+            completed_retention=timedelta(milliseconds=profile.retention_ms),
+            prune_every=timedelta(milliseconds=10**9),
         )
         world.store.listen(self._tell_everybody)
         world.loop.on_end.append(self._ended)

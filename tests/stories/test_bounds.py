@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from evertick import UNSET, calendar, cron, daily
 from evertick import at as moments
+from evertick import calendar, cron, daily
 from evertick.base.errors import InvalidSpec
 from evertick.testing import World, days, hours, minutes, moment
 
@@ -32,7 +32,7 @@ def test_it_can_still_be_triggered_and_a_later_end_revives_it(world: World) -> N
     world.advance(hours(3))
     assert world.app.schedules.trigger(report).fate == "started"
 
-    world.app.schedules.update(report, end=UNSET)
+    world.app.schedules.update(report, end=None)
     world.advance(hours(1))
     assert world.starts(report) == [moment("01:00"), moment("02:00"), moment("03:00"), moment("04:00")]
 

@@ -9,7 +9,6 @@ time  1     2     3     4
 
 import pytest
 
-from evertick import UNSET
 from evertick.base.errors import Misuse
 from evertick.testing import World, days, minutes, moment
 from tests.stories.figures import figure
@@ -60,7 +59,7 @@ def test_a_new_limit_or_none_lets_it_go_on(world: World) -> None:
     world.advance(minutes(2))
     assert world.starts(report) == [moment("00:01:00"), moment("00:03:00")]
 
-    world.app.schedules.update(report, remaining_actions=UNSET)
+    world.app.schedules.update(report, remaining_actions=None)
     world.advance(minutes(2))
     assert world.app.schedules.get(report).remaining is None
     assert world.starts(report)[2:] == [moment("00:05:00"), moment("00:06:00")]

@@ -24,7 +24,9 @@ app = App("reports")
 def book(ctx: MutationCtx, customer: str, day: str, credit: int) -> None:
     """A booking and its schedule, or neither."""
     ctx.db.insert("bookings", {"customer": customer})
-    ctx.schedules.create(f"report-{customer}", when=weekly(day_of_week=day, hour=9), do=write_report.args(customer))
+    ctx.schedules.create(
+        f"report-{customer}", when=weekly(day_of_week=day, hour=9), do=write_report.with_args(customer)
+    )
     if credit < 1:
         raise ValueError("no credit")
 
@@ -66,12 +68,12 @@ def test_it_runs_until_somebody_deletes_it(world: World) -> None:
 
 def test_making_the_same_schedule_again_changes_nothing(world: World) -> None:
     """A request that is repeated because its answer was lost does no harm; another definition is refused."""
-    first = app.schedules.create("report", when=every(hours=1), do=write_report.args("ada"))
-    again = app.schedules.create("report", when=every(hours=1), do=write_report.args("ada"))
+    first = app.schedules.create("report", when=every(hours=1), do=write_report.with_args("ada"))
+    again = app.schedules.create("report", when=every(hours=1), do=write_report.with_args("ada"))
     assert again == first
 
     with pytest.raises(AlreadyExists, match="with another definition"):
-        app.schedules.create("report", when=every(hours=2), do=write_report.args("ada"))
+        app.schedules.create("report", when=every(hours=2), do=write_report.with_args("ada"))
 
 
 def test_it_may_begin_with_a_run_and_a_backfill(world: World) -> None:
@@ -80,7 +82,7 @@ def test_it_may_begin_with_a_run_and_a_backfill(world: World) -> None:
     report = app.schedules.create(
         "report",
         when=cron("0 9 * * *"),
-        do=write_report.args("ada"),
+        do=write_report.with_args("ada"),
         trigger=True,
         backfill=[(moment("2026-01-02"), moment("2026-01-03T23:00"))],
         overlap="buffer_all",
@@ -120,7 +122,7 @@ def test_while_its_target_may_not_run_a_schedule_skips_and_goes_on() -> None:
 def test_a_rule_hotter_than_its_limit_is_refused() -> None:
     """Both limits are settings: the least interval, and how many starts a minute."""
     with (
-        World(app, settings=Settings(schedule_interval_min_ms=60_000)) as world,
+        World(app, settings=Settings(schedule_interval_min=timedelta(minutes=1))) as world,
         pytest.raises(LimitExceeded, match="closer than 1m, the least interval allowed"),
     ):
         world.schedule(every=timedelta(seconds=59))

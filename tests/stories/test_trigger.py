@@ -52,7 +52,7 @@ def test_with_skip_a_trigger_that_finds_a_run_open_is_skipped(world: World) -> N
 def test_a_trigger_may_bring_other_arguments(world: World) -> None:
     """They are for this run alone."""
     reports = world.schedule(every=minutes(1), do=report)
-    world.app.schedules.trigger(reports, args=report.args("yesterday"))
+    world.app.schedules.trigger(reports, args=report.with_args("yesterday"))
     world.advance(minutes(1))
 
     assert [(each["day"], each["origin"]) for each in world.query("reports")] == [

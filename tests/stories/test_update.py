@@ -2,7 +2,7 @@
 
 import pytest
 
-from evertick import UNSET, App, MutationCtx, Overlap, every
+from evertick import App, MutationCtx, Overlap, every
 from evertick.base.errors import VersionConflict
 from evertick.testing import World, hours, minutes, moment, seconds
 
@@ -15,9 +15,11 @@ def write_letter(ctx: MutationCtx, to: str) -> None:
 
 
 def test_only_what_is_given_changes(world: World) -> None:
-    """An update is a patch. To lift what was set, say UNSET."""
-    letters = world.schedule(every=hours(1), do=write_letter.args("ada"), overlap=Overlap.BUFFER_ALL, jitter=seconds(5))
-    world.app.schedules.update(letters, do=write_letter.args("bob"), jitter=UNSET)
+    """An update is a patch. To lift what was set, say None."""
+    letters = world.schedule(
+        every=hours(1), do=write_letter.with_args("ada"), overlap=Overlap.BUFFER_ALL, jitter=seconds(5)
+    )
+    world.app.schedules.update(letters, do=write_letter.with_args("bob"), jitter=None)
     world.advance(hours(1))
 
     assert [each["to"] for each in world.query("letters")] == ["bob"]
@@ -27,7 +29,7 @@ def test_only_what_is_given_changes(world: World) -> None:
 
 def test_a_new_rule_is_not_retroactive(world: World) -> None:
     """Times before the update belong to the old rule, and are over."""
-    letters = world.schedule(every=hours(1), do=write_letter.args("ada"))
+    letters = world.schedule(every=hours(1), do=write_letter.with_args("ada"))
     world.advance(minutes(150))
     world.app.schedules.update(letters, when=every(minutes=10))
     world.advance(minutes(30))
@@ -56,7 +58,7 @@ def test_what_waits_starts_with_the_new_function_and_arguments(world: World) -> 
     """The place in the queue is kept; what is done there is what the schedule does now."""
     letters = world.schedule(every=minutes(1), takes=seconds(90), overlap=Overlap.BUFFER_ONE)
     world.advance(minutes(2))
-    world.app.schedules.update(letters, do=write_letter.args("bob"))
+    world.app.schedules.update(letters, do=write_letter.with_args("bob"))
     world.advance(seconds(45))
 
     assert world.starts(letters) == [moment("00:01:00"), moment("00:02:30")]
@@ -77,7 +79,7 @@ def test_open_runs_counters_and_the_pause_stay(world: World) -> None:
 
 def test_a_change_of_something_that_changed_meanwhile_is_refused(world: World) -> None:
     """Read, decide, write: with `if_version` nobody overwrites what he has not seen."""
-    letters = world.schedule(every=hours(1), do=write_letter.args("ada"))
+    letters = world.schedule(every=hours(1), do=write_letter.with_args("ada"))
     seen = world.app.schedules.get(letters).version
     world.app.schedules.pause(letters, "somebody was quicker")
 
@@ -86,7 +88,7 @@ def test_a_change_of_something_that_changed_meanwhile_is_refused(world: World) -
 
 
 def test_the_history_tells_who_changed_what(world: World) -> None:
-    letters = world.schedule(every=hours(1), do=write_letter.args("ada"))
+    letters = world.schedule(every=hours(1), do=write_letter.with_args("ada"))
     world.app.schedules.using(actor="ada").update(letters, when=every(hours=2), overlap="allow_all")
 
     (line, _) = world.app.schedules.history(letters)
@@ -96,9 +98,9 @@ def test_the_history_tells_who_changed_what(world: World) -> None:
 
 def test_a_replacement_gives_everything_else_back_its_default(world: World) -> None:
     """As a whole new definition; what has happened stays all the same."""
-    letters = world.schedule(every=hours(1), do=write_letter.args("ada"), overlap=Overlap.BUFFER_ALL)
+    letters = world.schedule(every=hours(1), do=write_letter.with_args("ada"), overlap=Overlap.BUFFER_ALL)
     world.advance(hours(1))
-    world.app.schedules.replace(letters, when=every(hours=2), do=write_letter.args("bob"))
+    world.app.schedules.replace(letters, when=every(hours=2), do=write_letter.with_args("bob"))
 
     schedule = world.app.schedules.get(letters)
     assert schedule.policies.overlap is Overlap.SKIP

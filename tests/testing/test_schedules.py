@@ -66,7 +66,7 @@ def test_a_world_needs_no_app_for_stories_about_schedules() -> None:
 
 def test_a_schedule_of_a_world_may_call_functions_of_the_app(world: OpenWorld) -> None:
     w = world(app)
-    w.schedule(when=daily(hour=9), do=note.args("nine"))
+    w.schedule(when=daily(hour=9), do=note.with_args("nine"))
     w.schedule(when=daily(hour=10), do=note)
     w.advance(days(1))
 
@@ -142,7 +142,7 @@ def test_a_timeline_draws_what_became_of_every_time(world: OpenWorld) -> None:
 
 def test_a_timeline_draws_a_run_that_is_blocked(world: OpenWorld) -> None:
     w = world(app)
-    report = w.schedule(every=minutes(1), do=note.args("x"))
+    report = w.schedule(every=minutes(1), do=note.with_args("x"))
     w.advance(minutes(1) + seconds(30))
     w.deploy(App("kit"))  # a release without the function
     w.advance(minutes(2))

@@ -484,7 +484,7 @@ def test_a_function_in_an_executor_raises_where_it_is_awaited(world: OpenWorld) 
 
 
 def test_settings_are_the_apps_unless_given(world: OpenWorld) -> None:
-    local = App("local", settings=Settings(action_timeout_ms=5_000))
+    local = App("local", settings=Settings(action_timeout=timedelta(seconds=5)))
 
     @local.action
     async def slow(ctx: ActionCtx) -> None:
@@ -572,7 +572,7 @@ def test_a_closed_world_stays_closed() -> None:
 @pytest.mark.long
 def test_a_thousand_jobs_and_a_year_pass_without_a_thread_or_a_wait(world: OpenWorld) -> None:
     w = world(app)
-    w.app.scheduler.run_after_many(timedelta(days=300), [note.args(f"{n}") for n in range(1000)])
+    w.app.scheduler.run_after_many(timedelta(days=300), [note.with_args(f"{n}") for n in range(1000)])
     w.advance(timedelta(days=365))
 
     assert len(w.query("notes")) == 1000
@@ -644,7 +644,7 @@ def test_a_tenant_of_the_world_is_seen_as_the_world_is(world: OpenWorld) -> None
     w = world(local)
     acme = w.tenant("acme")
     job = local.tenant("acme").scheduler.run_after(5, mail, 1)
-    local.tenant("acme").schedules.create("hourly", when=every(hours=1), do=mail.args(2))
+    local.tenant("acme").schedules.create("hourly", when=every(hours=1), do=mail.with_args(2))
 
     acme.advance(7200)
 
@@ -657,7 +657,7 @@ def test_a_tenant_of_the_world_is_seen_as_the_world_is(world: OpenWorld) -> None
         w.job(job)
 
     w.restart()
-    acme.schedule("mine", every=timedelta(minutes=30), do=mail.args(4))
+    acme.schedule("mine", every=timedelta(minutes=30), do=mail.with_args(4))
     acme.advance(1800)
     assert len(acme.starts("mine")) == 1
     with pytest.raises(InvalidTenant):
@@ -693,7 +693,9 @@ def test_a_world_leaves_out_the_crons_of_the_code(world: OpenWorld) -> None:
 
     first, second = with_cron("minutes"), with_cron("others")
     w = world(first, crons=False)
-    first.schedules.create("asked for", when=every(minutes=5), do=first.functions.resolve("jot").args("by the test"))
+    first.schedules.create(
+        "asked for", when=every(minutes=5), do=first.functions.resolve("jot").with_args("by the test")
+    )
     w.advance(600)
     w.restart()
     w.deploy(second)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ CONTRACT: Final = Step(
     f"-- oldest code: {NOW + 1}\ndrop table made_up;\nalter table jobs drop column made_up;\n",
 )
 RELEASES: Final = {"a": KNOWN, "b": (*KNOWN, EXPAND), "c": (*KNOWN, EXPAND, CONTRACT)}
-SETTINGS: Final = Settings(lease_ms=2_000, drain_ms=2_000)
+SETTINGS: Final = Settings(lease=timedelta(seconds=2), drain=timedelta(seconds=2))
 TICK_S: Final = 0.02
 """How often a client schedules."""
 
@@ -87,7 +88,7 @@ def run_client(url: str, release: str, rate: int, first: int, confirmed: Path) -
         due = first + int((time.monotonic() - began) * rate)
         if due > number:
             asked = time.time()
-            jobs += app.scheduler.run_after_many(0, [mark.args(each, asked) for each in range(number, due)])
+            jobs += app.scheduler.run_after_many(0, [mark.with_args(each, asked) for each in range(number, due)])
             slowest, number = max(slowest, time.time() - asked), due
             confirmed.with_suffix(".begun").touch()
         time.sleep(TICK_S)

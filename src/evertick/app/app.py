@@ -344,7 +344,7 @@ class App(Decorators, Opening):
     def run(self, *, pools: Iterable[str] = ()) -> None:
         """Run this app's jobs in this program until SIGTERM or Ctrl-C, then drain and return.
 
-        Running actions have `Settings.drain_ms` to end; a second signal ends at once. As `evertick worker` does it,
+        Running actions have `Settings.drain` to end; a second signal ends at once. As `evertick worker` does it,
         for a program that is a worker: `if __name__ == "__main__": app.run()`. It runs the jobs of `pools`, or of every
         pool if none is given.
 

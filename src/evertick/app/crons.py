@@ -15,7 +15,7 @@ import logging
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, ParamSpec, Self, Unpack, overload
+from typing import Any, Final, ParamSpec, Self, overload
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.app.execution.contexts import MutationCtx, QueryCtx, SyncActionCtx
@@ -25,7 +25,6 @@ from evertick.app.schedules.api import ScheduleReader, Schedules
 from evertick.app.schedules.commands import ScheduleOperations, initial_state
 from evertick.app.schedules.definition import (
     Definition,
-    When,
     anchored,
     check_spec,
     define,
@@ -34,7 +33,7 @@ from evertick.app.schedules.definition import (
     schedule_id_of,
     union,
 )
-from evertick.app.schedules.options import CronOptions, given, note_of
+from evertick.app.schedules.options import CronOptions, When, note_of
 from evertick.app.schedules.updates import difference
 from evertick.app.schedules.views import description, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
@@ -42,6 +41,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.options import some, stated, takes
 from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.jobs.completion import cancel
@@ -105,21 +105,20 @@ class Crons:
         self._app_name = app_name
         self._apps = frozenset((app_name, *aliases))
         self._declared: dict[str, Cron] = {}
-        self._options: CronOptions = {}
+        self._options = CronOptions()
 
-    def using(self, **options: Unpack[CronOptions]) -> Self:
+    @takes(CronOptions, "a cron")
+    def using(self, options: CronOptions) -> Self:
         """The same crons, with options for those that are added or registered through the returned object.
 
             app.crons.using(overlap="buffer_one", retry=Retry(3)).add("report", daily(hour=9), make_report)
 
-        The options are those of `schedules.create` that concern policies and runs. Raises Misuse for an unknown one
-        and for a value that is not valid.
+        The options are those of `schedules.create` that concern policies and runs; None goes back to the default.
+        Raises Misuse for an unknown one and for a value that is not valid.
         """
-        merged: CronOptions = {**self._options, **options}
-        given(merged, CronOptions)
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy._options = merged
+        copy._options = replace(self._options, **stated(options))
         return copy
 
     # -- in code
@@ -219,7 +218,7 @@ class Crons:
             metadata = ScheduleMetadata(source=RUN_TIME, app=self._app_name)
             begin = _whole_second(definition.spec, now)
             definition = replace(definition, spec=anchored(definition.spec, begin))
-            state = initial_state(definition, given(cron.options), now)._replace(seen_until=begin)
+            state = initial_state(definition, cron.options.options(), now)._replace(seen_until=begin)
             row = operations.new_row(ScheduleId(name), definition, metadata, state, kind=KIND)
             requests.create(transaction, row, [], operations.by(now), detail=cron.sentence)
             return row.id
@@ -319,7 +318,7 @@ class _Sync:
             owner = f"a cron of the app {metadata.app!r}" if row.kind == KIND else "a schedule made at run time"
             raise RegistrationError(f"cron {cron.name!r}: {owner} has that name; choose another one")
         is_own = not unread and metadata.app == self.app_name == row.target.app
-        if is_own and metadata.definition == definition.digest(note_of(cron.options)):
+        if is_own and metadata.definition == definition.digest(note_of(cron.options.options())):
             if metadata.declared_at != cron.declared_at:  # the lines of its file have moved
                 moved = row.with_metadata(replace(metadata, declared_at=cron.declared_at))
                 self.transaction.save_schedules([moved])
@@ -333,10 +332,10 @@ class _Sync:
             app=self.app_name,
             declared=canonical(definition.spec),
             declared_at=cron.declared_at,
-            definition=definition.digest(note_of(cron.options)),
+            definition=definition.digest(note_of(cron.options.options())),
         )
         fresh = replace(definition, spec=anchored(definition.spec, self.now))
-        state = initial_state(fresh, given(cron.options), self.now)
+        state = initial_state(fresh, cron.options.options(), self.now)
         first_at = _first_at(definition.spec, self.now)
         if first_at is not None:
             state = state._replace(seen_until=Instant(first_at - 1))
@@ -344,7 +343,7 @@ class _Sync:
         requests.create(self.transaction, row, [], self.operations.by(self.now), detail=cron.sentence)
 
     def _update(self, row: Schedule, cron: Cron, definition: Definition) -> None:
-        note, declared = note_of(cron.options), canonical(definition.spec)
+        note, declared = note_of(cron.options.options()), canonical(definition.spec)
         is_timed, row = "spec" not in row.unreadable, row.with_defaults()
         spec_changed = row.metadata.declared != declared or not is_timed
         spec = anchored(definition.spec, self.now) if spec_changed else row.spec.value
@@ -368,7 +367,7 @@ class _Sync:
 
 
 def _define(operations: ScheduleOperations, cron: Cron) -> Definition:
-    options = {"catch_up": CatchUp.LATEST, **given(cron.options), "note": ""}
+    options = {"catch_up": CatchUp.LATEST, **some(cron.options.options()), "note": ""}
     return define(operations.functions, ScheduleId(cron.name), cron.when, cron.call(operations.functions), options)
 
 

@@ -2,19 +2,20 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, overload
 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.events import declared_events
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
-from evertick.app.limits.declared import DeclaredPools, Limits, Pool, limits_of
+from evertick.app.limits.declared import DeclaredPools, Pool, PoolDeclaration, limits_of
 from evertick.app.registry import Registry
 from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool, full_pool
 from evertick.base.instants import HORIZON_MS
-from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, some, text
-from evertick.base.records.jobs import RetryPolicy
+from evertick.base.options import FLAG, Rule, check_names, check_options, duration_within, shows, some, takes, text
+from evertick.base.records.limits import PoolLimits
 
 if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step
@@ -42,27 +43,29 @@ _OF_ARGUMENTS: Final = frozenset({
 """Types of arguments: a first parameter of such a type is no context."""
 
 
-class FunctionOptions(TypedDict, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionOptions:
     """What `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)` take."""
 
-    name: str | None
+    name: str | None = None
     """The name under which jobs and schedules know the function; `module.function` unless given."""
-    internal: bool
+    internal: bool = False
     """Whether it is not meant to be called from outside the app."""
-    timeout: float | timedelta | None
+    timeout: float | timedelta | None = None
     """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
-    cpu_limit: float | timedelta | None
+    cpu_limit: float | timedelta | None = None
     """Processor time one run may use, not for actions; all of `timeout` if only that is given."""
-    pool: str
+    pool: str = DEFAULT_POOL
     """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
-    aliases: Sequence[str]
+    aliases: Sequence[str] = ()
     """Names that the function had: jobs and schedules that were written under one of them run it."""
 
 
-class WorkflowOptions(FunctionOptions, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowOptions(FunctionOptions):
     """What `@app.workflow(...)` takes."""
 
-    events: Mapping[str, Any] | None
+    events: Mapping[str, Any] | None = None
     """The events that it waits for, with the types of their values: it takes no others then."""
 
 
@@ -84,7 +87,8 @@ class Decorators:
         self.functions = Registry()
         self.declared_pools = DeclaredPools()
 
-    def pool(self, name: str, *, retry: RetryPolicy | None = None, **limits: Unpack[Limits]) -> Pool:
+    @takes(PoolDeclaration, "a pool")
+    def pool(self, pool: PoolDeclaration) -> Pool:
         """Declare a pool with its limits, before the functions in it: `mail = app.pool("mail", running=5)`.
 
             mail = app.pool("mail", running=5, starts_per_minute=600, retry=Retry(3))
@@ -103,17 +107,26 @@ class Decorators:
         Raises Misuse for a limit that is no number, RegistrationError for a pool that is declared twice, or with
         `retry` after functions in it.
         """
-        full = full_pool(self.name, name)
+        full = full_pool(self.name, pool.name)
         in_use = [each.name for each in self.functions if each.pool == full]
-        return self.declared_pools.add(Pool(name, limits_of(limits), retry), in_use)
+        return self.declared_pools.add(Pool(pool.name, PoolLimits(**limits_of(pool)), pool.retry), in_use)
 
     @overload
     def query(self, handler: Callable[Concatenate[QueryCtx, P], R], /) -> Query[P, R]: ...
     @overload
     def query(
-        self, /, **options: Unpack[FunctionOptions]
+        self,
+        /,
+        *,
+        name: str | None = None,
+        internal: bool = False,
+        timeout: float | timedelta | None = None,
+        cpu_limit: float | timedelta | None = None,
+        pool: str = DEFAULT_POOL,
+        aliases: Sequence[str] = (),
     ) -> Callable[[Callable[Concatenate[QueryCtx, P], R]], Query[P, R]]: ...
-    def query(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    @shows(FunctionOptions)
+    def query(self, handler: Any = None, /, **options: Any) -> Any:
         """Register a function that reads the database and changes nothing.
 
         It must be a plain `def` whose first parameter is a `QueryCtx`: a transaction does not wait for the network.
@@ -124,8 +137,8 @@ class Decorators:
 
         Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given);
-        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit_ms` unless given, and all of `timeout`
+        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout` unless given);
+        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit` unless given, and all of `timeout`
         if only that is given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
         `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
@@ -140,9 +153,18 @@ class Decorators:
     def mutation(self, handler: Callable[Concatenate[MutationCtx, P], R], /) -> Mutation[P, R]: ...
     @overload
     def mutation(
-        self, /, **options: Unpack[FunctionOptions]
+        self,
+        /,
+        *,
+        name: str | None = None,
+        internal: bool = False,
+        timeout: float | timedelta | None = None,
+        cpu_limit: float | timedelta | None = None,
+        pool: str = DEFAULT_POOL,
+        aliases: Sequence[str] = (),
     ) -> Callable[[Callable[Concatenate[MutationCtx, P], R]], Mutation[P, R]]: ...
-    def mutation(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    @shows(FunctionOptions)
+    def mutation(self, handler: Any = None, /, **options: Any) -> Any:
         """Register a function that reads and writes the database, and schedules, all in one transaction.
 
         It must be a plain `def` whose first parameter is a `MutationCtx`. If it raises, nothing of it is kept; if it
@@ -163,14 +185,25 @@ class Decorators:
     @overload
     def action(self, handler: Callable[Concatenate[SyncActionCtx, P], R], /) -> Action[P, R]: ...
     @overload
-    def action(self, /, **options: Unpack[FunctionOptions]) -> _ActionDecorator: ...
-    def action(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    def action(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        internal: bool = False,
+        timeout: float | timedelta | None = None,
+        cpu_limit: float | timedelta | None = None,
+        pool: str = DEFAULT_POOL,
+        aliases: Sequence[str] = (),
+    ) -> _ActionDecorator: ...
+    @shows(FunctionOptions)
+    def action(self, handler: Any = None, /, **options: Any) -> Any:
         """Register a function with side effects, such as a request to another service.
 
         An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
         in a thread. An action that was started is not started again unless a retry policy says so.
 
-        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout_ms` is the usual timeout), and raises
+        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout` is the usual timeout), and raises
         what that raises.
         """
         return self._decorate(Action, handler, options)
@@ -179,9 +212,19 @@ class Decorators:
     def workflow(self, handler: "Callable[Concatenate[Step, P], Awaitable[R]]", /) -> Workflow[P, R]: ...
     @overload
     def workflow(
-        self, /, **options: Unpack[WorkflowOptions]
+        self,
+        /,
+        *,
+        name: str | None = None,
+        internal: bool = False,
+        timeout: float | timedelta | None = None,
+        cpu_limit: float | timedelta | None = None,
+        pool: str = DEFAULT_POOL,
+        aliases: Sequence[str] = (),
+        events: Mapping[str, Any] | None = None,
     ) -> "Callable[[Callable[Concatenate[Step, P], Awaitable[R]]], Workflow[P, R]]": ...
-    def workflow(self, handler: Any = None, /, **options: Unpack[WorkflowOptions]) -> Any:
+    @shows(WorkflowOptions)
+    def workflow(self, handler: Any = None, /, **options: Any) -> Any:
         """Register a function that goes on step by step, over restarts and weeks of waiting.
 
         It must be an `async def` whose first parameter is a `Step`. What it does goes through steps; between them its
@@ -202,7 +245,7 @@ class Decorators:
 
     def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: Mapping[str, Any]) -> Any:
         known = FunctionOptions if kind is not Workflow else WorkflowOptions
-        check_names(known.__annotations__, options, f"@app.{kind.kind.value}")
+        check_names([each.name for each in fields(known)], options, f"@app.{kind.kind.value}")
         check_options(RULES, some(options), f"@app.{kind.kind.value}: ")
         timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
         timeout_ms, cpu_limit_ms = (

@@ -7,12 +7,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
+from evertick.base.instants import MILLISECOND
 from evertick.engine.runtime.event_loop import a_loop_runs_here, begun_anew, program_set_aside, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.stop_requests import StopRequests
@@ -308,8 +310,8 @@ class Served(Protocol):
 def use_drain(app: Served, drain_s: float | None) -> int:
     """Set how long a drain may take, unless None; returns it in milliseconds. Before the database is opened."""
     if drain_s is not None:
-        app.settings = replace(app.settings, drain_ms=round(drain_s * 1000))
-    return app.settings.drain_ms
+        app.settings = replace(app.settings, drain=timedelta(milliseconds=round(drain_s * 1000)))
+    return app.settings.drain // MILLISECOND
 
 
 def serve(
@@ -353,7 +355,9 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
         raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
     stopper = Stopper()
     try:
-        serve(app, stopper, drain_ms=app.settings.drain_ms, pools=pools, started=stopper.requests.hear_signals)
+        serve(
+            app, stopper, drain_ms=app.settings.drain // MILLISECOND, pools=pools, started=stopper.requests.hear_signals
+        )
     finally:
         stopper.requests.over()
 

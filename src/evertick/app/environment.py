@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evertick.app.documents.database import Tables
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Functions, JobBuilder
+from evertick.base.instants import MILLISECOND
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.time_limit import Limit, TimeLimits
 from evertick.engine.runtime.deps import EngineDeps, Surroundings
@@ -59,11 +60,13 @@ class Environment(Surroundings):
         if limit is None:
             settings, own_ms, cpu_ms = self.settings, function.timeout_ms, function.cpu_limit_ms
             if function.kind is FunctionKind.ACTION:
-                limit = Limit((settings.action_timeout_ms if own_ms is None else own_ms) / 1000)
+                limit = Limit((settings.action_timeout // MILLISECOND if own_ms is None else own_ms) / 1000)
             else:
                 if cpu_ms is None:
-                    cpu_ms = settings.mutation_cpu_limit_ms if own_ms is None else own_ms
-                limit = Limit((settings.mutation_timeout_ms if own_ms is None else own_ms) / 1000, cpu_ms / 1000)
+                    cpu_ms = settings.mutation_cpu_limit // MILLISECOND if own_ms is None else own_ms
+                limit = Limit(
+                    (settings.mutation_timeout // MILLISECOND if own_ms is None else own_ms) / 1000, cpu_ms / 1000
+                )
             self.limits[function] = limit
         return limit
 

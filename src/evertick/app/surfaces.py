@@ -16,6 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args
 from evertick.app.transacting import Page, Transact, TransactAsync, Work, in_pages, in_pages_async
 from evertick.base.errors import NotDeterministic
 from evertick.base.escaping import Verbatim
+from evertick.base.options import spread
 from evertick.rules.workflows.event_loop import DeterministicLoop, running_loop
 
 O = TypeVar("O")
@@ -110,10 +111,10 @@ class Operation(Generic[P, T]):
         self.__doc__ = operation.__doc__
         # What surfaces fill in themselves: the operations, and the id after which a page begins.
         own = 2 if run == "write_pages" else 1
-        shown = signature(operation)
-        result = int if own == 2 else get_args(shown.return_annotation)[1]  # of `Work`, what the work returns
-        parameters = [each for one in list(shown.parameters.values())[own:] for each in spread(one)]
-        self._signature = shown.replace(parameters=parameters, return_annotation=shown_kind(result))
+        given = signature(operation)
+        result = int if own == 2 else get_args(given.return_annotation)[1]  # of `Work`, what the work returns
+        parameters = [each for one in list(given.parameters.values())[own:] for each in shown(one)]
+        self._signature = given.replace(parameters=parameters, return_annotation=shown_kind(result))
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -165,12 +166,9 @@ def writes_pages(operation: Callable[Concatenate[O, str, P], Work[Page]]) -> Ope
     return Operation(operation, "write_pages")
 
 
-def spread(parameter: Parameter) -> list[Parameter]:
-    """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
-    if parameter.kind is not Parameter.VAR_KEYWORD:
-        return [parameter.replace(annotation=shown_kind(parameter.annotation))]
-    names = get_args(parameter.annotation)[0].__annotations__
-    return [Parameter(name, Parameter.KEYWORD_ONLY, default=Verbatim("...")) for name in names]
+def shown(parameter: Parameter) -> list[Parameter]:
+    """A parameter as `help()` shows it; `**where` as the names of the filters."""
+    return [each.replace(annotation=shown_kind(each.annotation)) for each in spread(parameter)]
 
 
 def shown_kind(annotation: Any) -> Verbatim:

@@ -22,6 +22,7 @@ LONG_AGO: Final = Instant(0)
 """Before everything that can be due."""
 NEVER: Final = Instant(253_402_300_799_000)
 """When a run of a workflow is due that only an event can wake: the last second of the year 9999."""
+MILLISECOND: Final = timedelta(milliseconds=1)
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS

@@ -5,18 +5,120 @@
 
 Values that are compared, counted or stored have exactly the type that a rule names: "false" is not False, and True is
 not 1.
+
+A function with many options takes them as a record, a dataclass whose fields are the options with their types and
+defaults. `takes` gives the function the signature of the record, so an option is declared once.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from functools import partial, wraps
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Concatenate, Final, NamedTuple, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from evertick.base.errors import InvalidDelay, Misuse
+from evertick.base.escaping import Verbatim
 from evertick.base.instants import duration_ms
+
+K = ParamSpec("K")
+O = TypeVar("O")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 SHOWN_MAX: Final = 60
 """Characters of a wrong value that a message shows."""
+
+
+class Unchanged:
+    """The type of `UNCHANGED`."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+"""The default of an option that stays as it is unless it is given; None removes what was set, or sets the default."""
+
+
+class Record(Protocol):
+    """A dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+def stated(record: Record) -> dict[str, Any]:
+    """The fields of a record that do not have their defaults."""
+    values = ((name, getattr(record, name), field) for name, field in record.__dataclass_fields__.items())
+    return {name: value for name, value, field in values if value is not field.default}
+
+
+class _Taking(Protocol[K, R_co]):
+    """What `takes` returns. The second form is for operations in pages, each of which begins after an id."""
+
+    @overload
+    def __call__(self, function: Callable[[O, R_co], T], /) -> Callable[Concatenate[O, K], T]: ...
+    @overload
+    def __call__(self, function: Callable[[O, str, R_co], T], /) -> Callable[Concatenate[O, str, K], T]: ...
+
+
+def takes(record: Callable[K, R], what: str) -> _Taking[K, R]:
+    """Let a function whose last parameter is a record be called with the fields of the record.
+
+        @takes(JobOptions, "scheduler.using()")
+        def using(self, options: JobOptions) -> Self: ...
+
+    Type checkers, editors, `help()` and `inspect.signature` see the fields with their types and defaults. The function
+    raises Misuse for an option that the record does not have; `what` begins the message.
+    """
+    fields = signature(record).parameters
+    keywords = [each.name for each in fields.values() if each.kind is Parameter.KEYWORD_ONLY]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        shown = signature(function)
+        own = list(shown.parameters.values())[:-1]
+
+        @wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                made: Any = record(*args[len(own) :], **options)
+            except TypeError as error:
+                check_names(keywords, {name: value for name, value in options.items() if name not in fields}, what)
+                raise TypeError(str(error).replace(f"{record.__name__}.__init__", function.__name__)) from None
+            return function(*args[: len(own)], made)
+
+        call.__signature__ = shown.replace(parameters=[*own, *fields.values()])  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def shows(record: Callable[..., Any]) -> Callable[[Callable[K, T]], Callable[K, T]]:
+    """Let `help()` show the fields of a record in place of the `**options` of a function whose overloads list them."""
+    return partial(_showing, [*signature(record).parameters.values()])
+
+
+def shown_options(function: Callable[K, T]) -> Callable[K, T]:
+    """Let `help()` show the keys of the TypedDict that is unpacked in a function's `**options`."""
+    [options] = [each for each in signature(function).parameters.values() if each.kind is Parameter.VAR_KEYWORD]
+    return _showing(spread(options), function)
+
+
+def spread(parameter: Parameter) -> list[Parameter]:
+    """A parameter; the keys of an unpacked TypedDict as keywords with their types, each of which may be left out."""
+    if parameter.kind is not Parameter.VAR_KEYWORD:
+        return [parameter]
+    kinds = get_args(parameter.annotation)[0].__annotations__
+    left_out = Verbatim("...")
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=left_out, annotation=kind) for name, kind in kinds.items()]
+
+
+def _showing(options: Sequence[Parameter], function: Callable[K, T]) -> Callable[K, T]:
+    own = [each for each in signature(function).parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    function.__signature__ = signature(function).replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return function
 
 
 class Rule(NamedTuple):

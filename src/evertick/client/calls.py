@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, get_args
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.surfaces import Operation, shown_kind, spread
+from evertick.app.surfaces import Operation, shown, shown_kind
 from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
+from evertick.base.options import Record, stated
 from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
@@ -69,14 +70,11 @@ class _Sent(Operation[P, T]):
         self._operation = operation
         self._run = run
         self.__doc__ = operation.__doc__
-        shown = signature(operation)
+        given = signature(operation)
         own = 2 if run == "write_pages" else 1
-        parameters = [each for one in list(shown.parameters.values())[own:] for each in spread(one)]
-        [result] = [int] if own == 2 else get_args(shown.return_annotation) or [Any]
-        self._signature = shown.replace(
-            parameters=[each for each in parameters if each.kind is not Parameter.VAR_KEYWORD],
-            return_annotation=shown_kind(result),
-        )
+        parameters = [each for one in list(given.parameters.values())[own:] for each in shown(one)]
+        [result] = [int] if own == 2 else get_args(given.return_annotation) or [Any]
+        self._signature = given.replace(parameters=parameters, return_annotation=shown_kind(result))
 
 
 class Requests:
@@ -100,14 +98,17 @@ class Requests:
 
 
 class RequestsWithOptions(Requests):
-    """Requests with options, which `using` collects."""
+    """Requests with options, which `using` of a surface collects."""
 
     def __init__(self, home: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(home)
         self._options = options or {}
 
-    def _using(self, **options: Any) -> Self:
-        return type(self)(self._home, {**self._options, **given(options)})
+    def using(self, options: Record) -> Self:
+        """The same with the options that are given; None goes back to the default."""
+        found = stated(options)
+        kept = {name: value for name, value in self._options.items() if name not in found}
+        return type(self)(self._home, {**kept, **given(found)})
 
 
 def sent(operation: Callable[Concatenate[O, P], Call[T]]) -> Operation[P, T]:
@@ -193,7 +194,7 @@ def wire(value: Any) -> Any:
 
 
 def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A function and its arguments: the function itself, `fn.args(...)`, or a name with arguments by name.
+    """A function and its arguments: the function itself, `fn.with_args(...)`, or a name with arguments by name.
 
     Raises InvalidArguments if they do not fit the signature, or have no names although only a name is known; Misuse.
     """

@@ -21,6 +21,7 @@ from evertick.api.status import StatusView, WorkerView
 from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
+from evertick.base.options import shown_options
 from evertick.client import sending
 from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
 from evertick.client.data import DataRequests
@@ -201,6 +202,7 @@ class Client(_Client):
         """Call a mutation under an idempotency key; as `app.call_once`."""
         return self._send(self._call(function, args, kwargs, key))
 
+    @shown_options
     def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
         """Send any request: `client.request("GET", "jobs", query={"state": "failed"})`; returns the JSON of the reply.
 
@@ -287,6 +289,7 @@ class AsyncClient(_Client):
         """As `Client.call_once`."""
         return await self._send(self._call(function, args, kwargs, key))
 
+    @shown_options
     async def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
         """As `Client.request`."""
         return await self._send(self._request(method, path, **options))

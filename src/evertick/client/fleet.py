@@ -10,8 +10,9 @@ from evertick.api.functions import FunctionView
 from evertick.api.limits import PoolView, TenantView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.audit_log import AuditWhere
-from evertick.app.limits.declared import Limits as PoolLimits
-from evertick.app.limits.tenants import Limits as TenantLimits
+from evertick.app.limits.declared import PoolChanges, limits_of
+from evertick.app.limits.tenants import TenantChanges
+from evertick.base.options import takes
 from evertick.base.records.access import Scope
 from evertick.client.calls import ROOT, Call, Requests, given, part, read_as, sent, wire
 
@@ -30,9 +31,11 @@ class PoolRequests(Requests):
         return self._get(f"{self._home}/pools", list[PoolView])
 
     @sent
-    def set(self, name: str, **limits: Unpack[PoolLimits]) -> Call[PoolView]:
+    @takes(PoolChanges, "a pool")
+    def set(self, changes: PoolChanges) -> Call[PoolView]:
         """Change some of a pool's limits; None removes one."""
-        return Call(method="PATCH", path=self._of(name), body=dict(limits), read=PoolView.model_validate)
+        path, body = self._of(changes.name), limits_of(changes)
+        return Call(method="PATCH", path=path, body=body, read=PoolView.model_validate)
 
     @sent
     def pause(self, name: str, note: str = "") -> Call[PoolView]:
@@ -69,10 +72,11 @@ class TenantRequests(Requests):
         return self._get(f"{self._home}/tenants", list[TenantView], query)
 
     @sent
-    def set(self, name: str, **limits: Unpack[TenantLimits]) -> Call[TenantView]:
+    @takes(TenantChanges, "a tenant")
+    def set(self, changes: TenantChanges) -> Call[TenantView]:
         """Change some of a tenant's limits; None removes one."""
-        path = f"{self._home}/tenants/{part(name)}"
-        return Call(method="PATCH", path=path, body=dict(limits), read=TenantView.model_validate)
+        path = f"{self._home}/tenants/{part(changes.name)}"
+        return Call(method="PATCH", path=path, body=changes.limits, read=TenantView.model_validate)
 
 
 class TokenRequests(Requests):

@@ -6,7 +6,6 @@ from typing import Any, Unpack
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.api.schema import Count
-from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere, name_of
 from evertick.app.transacting import Page
@@ -136,21 +135,6 @@ class JobRequests(Requests):
 
 class ScheduleJobs(RequestsWithOptions):
     """What may be scheduled below `home`, with options."""
-
-    def using(
-        self,
-        *,
-        key: str | None = None,
-        on_conflict: OnConflict | str | None = None,
-        retry: Retry | None = None,
-        priority: int | None = None,
-        limit_key: str | None = None,
-        pool: str | None = None,
-    ) -> "ScheduleJobs":
-        """The same with options; those of `app.scheduler.using`."""
-        return self._using(
-            key=key, on_conflict=on_conflict, retry=retry, priority=priority, limit_key=limit_key, pool=pool
-        )
 
     def run_after(self, delay: float | timedelta, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.

@@ -1,7 +1,7 @@
 """`client.schedules`, as requests."""
 
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
@@ -22,15 +22,14 @@ from evertick.api.schedules import (
     TimeView,
     TriggerPlanView,
 )
-from evertick.app.documents.queries import Unset
 from evertick.app.functions.function import Function
 from evertick.app.schedules.backfill_plans import BackfillOptions
 from evertick.app.schedules.backfills import PlansAsked, TimesAsked
-from evertick.app.schedules.definition import Do, When, union
-from evertick.app.schedules.options import ScheduleOptions
+from evertick.app.schedules.definition import union
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions, ScheduleOptions, UpdateOptions, When
 from evertick.app.schedules.queries import Where
-from evertick.app.schedules.updates import Patch
 from evertick.app.transacting import Page
+from evertick.base.options import Unchanged, stated, takes
 from evertick.client.calls import (
     Call,
     Requests,
@@ -56,52 +55,42 @@ class Which(TypedDict, total=False):
     newest_first: bool
 
 
-class Creation(ScheduleOptions, total=False):
-    """What a new schedule has beside its times and its function.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation(CreateOptions):
+    """A new schedule. `dry_run`: check everything and return what would be."""
 
-    `trigger`: one run at once, or its overlap policy. `dry_run`: check everything and return what would be.
-    """
-
-    trigger: bool | Overlap | str
-    dry_run: bool
+    dry_run: bool = False
 
 
-class Replacement(ScheduleOptions, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement(ReplaceOptions):
     """A new definition. `dry_run`: check everything and return what would be."""
 
-    dry_run: bool
+    dry_run: bool = False
 
 
-class Change(Patch, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(UpdateOptions):
     """What an update may change. `dry_run`: check everything and return what would be."""
 
-    dry_run: bool
+    dry_run: bool = False
 
 
 class ScheduleRequests(Requests):
     """What may be done with the schedules below `home`."""
 
     @sent
-    def create(
-        self,
-        schedule_id: str,
-        *,
-        when: When,
-        do: Do,
-        paused: bool | datetime = False,
-        request_id: str | None = None,
-        **options: Unpack[Creation],
-    ) -> Call[ScheduleDescription]:
+    @takes(Creation, "a schedule")
+    def create(self, new: Creation) -> Call[ScheduleDescription]:
         """Create a schedule; as `app.schedules.create`. Called again with the same definition, it returns the same."""
-        chosen: dict[str, Any] = {**options, "paused": paused}
-        query = _rehearsed(chosen)
-        body = {"id": schedule_id, "when": _times(when), **function_call(do), **given(chosen)}
+        begins = {name: value for name, value in stated(new).items() if name in ("paused", "trigger")}
+        spans = [{"start": start, "end": end} for start, end in new.backfill or ()]
         return Call(
             method="POST",
             path=f"{self._home}/schedules",
-            query=query,
-            body=body,
-            key=request_id,
+            query=_rehearsed(new.dry_run),
+            body={"id": new.schedule_id, **_definition(new), **given({**begins, "backfill": spans or None})},
+            key=new.request_id,
             read=ScheduleDescription.model_validate,
         )
 
@@ -136,37 +125,19 @@ class ScheduleRequests(Requests):
         return self._get(path, ScheduleCountsView, given({**where}))
 
     @sent
-    def update(
-        self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Change]
-    ) -> Call[ScheduleDescription]:
-        """Change what is given; UNSET goes back to the default. As `app.schedules.update`."""
-        options: dict[str, Any] = {**patch}
-        query = _rehearsed(options)
-        when, do = options.pop("when", None), options.pop("do", None)
-        body = {
-            key_of(name): None if isinstance(value, Unset) else wire(value)
-            for name, value in options.items()
-            if value is not None
-        }
-        body |= {} if when is None else {"when": _times(when)}
-        body |= {} if do is None else function_call(do)
-        return replace(self._changed("PATCH", schedule_id, body, if_version), query=query)
+    @takes(Change, "a schedule")
+    def update(self, patch: Change) -> Call[ScheduleDescription]:
+        """Change what is given; None goes back to the default. As `app.schedules.update`."""
+        body = {key_of(name): wire(value) for name, value in patch.options().items()}
+        body |= {} if isinstance(patch.when, Unchanged) else {"when": _times(patch.when)}
+        body |= {} if isinstance(patch.do, Unchanged) else function_call(patch.do)
+        return self._changed("PATCH", patch, body)
 
     @sent
-    def replace(
-        self,
-        schedule_id: str,
-        *,
-        when: When,
-        do: Do,
-        if_version: int | None = None,
-        **options: Unpack[Replacement],
-    ) -> Call[ScheduleDescription]:
+    @takes(Replacement, "a schedule")
+    def replace(self, new: Replacement) -> Call[ScheduleDescription]:
         """Replace the definition of a schedule; as `app.schedules.replace`."""
-        chosen: dict[str, Any] = {**options}
-        query = _rehearsed(chosen)
-        body = {"when": _times(when), **function_call(do), **given(chosen)}
-        return replace(self._changed("PUT", schedule_id, body, if_version), query=query)
+        return self._changed("PUT", new, _definition(new))
 
     @sent
     def delete(self, schedule_id: str, *, if_version: int | None = None, force: bool = False) -> Call[None]:
@@ -368,13 +339,14 @@ class ScheduleRequests(Requests):
         return f"{self._home}/schedules/{part(schedule_id)}"
 
     def _changed(
-        self, method: str, schedule_id: str, body: Mapping[str, Any], if_version: int | None
-    ) -> Call[ScheduleDescription]:
+        self, method: str, changed: Change | Replacement, body: Mapping[str, Any]
+    ) -> Call[ScheduleDescription]:  # fmt: skip
         return Call(
             method=method,
-            path=self._of(schedule_id),
+            path=self._of(changed.schedule_id),
+            query=_rehearsed(changed.dry_run),
             body=body,
-            if_version=if_version,
+            if_version=changed.if_version,
             read=ScheduleDescription.model_validate,
         )
 
@@ -386,9 +358,13 @@ class ScheduleRequests(Requests):
         return self._piece(f"{self._home}/schedules/{action}-all", given(body), after)
 
 
-def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Takes `dry_run` out of the options, which makes the body of a request, and into its query."""
-    return {"dry_run": True} if options.pop("dry_run", False) else {}
+def _definition(new: ScheduleOptions) -> dict[str, Any]:
+    """A definition as the body of a request, without the options that have their defaults."""
+    return {"when": _times(new.when), **function_call(new.do), **given(new.options())}
+
+
+def _rehearsed(dry_run: bool) -> dict[str, Any]:
+    return {"dry_run": True} if dry_run else {}
 
 
 def _times(when: When) -> Any:

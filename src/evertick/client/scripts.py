@@ -16,11 +16,9 @@ from evertick.api.scripts import (
     ScriptVersionView,
     ScriptView,
 )
-from evertick.app.documents.queries import Unset
 from evertick.base.ids import JobId
+from evertick.base.options import UNCHANGED, Unchanged
 from evertick.client.calls import Call, Requests, given, json_value, new_id, new_key, nothing, part, read_as, sent
-
-UNCHANGED = Unset()
 
 
 class ScriptRequests(Requests):
@@ -41,13 +39,13 @@ class ScriptRequests(Requests):
         source: str | None = None,
         *,
         language: str | None = None,
-        parameters: Mapping[str, Any] | Unset | None = UNCHANGED,
+        parameters: Mapping[str, Any] | Unchanged | None = UNCHANGED,
         note: str | None = None,
         if_revision: int | None = None,
     ) -> Call[ScriptView]:
         """Change the draft of a script; as `app.scripts.edit`."""
         body = given({"source": source, "language": language, "note": note})
-        if not isinstance(parameters, Unset):
+        if not isinstance(parameters, Unchanged):
             body["parameters"] = parameters
         read = ScriptView.model_validate
         return Call(method="PATCH", path=self._of(name), body=body, if_version=if_revision, read=read)

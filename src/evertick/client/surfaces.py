@@ -6,10 +6,12 @@ from typing import Any, Final, ParamSpec, Self, cast, overload
 
 from evertick.api.workflows import RunView
 from evertick.app.functions.function import Function, Workflow
-from evertick.app.surfaces import Awaited, Blocking
+from evertick.app.scheduling.job_builder import SentJobOptions, SentRunOptions
+from evertick.app.surfaces import Awaited, Blocking, Surface
 from evertick.app.workflows.api import result_of
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
+from evertick.base.options import takes
 from evertick.client.calls import Call, new_key
 from evertick.client.data import DataRequests
 from evertick.client.fleet import (
@@ -129,12 +131,22 @@ class _Sending:
         return self.write(call)
 
 
-class Scheduler(_Sending, Blocking[ScheduleJobs]):
-    """`client.scheduler`: functions that run later."""
+class _Jobs(_Sending, Surface[ScheduleJobs]):
+    @takes(SentJobOptions, "scheduler.using()")
+    def using(self, options: SentJobOptions) -> Self:
+        """The same with options, as those of `app.scheduler.using`."""
+        return self.with_operations(self.operations.using(options))
 
-    def using(self, **options: Any) -> Self:
-        """The same with options: `key`, `on_conflict`, `retry`, `priority`, `limit_key`, `pool`."""
-        return self.with_operations(self.operations.using(**options))
+
+class _Runs(_Sending, Surface[WorkflowRequests]):
+    @takes(SentRunOptions, "workflows.using()")
+    def using(self, options: SentRunOptions) -> Self:
+        """The same with options for runs, as those of `app.workflows.using`."""
+        return self.with_operations(self.operations.using(options))
+
+
+class Scheduler(_Jobs, Blocking[ScheduleJobs]):
+    """`client.scheduler`: functions that run later."""
 
     @overload
     def run_after(
@@ -171,12 +183,8 @@ class Scheduler(_Sending, Blocking[ScheduleJobs]):
         return cast("JobId", self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
 
-class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
+class AsyncScheduler(_Jobs, Awaited[ScheduleJobs]):
     """`client.scheduler`, awaited."""
-
-    def using(self, **options: Any) -> Self:
-        """As `Scheduler.using`."""
-        return self.with_operations(self.operations.using(**options))
 
     @overload
     async def run_after(
@@ -215,12 +223,8 @@ class AsyncWorkflowTypes(Awaited[TypeRequests], TypeRequests):
     """`client.workflows.types`, awaited."""
 
 
-class Workflows(_Sending, Blocking[WorkflowRequests], RunRequests):
+class Workflows(_Runs, Blocking[WorkflowRequests], RunRequests):
     """`client.workflows`."""
-
-    def using(self, **options: Any) -> Self:
-        """The same with options for runs: `key`, `on_conflict`, `priority`, `attributes`."""
-        return self.with_operations(self.operations.using(**options))
 
     @property
     def types(self) -> WorkflowTypes:
@@ -251,12 +255,8 @@ class Workflows(_Sending, Blocking[WorkflowRequests], RunRequests):
             _check_time(run, ends_at)
 
 
-class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], RunRequests):
+class AsyncWorkflows(_Runs, Awaited[WorkflowRequests], RunRequests):
     """`client.workflows`, awaited."""
-
-    def using(self, **options: Any) -> Self:
-        """As `Workflows.using`."""
-        return self.with_operations(self.operations.using(**options))
 
     @property
     def types(self) -> AsyncWorkflowTypes:

@@ -14,11 +14,10 @@ from evertick.api.workflows import (
     WorkflowTypeView,
 )
 from evertick.app.functions.function import Function
-from evertick.app.functions.options import OnConflict
 from evertick.app.transacting import Page
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
-from evertick.base.records.workflows import Value, word_of
+from evertick.base.records.workflows import word_of
 from evertick.client.calls import (
     Call,
     Requests,
@@ -156,17 +155,6 @@ class RunRequests(Requests):
 
 class WorkflowRequests(RunRequests, RequestsWithOptions):
     """The same, and starting runs, with options."""
-
-    def using(
-        self,
-        *,
-        key: str | None = None,
-        on_conflict: OnConflict | str | None = None,
-        priority: int | None = None,
-        attributes: Mapping[str, Value] | None = None,
-    ) -> "WorkflowRequests":
-        """The same with options; those of `app.workflows.using`."""
-        return self._using(key=key, on_conflict=on_conflict, priority=priority, attributes=attributes)
 
     def start(self, workflow: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], once: str) -> Call[JobId]:
         """Start a run; `once` is the key of the request."""

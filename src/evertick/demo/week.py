@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evertick import App, at, cron, every
 from evertick.app.access_control.audit_log import Auditor
 from evertick.app.database_clock import Simulation, write_simulation
+from evertick.app.schedules.options import CreateOptions, UpdateOptions
 from evertick.app.schedules.updates import update
 from evertick.base.clock import SystemClock
 from evertick.base.ids import DEFAULT_TENANT, TenantId
@@ -48,7 +49,9 @@ class Person:
         kind, _, operation = action.partition(".")
         auditor = self._auditor(None if kind in OF_NO_TENANT else DEFAULT_TENANT)
         surface = getattr(self.app, f"{kind}s")
-        work = getattr(surface.operations, operation)(target, *args, **options)
+        change = getattr(surface.operations, operation)
+        new_schedule = action == "schedule.create"
+        work = change(CreateOptions(target, **options)) if new_schedule else change(target, *args, **options)
         before = None if action in UNREAD_BEFORE else surface.operations.get(target)
         return surface.write(auditor.audited(work, action, target, before=before))
 
@@ -56,7 +59,10 @@ class Person:
         """Change the definition of a schedule."""
         auditor = self._auditor(DEFAULT_TENANT)
         schedules = self.app.schedules
-        work, before = update(schedules.operations, schedule_id, **changes), schedules.operations.get(schedule_id)
+        work, before = (
+            update(schedules.operations, UpdateOptions(schedule_id, **changes)),
+            schedules.operations.get(schedule_id),
+        )
         schedules.write(auditor.audited(work, "schedule.update", schedule_id, before=before))
 
     def makes_token(self, name: str, *, scope: str) -> None:
@@ -128,18 +134,18 @@ def _customers(app: App) -> None:
         ("1042", cron("30 2 * * *", tz="Asia/Kathmandu")),
         ("88", cron("0 18 * * 1-5", tz="America/New_York")),
     ):
-        export = shop.export.args(f"tenant-{tenant}")
+        export = shop.export.with_args(f"tenant-{tenant}")
         Person(app, f"customer {tenant}").does("schedule.create", f"tenant-{tenant}/export", when=when, do=export)
     ana = Person(app, "ana")
     ana.makes_token("metrics of the shop", scope="read")
     ana.does("tenant.set", "wholesale", jobs=10_000, running=20)
     app.views.create("schedules", "Crons that fail", {"kind": "cron", "health": "failing"}, shared=True)
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
-    ana.does("schedule.create", "crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
+    ana.does("schedule.create", "crm.sync", when=sync_times, do=shop.fetch_prices.with_args("crm"))
     sale = at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC))
-    remind = shop.remind.args("all", invoice="spring sale")
+    remind = shop.remind.with_args("all", invoice="spring sale")
     ana.does("schedule.create", "spring-sale.open", when=sale, do=remind)
-    monday, welcome = "every Monday at 10am, Berlin time", shop.onboard.args("finn")
+    monday, welcome = "every Monday at 10am, Berlin time", shop.onboard.with_args("finn")
     ana.does("schedule.create", "welcome finn", when=monday, do=welcome, pause_on_failure=True)
 
 

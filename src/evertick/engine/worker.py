@@ -14,6 +14,7 @@ from typing import Final
 
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable
+from evertick.base.instants import MILLISECOND
 from evertick.engine.jobs.actions import ActionLogs, ActionLoop, CancellationLoop
 from evertick.engine.jobs.mutations import MutationLoop, WorkflowLoop
 from evertick.engine.maintenance.activity import ActivityWriter
@@ -168,7 +169,7 @@ class Worker:
         for loop in (*self._claiming, *self._maintenance):
             loop.stop()
         time = asyncio.get_running_loop().time
-        drain_ms = self._deps.settings.drain_ms
+        drain_ms = self._deps.settings.drain // MILLISECOND
         drained_by = time() + drain_ms / 1000  # mutations that run, too, have until then
         await self.actions.drain(drain_ms, self._at_once)
         last = time()

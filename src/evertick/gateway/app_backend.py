@@ -38,6 +38,7 @@ from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.definition import check_spec
 from evertick.app.schedules.lists import detailed
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions
 from evertick.app.schedules.updates import replace_schedule
 from evertick.base.errors import (
     CronNotFound,
@@ -53,7 +54,7 @@ from evertick.base.errors import (
     ScheduleNotFound,
 )
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
-from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.base.outcomes import LOST_WORKER, WORKER_STOPPED
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import ScheduleFilter
@@ -65,6 +66,7 @@ from evertick.gateway.config import GatewayConfig
 from evertick.recurrence.builders import at, cron, every, rrule
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.fates import Fate, Origin, RunOutcome
+from evertick.rules.schedules.policies import CatchUp
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 
@@ -94,11 +96,11 @@ def app_of(config: GatewayConfig) -> App:
     """The app of a gateway: its database and its limits."""
     longest_s = max((each.timeout_s for each in config.commands.values()), default=0.0)
     settings = Settings(
-        schedule_interval_min_ms=config.minimum_interval_s * SECOND_MS,
-        retention_ms=config.retention_days * DAY_MS,
-        ledger_retention_ms=config.retention_days * DAY_MS,
-        completed_retention_ms=config.retention_days * DAY_MS,
-        action_timeout_ms=int(max(longest_s, HTTP_S) + 60) * SECOND_MS,
+        schedule_interval_min=timedelta(seconds=config.minimum_interval_s),
+        retention=timedelta(days=config.retention_days),
+        ledger_retention=timedelta(days=config.retention_days),
+        completed_retention=timedelta(days=config.retention_days),
+        action_timeout=timedelta(seconds=int(max(longest_s, HTTP_S) + 60)),
     )
     with contextlib.suppress(FileExistsError):  # bodies, addresses and outputs are its owner's
         os.close(os.open(config.database, os.O_CREAT | os.O_EXCL, 0o600))
@@ -243,15 +245,15 @@ class OwnGateway:
         memo = _memo(new.name or new.key, new.schedule)
         with _refusals(cron_id):
             self._actions.check(new.action)
-            create = self._operations.create(
+            options = CreateOptions(
                 cron_id,
                 when=spec_of(new.schedule),
                 do=self._call(new.action),
                 memo=memo,
-                overlap="skip",
-                catch_up="latest",
+                catch_up=CatchUp.LATEST,
                 paused=new.enabled is False,
             )
+            create = self._operations.create(options)
 
             def work(transaction: Transaction) -> tuple[GatewayCron, bool]:
                 row = transaction.get_schedule(ScheduleId(cron_id), tenant=DEFAULT_TENANT)
@@ -333,8 +335,8 @@ class OwnGateway:
             spec = spec_of(GatewaySchedule.model_validate(memo["schedule"]))
             if memo["schedule"] != old.get("schedule"):
                 check_spec(spec, operations.now(), operations.settings)
-            options: dict[str, Any] = {"overlap": "skip", "catch_up": "latest", "memo": memo}
-            replace_schedule(operations, row.id, when=spec, do=self._call(action), **options)(transaction)
+            options = ReplaceOptions(row.id, when=spec, do=self._call(action), memo=memo, catch_up=CatchUp.LATEST)
+            replace_schedule(operations, options)(transaction)
         if enabled is not None and enabled is not (row.state.pause is None):
             (operations.resume if enabled else operations.pause)(row.id)(transaction)
 
@@ -421,7 +423,7 @@ def _refusals(cron_id: str = "") -> Iterator[None]:
         yield
     except LimitExceeded as error:
         kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # or what is too large
-        words = str(error).replace("schedule_interval_min_ms in Settings", "minimum_interval_s of the gateway")
+        words = str(error).replace("schedule_interval_min in Settings", "minimum_interval_s of the gateway")
         raise kind(f"schedule: {words}") from error
     except InvalidSpec as error:
         raise InvalidCron(f"schedule: {error}") from error

@@ -50,7 +50,7 @@ def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), aroun
 
     A wrong address or missing tables are an error at the start of the server, not in its first request. The worker
     runs on the server's event loop, on the jobs of `pools` or of all. At the end it takes no new jobs and waits until
-    running ones have ended, at most `Settings.drain_ms`; give the server's supervisor more time than that to stop it.
+    running ones have ended, at most `Settings.drain`; give the server's supervisor more time than that to stop it.
 
     `around` is a lifespan of yours: it begins before this one and ends after it, so that jobs find what it provides,
     and what it yields is the state of the application.

@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import by_packaged_zone, warn_of_gaps
+from evertick.base.options import shown_options
 from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron
 from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
@@ -54,6 +55,7 @@ class Common(TypedDict, total=False):
     dst: Dst | None
 
 
+@shown_options
 def cron(expression: str, **common: Unpack[Common]) -> Spec:
     """A cron line: minute, hour, day of month, month, day of week (see `cron` for all that it knows).
 
@@ -63,6 +65,7 @@ def cron(expression: str, **common: Unpack[Common]) -> Spec:
     return _finished(Spec(crons=(parse_cron(expression),)), common)
 
 
+@shown_options
 def every(
     *,
     weeks: int = 0,
@@ -95,6 +98,7 @@ def every(
     return _finished(Spec(intervals=(Interval(every=length, offset=shift, anchor=at),)), common)
 
 
+@shown_options
 def hourly(*, minute: int = 0, **common: Unpack[Common]) -> Spec:
     """Once in every hour, at that minute.
 
@@ -104,6 +108,7 @@ def hourly(*, minute: int = 0, **common: Unpack[Common]) -> Spec:
     return cron(f"{_within(minute, 'minute', 0, 59)} * * * *", **common)
 
 
+@shown_options
 def daily(*, hour: int, minute: int = 0, **common: Unpack[Common]) -> Spec:
     """Once a day on the wall clock of `tz`.
 
@@ -113,6 +118,7 @@ def daily(*, hour: int, minute: int = 0, **common: Unpack[Common]) -> Spec:
     return cron(f"{_within(minute, 'minute', 0, 59)} {_within(hour, 'hour', 0, 23)} * * *", **common)
 
 
+@shown_options
 def weekly(*, day_of_week: str | Iterable[str], hour: int, minute: int = 0, **common: Unpack[Common]) -> Spec:
     """Once a week, or on several days of it, named in English.
 
@@ -130,6 +136,7 @@ def weekly(*, day_of_week: str | Iterable[str], hour: int, minute: int = 0, **co
     return cron(f"{clock} * * {','.join(map(str, days))}", **common)
 
 
+@shown_options
 def monthly(*, day: int | str, hour: int, minute: int = 0, **common: Unpack[Common]) -> Spec:
     """Once a month; months without that day are skipped. `day="last"` is the last day of every month.
 
@@ -155,6 +162,7 @@ class Fields(Common, total=False):
     comment: str
 
 
+@shown_options
 def calendar(**fields: Unpack[Fields]) -> Spec:
     """Named fields that must all match. Time fields left out are 0, the others match everything.
 
@@ -181,6 +189,7 @@ def calendar(**fields: Unpack[Fields]) -> Spec:
     return _finished(Spec(calendars=(parse_calendar(written, comment),)), common)
 
 
+@shown_options
 def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[Common]) -> Spec:
     """An RRULE of RFC 5545, counted from `dtstart`; or the lines of a whole set, DTSTART among them.
 
@@ -208,6 +217,7 @@ def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[
     return _finished(Spec(rrules=(parsed,)), common)
 
 
+@shown_options
 def at(*moments: datetime, **common: Unpack[Common]) -> Spec:
     """Single moments, once each. They must be aware.
 
@@ -222,6 +232,7 @@ def at(*moments: datetime, **common: Unpack[Common]) -> Spec:
     return _finished(Spec(times=times), common)
 
 
+@shown_options
 def sentence(text: str, **common: Unpack[Common]) -> Spec:
     """Times in English, in the grammar that `describe` writes; a text that is a cron line is read as one.
 

@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -196,10 +196,10 @@ class SimulatedEngine:
             functions=WithWork(app.functions, self._work),
             settings=replace(
                 settings,
-                poll_ms=max(settings.poll_ms, DAY_MS),
-                evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
-                prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
-                lease_ms=LEASE_MS,
+                poll=max(settings.poll, timedelta(days=1)),
+                evaluate_every=max(settings.evaluate_every, timedelta(days=1)),
+                prune_every=max(settings.prune_every, timedelta(milliseconds=PRUNE_MS)),
+                lease=timedelta(milliseconds=LEASE_MS),
                 runs_in_memory=0,  # each step replays the run: so code that is not deterministic is found here
             ),
             time_limits=NoTimeLimits(),

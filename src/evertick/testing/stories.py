@@ -4,22 +4,23 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, Final, Unpack, cast
+from typing import Any, Final
 
 from evertick.api.schedules import OccurrenceView
 from evertick.app.app import App
 from evertick.app.execution.contexts import ActionCtx
 from evertick.app.functions.function import Action, Function
 from evertick.app.paging import all_occurrences
-from evertick.app.schedules.commands import CreateOptions
-from evertick.app.schedules.definition import Do, When
+from evertick.app.schedules.options import CreateOptions, Do, When
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.errors import Misuse, NotFound
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime
+from evertick.base.options import stated, takes
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.recurrence.builders import every as every_
 from evertick.rules.schedules.fates import Fate, Origin
@@ -73,6 +74,18 @@ class WithWork:
         return chain(self._functions, (self._work,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryOptions(CreateOptions):
+    """The options of `World.schedule`: those of `app.schedules.create`, and work that the world brings."""
+
+    schedule_id: str | None = field(default=None, kw_only=False)  # type: ignore[assignment]
+    when: When | None = None  # type: ignore[assignment]
+    do: Do | None = None  # type: ignore[assignment]
+    every: timedelta | None = None
+    takes: float | timedelta = 0
+    cleans_up: float | timedelta = 0
+
+
 class ScheduleStories(ABC):
     """What a world does for stories about schedules; its engine has the rest."""
 
@@ -95,35 +108,29 @@ class ScheduleStories(ABC):
     def pending(self) -> list[JobView]:
         """Jobs that wait."""
 
-    def schedule(
-        self,
-        schedule_id: str | None = None,
-        *,
-        every: timedelta | None = None,
-        when: When | None = None,
-        do: Do | None = None,
-        takes: float | timedelta = 0,
-        cleans_up: float | timedelta = 0,
-        **options: Unpack[CreateOptions],
-    ) -> ScheduleId:
+    @takes(StoryOptions, "a schedule")
+    def schedule(self, new: StoryOptions) -> ScheduleId:
         """Create a schedule (named `schedule-1`, `schedule-2` and so on), and return its id.
 
         Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of
         the app, or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The
         options are those of `app.schedules.create`, which also says what it raises.
         """
+        every, when, do = new.every, new.when, new.do
         if (every is None) == (when is None):
             raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")
-        if do is not None and (takes or cleans_up):
+        if do is not None and (new.takes or new.cleans_up):
             raise Misuse("do= is a function of yours, which takes as long as it takes; leave takes= and cleans_up= out")
         self._schedules += 1
         if every is not None:
             when = every_(seconds=duration_ms(every, name="every") // 1000)
         if do is None:
-            lengths = (duration_ms(takes, name="takes"), duration_ms(cleans_up, name="cleans_up"))
-            do = self._work.function.args(*(length / 1000 for length in lengths))
-        name = schedule_id or f"schedule-{self._schedules}"
-        return self.app.tenant(self._tenant).schedules.create(name, when=cast("When", when), do=do, **options).id
+            lengths = (duration_ms(new.takes, name="takes"), duration_ms(new.cleans_up, name="cleans_up"))
+            do = self._work.function.with_args(*(length / 1000 for length in lengths))
+        own = {each.name for each in fields(StoryOptions)} - {each.name for each in fields(CreateOptions)}
+        options = {name: value for name, value in stated(new).items() if name not in own}
+        options |= {"schedule_id": new.schedule_id or f"schedule-{self._schedules}", "when": when, "do": do}
+        return self.app.tenant(self._tenant).schedules.create(**options).id
 
     def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
         """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, ActionCtx, App, MutationCtx, Retry, Step, every
+from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
 from evertick.app.workflows import operations
 from evertick.errors import (
     JobNotPending,
@@ -208,7 +208,7 @@ async def reports(step: Step) -> int:
 
 def test_a_run_knows_its_occurrence_and_what_earlier_runs_have_left_behind() -> None:
     with World(app, at="2026-01-01T00:30:00Z") as world:
-        app.schedules.create("daily", when=every(hours=1), do=report.args(stop_at=2))
+        app.schedules.create("daily", when=every(hours=1), do=report.with_args(stop_at=2))
         world.advance(hours(4))
         assert texts(world) == ["01:00 schedule None", "02:00 schedule 1", "03:00 schedule 1", "04:00 schedule 2"]
         runs = app.workflows.list(report).runs
@@ -224,7 +224,7 @@ def test_a_run_knows_its_occurrence_and_what_earlier_runs_have_left_behind() -> 
 
 def test_a_history_has_the_occurrence_that_its_code_has_read() -> None:
     with World(app, at="2026-01-01T00:30:00Z") as world:
-        app.schedules.create("daily", when=every(hours=1), do=report.args(stop_at=9))
+        app.schedules.create("daily", when=every(hours=1), do=report.with_args(stop_at=9))
         world.advance(hours(2))
         histories = [app.workflows.history(run.id) for run in app.workflows.list(report).runs]
         seen = {each.schedule.last_result: each for each in histories if each.schedule is not None}
@@ -340,10 +340,10 @@ def test_a_whole_run_has_no_retry_policy() -> None:
             app.scheduler.using(retry=Retry(3)).run_after(0, pay)
         with pytest.raises(Misuse, match="keeps what its steps returned"):
             app.schedules.create("pays", when=every(hours=1), do=pay, retry=Retry(3))
-        app.schedules.create("notes", when=every(hours=1), do=note.args("x"), retry=Retry(3))
+        app.schedules.create("notes", when=every(hours=1), do=note.with_args("x"), retry=Retry(3))
         with pytest.raises(Misuse, match="keeps what its steps returned"):
             app.schedules.update("notes", do=pay)
-        app.schedules.update("notes", do=pay, retry=UNSET)
+        app.schedules.update("notes", do=pay, retry=None)
         world.advance(hours(1))
         assert app.workflows.list(pay).runs
 

@@ -28,7 +28,7 @@ class Plain:
         self.aliases = aliases
         self.events = None
 
-    def args(self, *args: Any, **kwargs: Any) -> Any:
+    def with_args(self, *args: Any, **kwargs: Any) -> Any:
         return args, kwargs
 
     def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

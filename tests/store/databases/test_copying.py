@@ -75,7 +75,7 @@ def filled(url: str) -> str:
     app.call("add", author="Lem")
     app.tenant("acme").call("add", author="Verne")
     app.call_once("key", app.functions.resolve("add"), "Lem")
-    app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("count").args(3), note="tea")
+    app.schedules.create("hourly", when=every(hours=1), do=app.functions.resolve("count").with_args(3), note="tea")
     app.schedules.trigger("hourly")
     app.scheduler.using(retry=Retry(2, first=0.001)).run_after(0, "fails")
     run_id = app.workflows.using(attributes={"order": "7"}).start(app.functions.resolve("flow"))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -51,7 +52,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def app_at(url: str, *, poll_ms: int = 60_000) -> App:
     """With a worker that polls so seldom that only a notification can make it prompt."""
-    app = App("pooled", database_url=url, settings=Settings(poll_ms=poll_ms))
+    app = App("pooled", database_url=url, settings=Settings(poll=timedelta(milliseconds=poll_ms)))
 
     @app.mutation(name="mark")
     def mark(ctx: MutationCtx, n: int) -> None:
@@ -132,7 +133,7 @@ def test_jobs_run_and_polling_is_said_once(
     with app.running():
         for n in range(30):
             other.scheduler.run_after(0, "mark", n)
-        app.scheduler.run_after_many(0, [app.functions.resolve("mark").args(n) for n in range(500)])
+        app.scheduler.run_after_many(0, [app.functions.resolve("mark").with_args(n) for n in range(500)])
         wait_until(lambda: ended(postgres_url, 530))
     assert len([each for each in caplog.records if "has no LISTEN" in each.message]) == 1
     assert sessions_are_as_they_were(pooler)
@@ -234,7 +235,7 @@ def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_ur
     app = app_at(lenient.url(), poll_ms=100)
     app.migrate()
     with app.running():
-        app.scheduler.run_after_many(0, [app.functions.resolve("mark").args(n) for n in range(2_000)])
+        app.scheduler.run_after_many(0, [app.functions.resolve("mark").with_args(n) for n in range(2_000)])
         lenient.kill()
         with pytest.raises(Unavailable):  # or its outcome is unknown, where it met a connection that was there before
             app.call("mark", 1)

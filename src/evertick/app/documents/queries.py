@@ -34,7 +34,7 @@ class Unset:
 
 UNSET: Final = Unset()
 """No value. In `insert`, `patch` and `replace`: a field that the document shall not have. In an index's range: the
-value of a field that a document does not have, before None. In an update of a schedule: lift what was set.
+value of a field that a document does not have, before None.
 """
 
 HIGHEST_ID: Final = "\x7f"

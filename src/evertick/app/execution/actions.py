@@ -216,7 +216,7 @@ class ActionAttempt:
             return coroutine
         limit = StepLimit(
             task.get_name(),
-            environment.settings.await_within_ms / 1000,
+            environment.settings.await_within.total_seconds(),
             self.limit.wall_s,
             on_over=supervision.step_took_too_long,
             on_held=self.running.report_held,
@@ -230,7 +230,7 @@ class ActionAttempt:
         elif supervision.own_time_is_over:
             error = FunctionTimeout(f"took longer than {self.limit.wall_s:g} s, {DID_NOT_AWAIT}")
         else:
-            limit_s = self.environment.settings.await_within_ms / 1000
+            limit_s = self.environment.settings.await_within.total_seconds()
             error = FunctionTimeout(f"ran for {limit_s:g} s without an await, {DID_NOT_AWAIT}")
         error.__cause__ = supervision.interrupted_at or cause
         return error

@@ -94,8 +94,8 @@ class Function(Generic[P, R_co]):
     def __repr__(self) -> str:
         return f"<{self.kind.value} {self.name}>"
 
-    def args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
-        """One call of this function, to be scheduled in bulk."""
+    def with_args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
+        """A call of this function, checked: what a schedule does (`do=`), or one of many that are scheduled at once."""
         return FunctionCall(self, self.encode_args(args, kwargs))
 
     @property

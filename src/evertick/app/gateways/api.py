@@ -33,7 +33,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.options import Rule, check_options, number, one_of, whole
+from evertick.base.options import Rule, check_options, number, one_of, shown_options, whole
 from evertick.base.paging import opened, sealed, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.base.suggested_commands import meant
@@ -201,6 +201,7 @@ class TenantGateways:
         new = _validated(NewGatewayCron, {each: value for each, value in given.items() if value is not None})
         return self._change(gateway, lambda client, _: client.add(new)[0], "add", key)
 
+    @shown_options
     def update_cron(
         self, gateway: str, cron_id: str, *, revision: str | None = None, **changes: Unpack[CronChanges]
     ) -> GatewayCron:
@@ -248,7 +249,7 @@ class TenantGateways:
         rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
         given = None if arguments is None else dict(arguments)
-        return self._function().args(gateway=gateway, command=command, arguments=given, offline=offline)
+        return self._function().with_args(gateway=gateway, command=command, arguments=given, offline=offline)
 
     # -- helpers
 

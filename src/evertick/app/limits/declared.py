@@ -7,13 +7,13 @@ then, and of code and command line the last change counts.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from evertick.app.registry import nearest_names
 from evertick.base.errors import RegistrationError
 from evertick.base.ids import DEFAULT_POOL, check_pool
-from evertick.base.options import check_names, check_options, some
+from evertick.base.options import UNCHANGED, Unchanged, check_options, some, stated
 from evertick.base.records.jobs import IS_RETRY, RetryPolicy
 from evertick.base.records.limits import NO_SETTINGS, NUMBERS, PoolLimits
 
@@ -131,16 +131,31 @@ def _declaration(limits: PoolLimits) -> str | None:
 # -- The limits of pools as programs give them.
 
 
-class Limits(TypedDict, total=False):
-    """The limits of a pool that a program can choose; None is no limit."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolChanges:
+    """What `app.pools.set` takes; None removes a limit."""
 
-    running: int | None
-    per_tenant: int | None
-    per_key: int | None
-    starts_per_minute: int | None
+    name: str = field(kw_only=False)
+    running: int | Unchanged | None = UNCHANGED
+    per_tenant: int | Unchanged | None = UNCHANGED
+    per_key: int | Unchanged | None = UNCHANGED
+    starts_per_minute: int | Unchanged | None = UNCHANGED
 
 
-def limits_of(given: Limits) -> PoolLimits:
-    """The limits, checked. Raises Misuse for an unknown one and for a value that is no number."""
-    check_names(Limits.__annotations__, given, "a pool")
-    return PoolLimits(**given)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDeclaration:
+    """What `app.pool` takes; None is no limit."""
+
+    name: str = field(kw_only=False)
+    retry: RetryPolicy | None = None
+    running: int | None = None
+    per_tenant: int | None = None
+    per_key: int | None = None
+    starts_per_minute: int | None = None
+
+
+def limits_of(given: PoolChanges | PoolDeclaration) -> dict[str, Any]:
+    """The limits that are given, checked. Raises Misuse for a value that is no number."""
+    found = {name: value for name, value in stated(given).items() if name in NUMBERS}
+    PoolLimits(**found)
+    return found

@@ -12,16 +12,16 @@ same tables share the limits of pools of one name.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from evertick.api.limits import PoolView
-from evertick.app.limits.declared import Limits, limits_of, origin_of
+from evertick.app.limits.declared import PoolChanges, limits_of, origin_of
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, JobId, TenantId, check_pool, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
-from evertick.base.options import TEXT, check_options
+from evertick.base.options import TEXT, check_options, takes
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.limits import NO_LIMITS, NO_SETTINGS, PoolLimits, PoolUse, StartLimit
 from evertick.base.records.stored import storable
@@ -118,7 +118,8 @@ class PoolOperations:
         return lambda transaction: _views(transaction, self._now())
 
     @writes
-    def set(self, name: str, **limits: Unpack[Limits]) -> Work[PoolView]:
+    @takes(PoolChanges, "a pool")
+    def set(self, changes: PoolChanges) -> Work[PoolView]:
         """Change some of a pool's limits; None removes one, and those that are not given stay.
 
         - `running`: jobs that run at a time, on all workers together.
@@ -132,9 +133,7 @@ class PoolOperations:
         Raises Misuse for an unknown limit, a value that is no number or what cannot be the name of a pool;
         LimitExceeded for the 1,001st pool with limits.
         """
-        changes: dict[str, Any] = dict(limits)
-        limits_of(limits)
-        return self._changed(name, changes)
+        return self._changed(changes.name, limits_of(changes))
 
     @writes
     def pause(self, name: str, note: str = "") -> Work[PoolView]:

@@ -8,14 +8,14 @@ Limits are kept in the database, so they hold for all workers and programs. A fi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypedDict, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from evertick.api.limits import TenantView
 from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId, tenant_named
-from evertick.base.options import FLAG, check_names, check_options, whole
+from evertick.base.options import FLAG, UNCHANGED, Unchanged, check_options, stated, takes, whole
 from evertick.base.paging import TENANTS_MAX
 from evertick.base.records.limits import TenantLimits
 from evertick.store.transaction.transaction import Transaction
@@ -24,14 +24,21 @@ COUNTED_MAX: Final = 1_000_000
 """Schedules of a tenant are counted up to this."""
 
 
-class Limits(TypedDict, total=False):
-    """The limits that `set` changes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantChanges:
+    """What `set` takes; None removes a limit."""
 
-    running: int | None
-    starts_per_minute: int | None
-    jobs: int | None
-    argument_bytes: int | None
-    schedules: int | None
+    name: str = field(kw_only=False)
+    running: int | Unchanged | None = UNCHANGED
+    starts_per_minute: int | Unchanged | None = UNCHANGED
+    jobs: int | Unchanged | None = UNCHANGED
+    argument_bytes: int | Unchanged | None = UNCHANGED
+    schedules: int | Unchanged | None = UNCHANGED
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits that are given."""
+        return {name: value for name, value in stated(self).items() if name != "name"}
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -66,7 +73,8 @@ class TenantOperations:
         return work
 
     @writes
-    def set(self, name: str, **limits: Unpack[Limits]) -> Work[TenantView]:
+    @takes(TenantChanges, "a tenant")
+    def set(self, given: TenantChanges) -> Work[TenantView]:
         """Change some of a tenant's limits; None removes one, and those that are not given stay.
 
         - `running`: jobs that run at a time, on all workers together; with 0 none starts. Jobs wait.
@@ -77,9 +85,7 @@ class TenantOperations:
 
         Raises InvalidTenant, and Misuse for an unknown limit or a value that is no number.
         """
-        tenant = tenant_named(name)
-        changes: dict[str, Any] = dict(limits)
-        check_names(Limits.__annotations__, changes, "a tenant")
+        tenant, changes = tenant_named(given.name), given.limits
         replace(TenantLimits(), **changes)  # what can never be stored is refused before the transaction
 
         def work(transaction: Transaction) -> TenantView:

@@ -1,6 +1,6 @@
 """`app.schedules` and `ctx.schedules`: schedules made, watched and changed at run time.
 
-    app.schedules.create("report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.args("weekly"),
+    app.schedules.create("report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.with_args("weekly"),
                          overlap=Overlap.BUFFER_ONE, catch_up_window=timedelta(hours=1), pause_on_failure=True)
     app.schedules.pause("report", "the database is down", until=tomorrow)
     print(app.schedules.explain("report", at=yesterday).sentence)
@@ -29,11 +29,13 @@ from evertick.app.schedules.backfills import (
 from evertick.app.schedules.commands import ScheduleOperations, trigger_plan
 from evertick.app.schedules.explain import explain
 from evertick.app.schedules.lists import counts, days, list_detailed
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions, UpdateOptions
 from evertick.app.schedules.updates import replace_schedule, update, update_page
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.instants import Instant
+from evertick.base.options import takes
 from evertick.store.transaction.unit_of_work import FunctionUnit
 
 T = TypeVar("T")
@@ -73,9 +75,9 @@ class _Questions(_Surface):
 class _Changes(_Questions):
     """What may be done to schedules."""
 
-    create = writes(ScheduleOperations.create)
-    update = writes(update)
-    replace = writes(replace_schedule)
+    create = writes(takes(CreateOptions, "a schedule")(ScheduleOperations.create))
+    update = writes(takes(UpdateOptions, "a schedule")(update))
+    replace = writes(takes(ReplaceOptions, "a schedule")(replace_schedule))
     delete = writes(ScheduleOperations.delete)
     pause = writes(ScheduleOperations.pause)
     resume = writes(ScheduleOperations.resume)

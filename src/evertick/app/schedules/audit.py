@@ -18,7 +18,7 @@ from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import is_blocked, occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import Instant, duration_ms, to_datetime
+from evertick.base.instants import MILLISECOND, Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, OUTAGE_MAX_MS
@@ -80,7 +80,7 @@ def audit(
             if schedule.status != "completed" and (why := schedule.why_unreadable):
                 unreadable.append(UnreadableSchedule(schedule=schedule.id, why=why))
                 continue
-            since = max(first, Instant(now - operations.settings.ledger_retention_ms))
+            since = max(first, Instant(now - operations.settings.ledger_retention // MILLISECOND))
             times = _unrecorded(transaction, schedule, (since, last), now, looked)
             unrecorded += islice(times, limit - len(unrecorded))
         rows = {word: tuple(occurrence_view(row) for row in listed) for word, listed in found.items()}

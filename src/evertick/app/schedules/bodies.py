@@ -13,8 +13,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.bodies import Arguments, Body, Bound, Duration, Items, RetryBody, Span, Time
-from evertick.app.documents.queries import UNSET
-from evertick.app.schedules.definition import RUN_NAME, template_of
+from evertick.app.schedules.definition import template_of
+from evertick.app.schedules.options import RUN_NAME
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import RetryPolicy
 from evertick.recurrence.parse.duration import format_milliseconds
@@ -67,15 +67,9 @@ class Options(Body):
     memo: dict[str, Any] | None = None
 
     def options(self, *, lifts: bool) -> dict[str, Any]:
-        """The options that were given; with `lifts`, null goes back to the default."""
-        found: dict[str, Any] = {}
-        for name in Options.model_fields.keys() & self.model_fields_set:
-            value = getattr(self, name)
-            if value is not None:
-                found[name] = _value(name, value)
-            elif lifts:
-                found[name] = UNSET
-        return found
+        """The options that were given; with `lifts` also those that are null, which go back to the default."""
+        found = {name: getattr(self, name) for name in Options.model_fields.keys() & self.model_fields_set}
+        return {name: _value(name, value) for name, value in found.items() if lifts or value is not None}
 
 
 class ReplacedSchedule(Options):
@@ -131,7 +125,7 @@ def _value(name: str, value: Any) -> Any:
     """An option as Python takes it."""
     if isinstance(value, RetryBody):
         return value.retry()
-    if name == "exclude":
+    if name == "exclude" and value is not None:
         return [spec_from_wire(each) if isinstance(each, dict) else each for each in value]
     return value
 

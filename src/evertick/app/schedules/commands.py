@@ -4,7 +4,7 @@ What is given is checked before the transaction begins, so that a call that can 
 the schedule is checked inside it. Every operation leaves an entry in the schedule's history.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -15,8 +15,6 @@ from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.backfill_plans import backfill_of, begun, planned
 from evertick.app.schedules.definition import (
     Definition,
-    Do,
-    When,
     args_for,
     check_searchable,
     check_spec,
@@ -25,15 +23,23 @@ from evertick.app.schedules.definition import (
     refuse_deleting_code,
     schedule_id_of,
 )
-from evertick.app.schedules.options import ScheduleOptions, check_until, given, note_of, stored_note, value_of, word
+from evertick.app.schedules.options import (
+    RULES,
+    CreateOptions,
+    check_until,
+    note_of,
+    stored_note,
+    value_of,
+    word,
+)
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.views import description, occurrence_view, sentence, summary
 from evertick.app.scheduling.job_builder import Functions, Quotas, known_as, served_as
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound, ScheduleNotFound
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import Instant, from_datetime, to_datetime, to_iso
-from evertick.base.options import Rule, check_options, some, text
+from evertick.base.instants import MILLISECOND, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.options import check_options, some
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.tracing import Tracing
@@ -57,29 +63,6 @@ BULK_PAGE: Final = 500
 
 TRIGGER_PREFIX: Final = "trigger"
 RECOUNT_PREFIX: Final = "recount"
-REQUEST_CHARS_MAX: Final = 1_000
-
-Span = tuple[datetime, datetime]
-
-
-def _are_spans(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(isinstance(each, tuple | list) and len(each) == 2 for each in value)
-
-
-BEGINNING: Final[Mapping[str, Rule]] = {
-    "backfill": Rule("a list of spans, [(start, end), ...]", _are_spans),
-    "request_id": text(REQUEST_CHARS_MAX),
-}
-"""What the options take that say how a schedule begins, beside `paused` and `trigger`."""
-
-
-class CreateOptions(ScheduleOptions, total=False):
-    """The options of `create`: those that define the schedule, and how it begins."""
-
-    paused: bool | datetime
-    trigger: bool | Overlap | str
-    backfill: Sequence[Span]
-    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +79,15 @@ class ScheduleOperations(ScheduleQueries):
 
     # -- making
 
-    def create(
-        self, schedule_id: str, *, when: When, do: Do, **options: Unpack[CreateOptions]
-    ) -> Work[ScheduleDescription]:
+    def create(self, new: CreateOptions) -> Work[ScheduleDescription]:
         """Create a schedule. Only times after its creation count.
 
             app.schedules.create(
-                "report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.args("weekly"), overlap="buffer_one"
+                "report", when=daily(hour=9), do=make_report.with_args("weekly"), overlap="buffer_one"
             )
 
         `when` is a spec such as `every(hours=5)`, a cron line, a sentence, or a list of these whose times are united.
-        `do` is a mutation or an action: the function, `fn.args(...)`, or its name.
+        `do` is a mutation or an action: the function, `fn.with_args(...)`, or its name.
 
         Times:
 
@@ -150,14 +131,10 @@ class ScheduleOperations(ScheduleQueries):
         the id, FunctionNotFound, InvalidArguments, LimitExceeded, QuotaExceeded where the tenant may have no more, and
         Misuse for an unknown option or a value that is not valid.
         """
-        name = schedule_id_of(schedule_id)
-        begins = some({name: options.pop(name, None) for name in ("paused", "trigger", "backfill", "request_id")})  # type: ignore[misc]
-        paused, trigger = begins.get("paused", False), begins.get("trigger", False)
-        spans, request_id = begins.get("backfill", ()), begins.get("request_id")
-        chosen = given(options)
-        check_options(BEGINNING, begins)
-        definition = define(self.functions, name, when, do, chosen)
-        asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in spans]
+        name = schedule_id_of(new.schedule_id)
+        paused, trigger, request_id, chosen = new.paused, new.trigger, new.request_id, new.options()
+        definition = define(self.functions, name, new.when, new.do, chosen)
+        asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in new.backfill or ()]
         first = None if isinstance(trigger, bool) else word(Overlap, trigger)
         if len(asked) > BACKFILLS_MAX:
             raise LimitExceeded(f"a schedule is created with at most {BACKFILLS_MAX} backfills, not {len(asked)}")
@@ -269,13 +246,13 @@ class ScheduleOperations(ScheduleQueries):
 
             app.schedules.trigger("report", overlap="allow_all", args={"kind": "daily"})
 
-        `args` replaces the arguments for this run: `fn.args(...)`, or a dict by name. With a `request_id`, the same
-        request starts one run only, as long as it is among the schedule's last 100 triggers.
+        `args` replaces the arguments for this run: `fn.with_args(...)`, or a dict by name. With a `request_id`, the
+        same request starts one run only, as long as it is among the schedule's last 100 triggers.
 
         Raises ScheduleNotFound, InvalidArguments, Misuse.
         """
         chosen = None if overlap is None else word(Overlap, overlap)
-        check_options(BEGINNING, some({"request_id": request_id}))
+        check_options(RULES, some({"request_id": request_id}))
 
         def work(transaction: Transaction) -> OccurrenceView:
             now = self.now()
@@ -352,7 +329,7 @@ class ScheduleOperations(ScheduleQueries):
         """Who requests a change."""
         return Requester(
             tenant=self.tenant, actor=self.actor, now=now, make_id=self.make_id, targets=self.targets,
-            retention_ms=self.settings.completed_retention_ms, tracing=self.tracing,
+            retention_ms=self.settings.completed_retention // MILLISECOND, tracing=self.tracing,
             function_of=partial(served_as, self.functions),
         )  # fmt: skip
 

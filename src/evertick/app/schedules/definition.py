@@ -10,14 +10,13 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, cast
 
-from evertick.app.documents.queries import Unset
 from evertick.app.functions.function import Function, FunctionCall, check_args_size
-from evertick.app.schedules.options import BOUNDS, policies_with, value_of
+from evertick.app.schedules.options import BOUNDS, RUN_NAME, Do, When, policies_with, value_of
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse
 from evertick.base.escaping import no_constant
 from evertick.base.ids import ScheduleId, check_addressable
-from evertick.base.instants import Instant, to_iso
+from evertick.base.instants import MILLISECOND, Instant, to_iso
 from evertick.base.records.jobs import FunctionKind, retry_of_run
 from evertick.base.records.stored import json_of
 from evertick.engine.runtime.settings import Settings
@@ -44,9 +43,6 @@ SEARCH_S_MAX: Final = 2.0
 
 PARTS_MAX: Final = 10_000
 """Specs that are united into one."""
-
-When = Spec | str | Sequence[Spec | str]
-"""One spec, or several whose times are united. A text is a cron line or a sentence; see `builders.sentence`."""
 
 
 def union(when: When) -> Spec:
@@ -94,13 +90,13 @@ def _parts(when: When) -> Iterator[Spec]:
 
 
 def bounded(spec: Spec, bounds: dict[str, Any]) -> Spec:
-    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; UNSET lifts.
+    """The spec with another `start`, `end`, `jitter` or `exclude`, in the words of the builders; None lifts.
 
     Raises InvalidSpec, also for a moment without a time zone.
     """
     if not bounds:
         return spec
-    read = replace(Spec(), **bounds_of(spec, {k: v for k, v in bounds.items() if not isinstance(v, Unset)}))
+    read = replace(Spec(), **bounds_of(spec, bounds))
     changed = replace(spec, **{_FIELDS[name]: getattr(read, _FIELDS[name]) for name in bounds})
     compile_spec(changed)
     return changed
@@ -162,11 +158,11 @@ def _check_heat(recurrence: Recurrence, now: Instant, settings: Settings) -> Non
     per_minute = settings.schedule_starts_per_minute
     times = recurrence.preview(max(TIMES_CHECKED, per_minute) + 1, now // 1000)
     for earlier, later in pairwise(times):
-        if (later - earlier) * 1000 < settings.schedule_interval_min_ms:
+        if (later - earlier) * 1000 < settings.schedule_interval_min // MILLISECOND:
             raise LimitExceeded(
                 f"{to_iso(Instant(earlier * 1000))} and {to_iso(Instant(later * 1000))} are closer than "
-                f"{format_milliseconds(settings.schedule_interval_min_ms)}, the least interval allowed "
-                "(schedule_interval_min_ms in Settings)"
+                f"{format_milliseconds(settings.schedule_interval_min // MILLISECOND)}, the least interval allowed "
+                "(schedule_interval_min in Settings)"
             )
     for earlier, later in zip(times, times[per_minute:], strict=False):
         if later - earlier < MINUTE_S:
@@ -188,11 +184,6 @@ def _agreed(specs: Sequence[Spec], name: str) -> Any:
 
 ID_CHARS_MAX: Final = 512
 TEMPLATE_CHARS_MAX: Final = 1_000
-RUN_NAME: Final = "{workflow_id}-{nominal}"
-"""How a run is named unless a schedule says otherwise."""
-
-Do = Function[..., Any] | FunctionCall | str
-"""What a schedule does: a function without arguments, `fn.args(...)`, or a function by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +211,7 @@ class Definition:
 
 
 def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, options: dict[str, Any]) -> Definition:
-    """A definition, checked as far as it can be without the database; `options` are what `given` returned.
+    """A definition, checked as far as it can be without the database; `options` are those of a record.
 
     Raises InvalidSpec, FunctionNotFound, InvalidArguments, Misuse, LimitExceeded.
     """
@@ -235,7 +226,7 @@ def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, op
 
 
 def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -> Definition:
-    """A definition, changed by the options that are given; UNSET lifts, or goes back to the default.
+    """A definition, changed by the options that are given; None lifts, or goes back to the default.
 
     Raises InvalidSpec, Misuse, LimitExceeded, InvalidArguments.
     """
@@ -305,7 +296,7 @@ def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str
     elif isinstance(args, dict):
         text = function.encode_args((), args)
     else:
-        raise InvalidArguments(f"args= takes fn.args(...) or a dict of arguments by name, not {args!r}")
+        raise InvalidArguments(f"args= takes fn.with_args(...) or a dict of arguments by name, not {args!r}")
     _check_args(text)
     return text
 

@@ -18,7 +18,7 @@ from evertick.app.transacting import Work
 from evertick.base.durations import full_length
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
-from evertick.base.instants import DAY_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.instants import DAY_MS, MILLISECOND, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.base.suggested_commands import THEN, WORKER
@@ -197,7 +197,7 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
         return chain.without_row(Missing.UPCOMING, f"it is to start at {to_iso(time.actual_at)}")
     if at > state.seen_until:
         return _not_looked_at(chain, time, now)
-    if now - at > chain.operations.settings.ledger_retention_ms:
+    if now - at > chain.operations.settings.ledger_retention // MILLISECOND:
         chain.unknown("recorded", "older than the ledger's retention")
         return chain.without_row(Missing.NO_RECORD, "the ledger does not reach back that far")
     chain.stopped("recorded", "no row in the ledger")

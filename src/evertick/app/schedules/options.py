@@ -1,34 +1,39 @@
-"""Options of schedules: each option is declared here once, with the reader that checks it.
+"""Options of schedules: records, whose fields are the parameters of the functions that take them.
 
-`create`, `update`, `replace`, crons and the command line take the same options. A new policy is a key of `CronOptions`
-and a line of `POLICIES`; the command line gives it a flag in `evertick.cli.schedule.flags`.
+`app.schedules` and `client.schedules` take the fields of `CreateOptions`, `UpdateOptions` and `ReplaceOptions`,
+`app.crons.using` those of `CronOptions`. Bodies of requests, files and the command line make the same records, which
+check what they hold. A new policy is a field of `ScheduleOptions` and of `CronOptions`, a line of `POLICIES`, a member
+of the body (`evertick.app.schedules.bodies`) and a flag (`evertick.cli.schedule.flags`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypeVar
 
-from evertick.app.documents.queries import Unset
+from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant, duration_ms, to_iso
 from evertick.base.options import (
     TEXT,
+    UNCHANGED,
     Rule,
-    check_names,
+    Unchanged,
     check_options,
     duration_within,
     one_of_type,
     shown,
     some,
+    stated,
     text,
     whole,
 )
 from evertick.base.records.jobs import IS_RETRY
 from evertick.base.records.stored import storable
 from evertick.recurrence.builders import Excepted
+from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.catch_up import window_ms
 from evertick.rules.schedules.policies import CATCH_UP_WINDOW_MAX_MS, DEFAULT_POLICIES, CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import cut
@@ -36,39 +41,23 @@ from evertick.rules.schedules.state import cut
 E = TypeVar("E", bound=StrEnum)
 
 
-class CronOptions(TypedDict, total=False):
-    """Policies and options of runs, for schedules and for crons. None and UNSET mean the default."""
+When = Spec | str | Sequence[Spec | str]
+"""One spec, or several whose times are united. A text is a cron line or a sentence; see `builders.sentence`."""
 
-    overlap: Overlap | str | Unset | None
-    concurrency_limit: int | Unset | None
-    catch_up: CatchUp | str | Unset | None
-    catch_up_window: float | timedelta | Unset | None
-    pause_on_failure: bool | Unset | None
-    buffer_limit: int | Unset | None
-    run_timeout: float | timedelta | Unset | None
-    retry: Retry | Unset | None
-    pool: str | Unset | None
-    note: str | Unset | None
+Do = Function[..., Any] | FunctionCall | str
+"""What a schedule does: a function without arguments, `fn.with_args(...)`, or a function by its name."""
 
+Span = tuple[datetime, datetime]
 
-class ScheduleOptions(CronOptions, total=False):
-    """Everything that defines a schedule beside its times and its function; `create` documents each option."""
-
-    start: datetime | date | Unset | None
-    end: datetime | date | Unset | None
-    jitter: timedelta | int | Unset | None
-    exclude: Excepted | Iterable[Excepted] | Unset | None
-    remaining_actions: int | Unset | None
-    memo: dict[str, Any] | Unset | None
-    workflow_id: str | Unset | None
-    run_id_template: str | Unset | None
-
-
+RUN_NAME: Final = "{workflow_id}-{nominal}"
+"""How a run is named unless a schedule says otherwise."""
 ACTIONS_MAX: Final = 1_000_000_000
 NAME_CHARS_MAX: Final = 1_000
+REQUEST_CHARS_MAX: Final = 1_000
 
-BOUNDS: Final = ("start", "end", "jitter", "exclude")
-"""The options that change a spec."""
+
+def _are_spans(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(each, tuple | list) and len(each) == 2 for each in value)
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -78,21 +67,112 @@ RULES: Final[Mapping[str, Rule]] = {
     "memo": one_of_type(dict, "a dict that JSON can hold"),
     "workflow_id": text(NAME_CHARS_MAX, printable=True),
     "run_id_template": text(NAME_CHARS_MAX, printable=True),
+    "backfill": Rule("a list of spans, [(start, end), ...]", _are_spans),
+    "request_id": text(REQUEST_CHARS_MAX),
 }
 """What the options take that are no policies, and are not of the spec."""
 
 
-def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str, Any]:
-    """The options that are not None. Raises Misuse for a name that `known`, a TypedDict, does not have, and for a value
-    that can never be stored.
-    """
-    check_names(known.__annotations__, options, "a schedule")
-    found = some(options)
-    if value_of(found, "pool") is not None:
-        raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
-    check_options(RULES, {name: value for name, value in found.items() if not isinstance(value, Unset)})
-    policies_with(DEFAULT_POLICIES, found)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Options that are checked when they are given, wherever that is."""
+
+    def __post_init__(self) -> None:
+        found = some(stated(self))
+        if "pool" in found:
+            raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
+        check_options(RULES, found)
+        policies_with(DEFAULT_POLICIES, found)
+
+    def options(self) -> dict[str, Any]:
+        """The options that are given; None lifts what was set, or goes back to the default."""
+        return {name: value for name, value in stated(self).items() if name not in NOT_OPTIONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions(_Checked):
+    """Everything that defines a schedule; `create` documents each option."""
+
+    schedule_id: str = field(kw_only=False)
+    when: When
+    do: Do
+    start: datetime | date | None = None
+    end: datetime | date | None = None
+    jitter: timedelta | int | None = None
+    exclude: Excepted | Iterable[Excepted] | None = None
+    overlap: Overlap | str = Overlap.SKIP
+    concurrency_limit: int = 1
+    catch_up: CatchUp | str = CatchUp.ALL
+    catch_up_window: float | timedelta = timedelta(days=365)
+    pause_on_failure: bool = False
+    buffer_limit: int = 1_000
+    run_timeout: float | timedelta | None = None
+    retry: Retry | None = None
+    remaining_actions: int | None = None
+    workflow_id: str | None = None
+    run_id_template: str = RUN_NAME
+    pool: str | None = None
+    note: str = ""
+    memo: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOptions(ScheduleOptions):
+    """The options of `create`: those that define the schedule, and how it begins."""
+
+    paused: bool | datetime = False
+    trigger: bool | Overlap | str = False
+    backfill: Sequence[Span] = ()
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceOptions(ScheduleOptions):
+    """The options of `replace`."""
+
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronOptions(_Checked):
+    """Policies and options of runs, as a cron or an update changes them."""
+
+    overlap: Overlap | str | Unchanged | None = UNCHANGED
+    concurrency_limit: int | Unchanged | None = UNCHANGED
+    catch_up: CatchUp | str | Unchanged | None = UNCHANGED
+    catch_up_window: float | timedelta | Unchanged | None = UNCHANGED
+    pause_on_failure: bool | Unchanged | None = UNCHANGED
+    buffer_limit: int | Unchanged | None = UNCHANGED
+    run_timeout: float | timedelta | Unchanged | None = UNCHANGED
+    retry: Retry | Unchanged | None = UNCHANGED
+    pool: str | Unchanged | None = UNCHANGED
+    note: str | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions(CronOptions):
+    """The options of `update`."""
+
+    schedule_id: str = field(kw_only=False)
+    when: When | Unchanged = UNCHANGED
+    do: Do | Unchanged = UNCHANGED
+    start: datetime | date | Unchanged | None = UNCHANGED
+    end: datetime | date | Unchanged | None = UNCHANGED
+    jitter: timedelta | int | Unchanged | None = UNCHANGED
+    exclude: Excepted | Iterable[Excepted] | Unchanged | None = UNCHANGED
+    remaining_actions: int | Unchanged | None = UNCHANGED
+    memo: dict[str, Any] | Unchanged | None = UNCHANGED
+    workflow_id: str | Unchanged | None = UNCHANGED
+    run_id_template: str | Unchanged | None = UNCHANGED
+    if_version: int | None = None
+
+
+BOUNDS: Final = ("start", "end", "jitter", "exclude")
+"""The options that change a spec."""
+NOT_OPTIONS: Final = frozenset(
+    {"schedule_id", "when", "do", "if_version", "dry_run", "paused", "trigger", "backfill", "request_id"}
+)
+"""The fields that are no part of what is kept of a definition beside its times and its function."""
 
 
 def stored_note(note: Any) -> str:
@@ -108,9 +188,9 @@ def check_until(until: Instant | None, now: Instant) -> None:
 
 
 def value_of(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """The value of an option; `default` if it is absent or UNSET."""
-    value = options.get(name, default)
-    return default if isinstance(value, Unset) else value
+    """The value of an option; `default` if it is absent or None."""
+    value = options.get(name)
+    return default if value is None else value
 
 
 def note_of(options: Mapping[str, Any]) -> str:
@@ -134,12 +214,12 @@ def word(words: type[E], value: Any) -> E:
 
 
 def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
-    """Policies, changed by the options that are given; UNSET goes back to the default. Raises Misuse."""
+    """Policies, changed by the options that are given; None goes back to the default. Raises Misuse."""
     changed: dict[str, Any] = {}
-    for name, (field, read) in POLICIES.items():
+    for name, (policy, read) in POLICIES.items():
         if name in options:
             value = options[name]
-            changed[field] = getattr(DEFAULT_POLICIES, field) if isinstance(value, Unset) else read(value)
+            changed[policy] = getattr(DEFAULT_POLICIES, policy) if value is None else read(value)
     return replace(policies, **changed) if changed else policies
 
 

@@ -16,7 +16,8 @@ from evertick.api.schedules import (
     SchedulePage,
     TimeView,
 )
-from evertick.app.schedules.definition import When, check_searchable, union
+from evertick.app.schedules.definition import check_searchable, union
+from evertick.app.schedules.options import When
 from evertick.app.schedules.views import description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded, Misuse

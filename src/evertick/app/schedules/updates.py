@@ -9,13 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.documents.queries import UNSET
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.renaming import check_names, renamed_args
 from evertick.app.schedules.definition import (
     Definition,
-    Do,
-    When,
     changed,
     check_retry,
     check_searchable,
@@ -27,11 +24,12 @@ from evertick.app.schedules.definition import (
     target_of,
     union,
 )
-from evertick.app.schedules.options import POLICIES, ScheduleOptions, given, note_of, value_of
+from evertick.app.schedules.options import POLICIES, ReplaceOptions, UpdateOptions, note_of, value_of
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.views import description, sentence
 from evertick.app.transacting import Page, Work
 from evertick.base.errors import InvalidArguments, Misuse
+from evertick.base.options import Unchanged, stated
 from evertick.engine.schedules import commands as requests
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.wire.writing import canonical
@@ -45,40 +43,30 @@ if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations
 
 
-class Patch(ScheduleOptions, total=False):
-    """What an update may change. None keeps; UNSET lifts, or goes back to the default."""
-
-    when: When | None
-    do: Do | None
-
-
-def update(
-    operations: "ScheduleOperations", schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Patch]
-) -> Work[ScheduleDescription]:
+def update(operations: "ScheduleOperations", patch: UpdateOptions) -> Work[ScheduleDescription]:
     """Change a schedule. Only what is given changes; the options are those of `create`.
 
-        app.schedules.update("report", when=daily(hour=7), overlap="buffer_one", end=UNSET)
+        app.schedules.update("report", when=daily(hour=7), overlap="buffer_one", end=None)
 
-    None keeps an option; `UNSET` lifts it, or goes back to its default. Open runs, waiting occurrences, counters, the
-    pause and the last results stay; waiting occurrences start with the new function and arguments. Times before the
-    update are never made up. With `if_version`, only a schedule of that version is changed.
+    None lifts what was set, or goes back to the default. Open runs, waiting occurrences, counters, the pause and the
+    last results stay; waiting occurrences start with the new function and arguments. Times before the update are never
+    made up. With `if_version`, only a schedule of that version is changed.
 
     Raises ScheduleNotFound, VersionConflict if the schedule is not of `if_version` any more, Misuse for a cron that
     is declared in code, and what `create` raises.
     """
-    options = given(patch, Patch)
-    when, do = options.pop("when", None), options.pop("do", None)
+    options, when, do = patch.options(), patch.when, patch.do
 
     def work(transaction: Transaction) -> ScheduleDescription:
-        row = requests.locked(transaction, schedule_id_of(schedule_id), operations.tenant, if_version)
+        row = requests.locked(transaction, schedule_id_of(patch.schedule_id), operations.tenant, patch.if_version)
         refuse_code(row)
-        if when is None and do is None and not options:
+        if isinstance(when, Unchanged) and isinstance(do, Unchanged) and not options:
             return description(transaction, row, operations.now())
         row = _completed(row, patch)
         old = definition_of(row)
-        if when is not None:
+        if not isinstance(when, Unchanged):
             old = replace(old, spec=union(when))
-        if do is not None:
+        if not isinstance(do, Unchanged):
             called = target_of(operations.functions, do)
             # A command without the code does not know the app of a function: that of the same function stays.
             app = old.target.app if called.app is None and called.name == old.target.name else called.app
@@ -92,43 +80,33 @@ def update(
     return work
 
 
-def replace_schedule(
-    operations: "ScheduleOperations",
-    schedule_id: str,
-    *,
-    when: When,
-    do: Do,
-    if_version: int | None = None,
-    **options: Unpack[ScheduleOptions],
-) -> Work[ScheduleDescription]:
+def replace_schedule(operations: "ScheduleOperations", new: ReplaceOptions) -> Work[ScheduleDescription]:
     """Give a schedule a whole new definition; the options are those of `create`, and absent ones take their defaults.
 
-        app.schedules.replace("report", when=daily(hour=7), do=make_report.args("daily"))
+        app.schedules.replace("report", when=daily(hour=7), do=make_report.with_args("daily"))
 
     Runs, counters, the pause and the last results stay. Raises as `update` does.
     """
-    name = schedule_id_of(schedule_id)
-    chosen = given(options)
-    definition = define(operations.functions, name, when, do, chosen)
-    chosen = {"note": "", "remaining_actions": UNSET, **chosen}
+    name, chosen = schedule_id_of(new.schedule_id), new.options()
+    definition = define(operations.functions, name, new.when, new.do, chosen)
+    chosen = {"note": "", "remaining_actions": None, **chosen}
     check_searchable(definition.spec, operations.now())
 
     def work(transaction: Transaction) -> ScheduleDescription:
-        row = requests.locked(transaction, name, operations.tenant, if_version)
+        row = requests.locked(transaction, name, operations.tenant, new.if_version)
         refuse_code(row)
         return _write(operations, transaction, row.with_defaults(), definition, chosen)
 
     return work
 
 
-def _completed(row: Schedule, patch: Patch) -> Schedule:
+def _completed(row: Schedule, patch: UpdateOptions) -> Schedule:
     """The schedule with defaults in place of what cannot be read of it; the patch gives all of that anew.
 
     Raises SchemaMismatch if it does not.
     """
     needed = {"spec": {"when"}, "target": {"do"}, "state": {*POLICIES, "run_id_template"}, "memo": {"memo"}}
-    given = {name for name, value in patch.items() if value is not None}
-    if any(not needed[column] <= given for column in row.unreadable):
+    if any(not needed[column] <= stated(patch).keys() for column in row.unreadable):
         requests.refuse_unreadable(row, "changed in part")
     return row.with_defaults()
 
@@ -284,6 +262,6 @@ def changed_page(operations: "ScheduleOperations", after: str, change: CallChang
 
     def work_of(schedule_id: str) -> Work[Any]:
         call, version = calls[schedule_id]
-        return update(operations, schedule_id, do=call, if_version=version)
+        return update(operations, UpdateOptions(schedule_id, do=call, if_version=version))
 
     return operations.page_of_changes(after, where, work_of, unless=is_left_out)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evertick.app.functions.function import Function, FunctionCall, check_args_size
 from evertick.app.functions.options import OnConflict, Retry
@@ -34,7 +34,7 @@ from evertick.base.instants import (
     warn_of_gaps,
 )
 from evertick.base.job_options import KEY, PRIORITY, check_key
-from evertick.base.options import Rule, check_options, one_of, one_of_type, shown, some
+from evertick.base.options import UNCHANGED, Rule, Unchanged, check_options, one_of, one_of_type, shown, some, stated
 from evertick.base.records.jobs import (
     COMPLETION,
     IS_RETRY,
@@ -49,7 +49,7 @@ from evertick.base.records.jobs import (
     retry_of_run,
 )
 from evertick.base.records.stored import Stored, size_of
-from evertick.base.records.workflows import WorkflowStatus
+from evertick.base.records.workflows import Value, WorkflowStatus
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.tracing import Tracing
 from evertick.store.transaction.transaction import Transaction
@@ -181,18 +181,49 @@ def served_as(functions: Functions, name: str, app: str | None = None) -> Served
     return function.served._replace(name=name)
 
 
-class JobOptions(TypedDict, total=False):
+@dataclass(frozen=True, kw_only=True)
+class KeyOptions:
+    """The options of jobs and of runs of workflows."""
+
+    key: str | Unchanged | None = UNCHANGED
+    on_conflict: OnConflict | str | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndOptions:
+    """What is called when a job or a run has ended."""
+
+    on_complete: Function[..., Any] | str | Unchanged | None = UNCHANGED
+    on_complete_for: str | Iterable[str] | Unchanged | None = UNCHANGED
+    context: object = UNCHANGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentJobOptions(KeyOptions):
+    """What `client.scheduler.using(...)` takes."""
+
+    retry: Retry | Unchanged | None = UNCHANGED
+    priority: int | Unchanged | None = UNCHANGED
+    limit_key: str | Unchanged | None = UNCHANGED
+    pool: str | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(EndOptions, SentJobOptions):
     """What `scheduler.using(...)` takes."""
 
-    key: str | None
-    on_conflict: OnConflict | str | None
-    retry: Retry | None
-    on_complete: Function[..., Any] | str | None
-    on_complete_for: str | Iterable[str] | None
-    context: Any
-    priority: int | None
-    limit_key: str | None
-    pool: str | None
+
+@dataclass(frozen=True, kw_only=True)
+class SentRunOptions(KeyOptions):
+    """What `client.workflows.using(...)` takes."""
+
+    priority: int | Unchanged | None = UNCHANGED
+    attributes: Mapping[str, Value] | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(EndOptions, SentRunOptions):
+    """What `workflows.using(...)` takes."""
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -223,9 +254,10 @@ class Options:
     limit_key: str | None = None
     pool: str | None = None
 
-    def merged(self, **changes: Any) -> "Options":
-        """These options with some replaced. Raises Misuse for what cannot be."""
-        found = some(changes)
+    def merged(self, changes: KeyOptions) -> "Options":
+        """These options with those that are given; None goes back to the default. Raises Misuse for what cannot be."""
+        said = {name: value for name, value in stated(changes).items() if name != "attributes"}
+        found, defaults = some(said), Options()
         check_options(RULES, found)
         if "key" in found:
             check_key(found["key"], what="a key")
@@ -235,7 +267,7 @@ class Options:
             found["on_conflict"] = OnConflict(found["on_conflict"])
         if "on_complete_for" in found:
             found["on_complete_for"] = _ends(found["on_complete_for"])
-        return replace(self, **found)
+        return replace(self, **{name: found.get(name, getattr(defaults, name)) for name in said})
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,11 +472,11 @@ MILLISECONDS_FROM = 100_000_000_000
 def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
     """Calls to be scheduled in bulk. Raises Misuse for anything else."""
     if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
-        raise Misuse(f"many calls are a list, [fn.args(1), fn.args(2)], not {calls!r}")
+        raise Misuse(f"many calls are a list, [fn.with_args(1), fn.with_args(2)], not {calls!r}")
     found = list(calls)
     for call in found:
         if not isinstance(call, FunctionCall):
-            raise Misuse(f"scheduling in bulk takes calls, [fn.args(1), fn.args(2)], not {call!r}")
+            raise Misuse(f"scheduling in bulk takes calls, [fn.with_args(1), fn.with_args(2)], not {call!r}")
     return found
 
 

@@ -7,7 +7,7 @@ transaction of its own. `bound` has those on a connection of the user's.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.run.run import Budget, Run, TransactionRun
@@ -29,7 +29,7 @@ from evertick.app.transacting import Page, Transactions, Work, in_pages, in_page
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.options import check_names
+from evertick.base.options import takes
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import CANCEL_PAGE, cancel, cancel_many, cancel_page
 from evertick.store.store import Isolation
@@ -49,7 +49,8 @@ class _Scheduler(ABC, Generic[One, Many]):
         self._parent_id = parent_id
         self._options = Options()
 
-    def using(self, **options: Unpack[JobOptions]) -> Self:
+    @takes(JobOptions, "scheduler.using()")
+    def using(self, options: JobOptions) -> Self:
         """A scheduler with options for the calls that follow.
 
         `key`: at most one unfinished job holds a key; `on_conflict` says what to do if another job holds it (keep,
@@ -60,16 +61,15 @@ class _Scheduler(ABC, Generic[One, Many]):
         0 unless given) runs before another of its tenant and function; each step makes up for a minute of waiting.
         `limit_key`: whom the job is for, such as a customer; a pool with a limit `per_key` runs at most so many jobs of
         one key at a time. `pool`: the pool of the job, in place of its function's; a worker that serves either of them
-        runs it. A run of a workflow takes none.
+        runs it. A run of a workflow takes none. None goes back to the default.
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
 
         Raises Misuse for an option that is not known or not valid.
         """
-        check_names(JobOptions.__annotations__, options, "scheduler.using()")
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy._options = self._options.merged(**options)
+        copy._options = self._options.merged(options)
         return copy
 
     @overload
@@ -119,7 +119,10 @@ class _Scheduler(ABC, Generic[One, Many]):
         return self._schedule_one(Request((call,), moment(at), self._now()))
 
     def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> Many:
-        """Schedule many calls, `[fn.args(1), fn.args(2)]`, the same delay from now. Returns their ids in that order."""
+        """Schedule many calls, `[fn.with_args(1), fn.with_args(2)]`, the same delay from now.
+
+        Returns their ids in that order.
+        """
         now = self._now()
         return self._schedule(Request(checked_calls(calls), after(delay, now), now))
 

@@ -39,12 +39,10 @@ from evertick.api.scripts import (
     ScriptVersionView,
     ScriptView,
 )
-from evertick.app.documents.queries import Unset
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
-from evertick.app.limits.declared import Limits as PoolLimits
 from evertick.app.limits.declared import Pool
 from evertick.app.paging import all_schedules
 from evertick.app.registry import Registry
@@ -88,7 +86,17 @@ from evertick.base.errors import (
 from evertick.base.escaping import read_json
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_addressable, full_pool
 from evertick.base.instants import HOUR_MS, NEVER, SECOND_MS, Instant, from_datetime, to_datetime
-from evertick.base.options import TEXT, Rule, check_options, is_storable, text, whole
+from evertick.base.options import (
+    TEXT,
+    UNCHANGED,
+    Rule,
+    Unchanged,
+    check_options,
+    is_storable,
+    shown_options,
+    text,
+    whole,
+)
 from evertick.base.records.jobs import SCRIPT_FUNCTION, JobError, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptUsage, ScriptVersionRow
@@ -113,7 +121,6 @@ SHOWN_IDS: Final = 20
 JOBS_AT_A_TIME: Final = 500
 UNFINISHED: Final = (JobState.PENDING, JobState.IN_PROGRESS)
 TIMES_CHECKED: Final = 100
-UNCHANGED: Final = Unset()
 STORED: Final = Rule("text without NUL or lone surrogates", lambda value: isinstance(value, str) and is_storable(value))
 RULES: Final = {"name": NAME, "source": TEXT, "note": STORED}
 
@@ -140,7 +147,7 @@ class AppAccess(Access, Protocol):
     def name(self) -> str: ...
     @property
     def functions(self) -> Registry: ...
-    def pool(self, name: str, /, **limits: Unpack[PoolLimits]) -> Pool: ...
+    def pool(self, name: str, *, per_tenant: int | None = None) -> Pool: ...
 
 
 class TenantScripts:
@@ -199,7 +206,7 @@ class TenantScripts:
         source: str | None = None,
         *,
         language: str | None = None,
-        parameters: dict[str, Any] | Unset | None = UNCHANGED,
+        parameters: dict[str, Any] | Unchanged | None = UNCHANGED,
         note: str | None = None,
         if_revision: int | None = None,
     ) -> ScriptView:
@@ -211,7 +218,7 @@ class TenantScripts:
         Raises ScriptNotFound, VersionConflict, and what `create` raises.
         """
         check_options(RULES, {"source": source or "", "note": note or ""})
-        schema = None if isinstance(parameters, Unset) else schema_text(parameters)
+        schema = None if isinstance(parameters, Unchanged) else schema_text(parameters)
         if source is not None or language is not None:
             old = self._read(lambda transaction: self._row(transaction, name))
             self.check(old.source if source is None else source, language=language or old.language)
@@ -221,7 +228,7 @@ class TenantScripts:
             row = row._replace(
                 source=row.source if source is None else source,
                 language=language or row.language,
-                parameters=row.parameters if isinstance(parameters, Unset) else schema,
+                parameters=row.parameters if isinstance(parameters, Unchanged) else schema,
                 note=row.note if note is None else note[:NOTE_CHARS_MAX],
                 updated_at=self._next_revision(row),
             )
@@ -407,7 +414,7 @@ class TenantScripts:
         InvalidArguments for an input that is not JSON.
         """
         check_options({"name": NAME}, {"name": name})
-        call = self._settings.function.args(script=name, input=input, version=version)
+        call = self._settings.function.with_args(script=name, input=input, version=version)
         try:
             read_json(call.args)
         except ValueError as error:
@@ -510,6 +517,7 @@ class TenantScripts:
 
         return self._read(work)
 
+    @shown_options
     def set_plan(self, /, **limits: Unpack[ScriptLimits]) -> ScriptPlanView:
         """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
 

@@ -295,7 +295,7 @@ class HostFunctions:
         moment = None if at is None else _moment(at)
         if moment is not None and abs(from_datetime(moment) - self._staging.run.now) > HORIZON_MS:
             raise HostError(f"`at` is within five years from now, not {moment.isoformat()}", "invalid_argument")
-        later = self._script_function.args(script=name, input=options.get("input"))
+        later = self._script_function.with_args(script=name, input=options.get("input"))
 
         def effect(ctx: MutationCtx) -> None:
             if moment is None:
@@ -307,7 +307,7 @@ class HostFunctions:
 
     def _notify(self, call: HostCall, channel: str, words: str) -> None:
         assert self._on_notify is not None  # noqa: S101
-        notice = self._on_notify.args(channel, words)
+        notice = self._on_notify.with_args(channel, words)
         self._staging.add("notify", lambda ctx: ctx.scheduler.run_after_many(0, [notice]), call.place)
 
     # -- the developer's own

@@ -8,13 +8,13 @@ Each call is a transaction of its own; `ctx.workflows` in a mutation belongs to 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
 from evertick.api.workflows import RunView
-from evertick.app.functions.function import Function, Workflow
-from evertick.app.functions.options import OnConflict
+from evertick.app.functions.function import Workflow
+from evertick.app.scheduling.job_builder import RunOptions
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.details import get, history, list_detailed, timeline
@@ -25,7 +25,7 @@ from evertick.app.workflows.withdrawing import withdraw
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import duration_ms
-from evertick.base.records.workflows import Value
+from evertick.base.options import takes
 
 if TYPE_CHECKING:
     from evertick.app.environment import Environment
@@ -57,17 +57,8 @@ class _Surface(Surface[WorkflowOperations]):
     list_detailed = reads(list_detailed)
     timeline = reads(timeline)
 
-    def using(
-        self,
-        *,
-        key: str | None = None,
-        on_conflict: OnConflict | str | None = None,
-        on_complete: Function[..., Any] | None = None,
-        on_complete_for: str | Iterable[str] | None = None,
-        context: Any = None,
-        priority: int | None = None,
-        attributes: Mapping[str, Value] | None = None,
-    ) -> Self:
+    @takes(RunOptions, "workflows.using()")
+    def using(self, options: RunOptions) -> Self:
         """The same, with options for the runs that are started.
 
         `key`: an id of yours, which only one unfinished run of the tenant may have. `on_conflict`: what to do if one
@@ -78,9 +69,7 @@ class _Surface(Surface[WorkflowOperations]):
 
         Raises Misuse for what cannot be meant, LimitExceeded, ValueTooLarge for attributes.
         """
-        told = {"on_complete": on_complete, "on_complete_for": on_complete_for, "context": context}
-        start: dict[str, Any] = {"key": key, "on_conflict": on_conflict, "priority": priority, "attributes": attributes}
-        return self.with_operations(self.operations.using(**start, **told))
+        return self.with_operations(self.operations.using(options))
 
 
 class Workflows(Blocking[WorkflowOperations], _Surface):

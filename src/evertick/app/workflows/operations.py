@@ -18,6 +18,7 @@ from evertick.app.scheduling.job_builder import (
     JobBuilder,
     Options,
     Request,
+    RunOptions,
     check_active,
     known_as,
     place_under_key,
@@ -36,7 +37,7 @@ from evertick.base.errors import AlreadyExists, InvalidArguments, LimitExceeded,
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, table_of
 from evertick.base.instants import Instant
 from evertick.base.job_options import KEY, check_name
-from evertick.base.options import check_options, some
+from evertick.base.options import Unchanged, check_options, some
 from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX, check_limit
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
@@ -94,10 +95,12 @@ class WorkflowOperations:
     actor: str | None = None
     """In whose name events are sent, as histories show it."""
 
-    def using(self, *, attributes: Mapping[str, Any] | None = None, **options: Any) -> "WorkflowOperations":
+    def using(self, options: RunOptions) -> "WorkflowOperations":
         """The same with options for what is started."""
-        text = self.attributes if attributes is None else to_text(changed({}, checked(attributes)))
-        return replace(self, options=self.options.merged(**options), attributes=text)
+        text = self.attributes
+        if not isinstance(options.attributes, Unchanged):
+            text = to_text(changed({}, checked(options.attributes or {})))
+        return replace(self, options=self.options.merged(options), attributes=text)
 
     def start(
         self, workflow: Function[..., Any] | str, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -1,23 +1,10 @@
-"""What commands ask a session for: a new schedule, or a change of one."""
+"""What commands ask a session for: a change of a schedule."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Required
+from typing import Any
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.schedules.definition import Do, When
-from evertick.app.schedules.options import ScheduleOptions
-
-
-class Definition(ScheduleOptions, total=False):
-    """What `schedules.create` takes beside the id."""
-
-    when: Required[When]
-    do: Required[Do]
-    paused: bool | datetime
-    trigger: bool
-    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

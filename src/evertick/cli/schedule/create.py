@@ -41,6 +41,7 @@ def create(
     sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, initial: CreateFlags, out: OutputOptions
 ) -> None:
     """Create a schedule: when (flags of times, united), what (--function, --input), and its policies."""
+    from evertick.app.schedules.options import CreateOptions
     from evertick.cli.schedule.words import SHOWN, write_times
 
     with open_session(initial.db, initial.app_file) as session:
@@ -49,10 +50,11 @@ def create(
         if call is None:
             raise click.UsageError("give --function NAME, the function to call, or --script NAME")
         definition.check_pool(call, session.pool_of)
-        existed, made = session.created(
-            sid, dry_run=initial.dry_run, when=spec, do=call, paused=initial.paused, trigger=initial.trigger,
-            request_id=initial.request_id, **definition.options(),
+        new = CreateOptions(
+            sid, when=spec, do=call, paused=initial.paused, trigger=initial.trigger, request_id=initial.request_id,
+            **definition.options(),
         )  # fmt: skip
+        existed, made = session.created(new, dry_run=initial.dry_run)
         did = "exists already, as this" if existed else "would be created" if initial.dry_run else "created"
         _say(session, f"{made.id} {did}", made)
         if not existed:

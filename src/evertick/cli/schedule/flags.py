@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick.app.functions.options import Retry
 from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, InvalidSpec, Misuse
 from evertick.base.escaping import printable, read_json, reason
+from evertick.base.options import some
 from evertick.base.records.jobs import GATEWAY_FUNCTION, SCRIPT_FUNCTION
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -22,7 +23,6 @@ from evertick.rules.schedules.policies import CATCH_UP_WINDOW_MIN_MS
 
 if TYPE_CHECKING:
     from evertick.app.functions.function import Function, FunctionCall
-    from evertick.app.schedules.options import ScheduleOptions
     from evertick.app.scheduling.job_builder import Functions
     from evertick.recurrence.spec.spec import Spec
     from evertick.recurrence.zones.zones import Edge, Zone
@@ -397,8 +397,8 @@ class DefinitionFlags:
         if self.catchup_window is not None and window(self.catchup_window) < CATCH_UP_WINDOW_MIN:
             click.echo("note: a catch-up window of less than 10s counts as 10s", err=True)
 
-    def options(self) -> "ScheduleOptions":
-        """What is given, in the words of `schedules.create`; a patch for `schedules.update` too."""
+    def options(self) -> dict[str, Any]:
+        """What is given, as the fields of `CreateOptions` or `UpdateOptions`."""
         given: dict[str, Any] = {
             "overlap": self.overlap,
             "concurrency_limit": self.concurrency,
@@ -414,7 +414,7 @@ class DefinitionFlags:
             "remaining_actions": self.remaining_actions,
             "note": self.notes,
         }
-        return cast("ScheduleOptions", {name: value for name, value in given.items() if value is not None})
+        return some(given)
 
 
 definition_options: Final = flags(DefinitionFlags, "definition")

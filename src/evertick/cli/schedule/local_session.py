@@ -8,7 +8,7 @@ the time is that of the database's clock, which a simulation may have set.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from evertick.api.jobs import JobView
 from evertick.api.schedules import OccurrenceView, ScheduleDescription
@@ -19,6 +19,7 @@ from evertick.app.jobs.views import job_views
 from evertick.app.schedules.api import Schedules
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.explain import obstacle_of
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions, UpdateOptions
 from evertick.app.schedules.updates import replace_schedule
 from evertick.app.schedules.updates import update as patched
 from evertick.app.schedules.views import occurrence_view
@@ -31,7 +32,7 @@ from evertick.base.records.jobs import GATEWAY_FUNCTION
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.suggested_commands import no_schedule
 from evertick.cli.core.databases import actor, chosen_tenant
-from evertick.cli.schedule.changes import Definition, Update
+from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
 from evertick.cli.sessions.base import OnDatabase
 from evertick.engine.runtime.settings import Settings
@@ -99,14 +100,12 @@ class ScheduleSession(OnDatabase):
 
         return self.read(work)
 
-    def created(
-        self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
-    ) -> tuple[bool, ScheduleDescription]:
+    def created(self, new: CreateOptions, *, dry_run: bool) -> tuple[bool, ScheduleDescription]:
         """Create a schedule; returns whether it was there already, and what it is."""
-        making = self.operations.create(schedule_id, **definition)
+        making = self.operations.create(new)
 
         def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
-            existed = transaction.get_schedule(ScheduleId(schedule_id), tenant=chosen_tenant()) is not None
+            existed = transaction.get_schedule(ScheduleId(new.schedule_id), tenant=chosen_tenant()) is not None
             return existed, self._checked(transaction, making(transaction))
 
         return self.rehearse(work) if dry_run else self.write(work)
@@ -116,8 +115,11 @@ class ScheduleSession(OnDatabase):
 
         def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
             before = self.operations.get(schedule_id)(transaction)
-            change = replace_schedule if update.is_whole else patched
-            changed = change(self.operations, schedule_id, if_version=update.if_version, **update.make(before))
+            options = {"if_version": update.if_version, **update.make(before)}
+            if update.is_whole:
+                changed = replace_schedule(self.operations, ReplaceOptions(schedule_id, **options))
+            else:
+                changed = patched(self.operations, UpdateOptions(schedule_id, **options))
             return before, self._checked(transaction, changed(transaction))
 
         return self.rehearse(work) if update.dry_run else self.write(work)

@@ -7,21 +7,23 @@ their arguments, against its code.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from evertick.api.jobs import JobView
 from evertick.api.schedules import OccurrenceView, ScheduleDescription
 from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
+from evertick.app.schedules.options import CreateOptions
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.errors import InvalidSpec, JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.options import stated
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.suggested_commands import no_schedule, tenant_option
 from evertick.cli.core.databases import chosen_tenant
-from evertick.cli.schedule.changes import Definition, Update
+from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.flags import parse_when
 from evertick.cli.sessions.base import OnServer
 from evertick.recurrence.search.compiler import compile_spec
@@ -96,16 +98,14 @@ class RemoteSession(OnServer):
         """See `ScheduleSession.moment`."""
         return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now, edge)
 
-    def created(
-        self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
-    ) -> tuple[bool, ScheduleDescription]:
+    def created(self, new: CreateOptions, *, dry_run: bool) -> tuple[bool, ScheduleDescription]:
         """See `ScheduleSession.created`."""
         try:
-            self.schedules.get(schedule_id)
+            self.schedules.get(new.schedule_id)
             existed = True
         except ScheduleNotFound:
             existed = False
-        return existed, self.schedules.create(schedule_id, dry_run=dry_run, **definition)
+        return existed, self.schedules.create(dry_run=dry_run, **stated(new))
 
     def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
         """See `ScheduleSession.updated`. Raises VersionConflict if somebody else changes it at the same time."""

@@ -5,12 +5,13 @@ With `--query` it gives many schedules other names of arguments and another func
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import printable
+from evertick.base.options import some
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription
     from evertick.app.functions.function import FunctionCall
     from evertick.app.schedules.queries import Where
-    from evertick.app.schedules.updates import CallChange, Patch
+    from evertick.app.schedules.updates import CallChange
     from evertick.recurrence.spec.spec import Spec
 
 
@@ -38,10 +39,9 @@ UNSET_IN_SPEC: Final = {
 UNSET_ELSEWHERE: Final = {
     "catchup-window": "catch_up_window", "run-timeout": "run_timeout", "remaining-actions": "remaining_actions",
     "workflow-id": "workflow_id",
-    "wid": "workflow_id", "task-queue": "pool", "tq": "pool", "retry": "retry",
+    "wid": "workflow_id", "task-queue": "pool", "tq": "pool", "retry": "retry", "notes": "note", "memo": "memo",
 }  # fmt: skip
-UNSET_TO_EMPTY: Final[Mapping[str, Any]] = {"notes": "", "memo": {}}
-UNSETTABLE: Final = ("input", *UNSET_IN_SPEC, *UNSET_ELSEWHERE, *UNSET_TO_EMPTY)
+UNSETTABLE: Final = ("input", *UNSET_IN_SPEC, *UNSET_ELSEWHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +164,10 @@ def _changed_spec(old: "Spec", spec_flags: SpecFlags, how: UpdateFlags, now_s: i
 
 def _patch(
     definition: DefinitionFlags, unset: tuple[str, ...], call: "FunctionCall | None", spec: "Spec | None"
-) -> "Patch":  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """What is given, as a patch."""
-    from evertick.app.documents.queries import UNSET
-
-    patch: dict[str, Any] = {**definition.options(), "when": spec, "do": call}
-    patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}
-    patch |= {("note" if name == "notes" else name): UNSET_TO_EMPTY[name] for name in unset if name in UNSET_TO_EMPTY}
-    return cast("Patch", patch)
+    lifted = {UNSET_ELSEWHERE[name]: None for name in unset if name in UNSET_ELSEWHERE}
+    return {**definition.options(), **some({"when": spec, "do": call}), **lifted}
 
 
 def _say_what_stays(before: "ScheduleDescription", after: "ScheduleDescription") -> None:

@@ -14,6 +14,7 @@ import click
 
 from evertick._version import __version__
 from evertick.base.errors import Misuse
+from evertick.base.instants import MILLISECOND
 from evertick.base.records.access import Scope
 from evertick.base.records.history import LEVELS
 from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
@@ -154,7 +155,7 @@ def _requests(served: "Server", server: Any, running: "Running | None", let_go: 
         server.force_exit = now
         served.hints.end()  # streams would keep it until they are cut off
         if running is not None:
-            say_stopping(served.app.settings.drain_ms, now=now)
+            say_stopping(served.app.settings.drain // MILLISECOND, now=now)
             running.drain(now=now)
 
     return StopRequests(stop)
@@ -166,7 +167,7 @@ async def _run(
     from evertick.server.process import STOP_S
 
     app = served.app
-    requests.begin(STOP_S if running is None else max(STOP_S, app.settings.drain_ms / 1000))
+    requests.begin(STOP_S if running is None else max(STOP_S, app.settings.drain.total_seconds()))
     requests.hear_signals()
     async with AsyncExitStack() as stack:
         if running is not None:

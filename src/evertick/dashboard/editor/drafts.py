@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.schedules.definition import RUN_NAME
+from evertick.app.schedules.options import RUN_NAME
 from evertick.app.schedules.views import sentence
 from evertick.base.errors import InvalidSpec
 from evertick.base.records.jobs import RetryPolicy

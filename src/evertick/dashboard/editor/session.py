@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from evertick.api.functions import FunctionView
 from evertick.api.schedules import Remark, ScheduleDescription
 from evertick.app.schedules.bodies import ChangedSchedule, NewSchedule
-from evertick.app.schedules.definition import RUN_NAME, Definition, changed, check_spec, schedule_id_of
+from evertick.app.schedules.definition import Definition, changed, check_spec, schedule_id_of
+from evertick.app.schedules.options import RUN_NAME
 from evertick.app.schedules.views import outage_warnings
 from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.instants import Instant, to_datetime

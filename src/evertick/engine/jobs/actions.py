@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import MILLISECOND, Instant
 from evertick.base.outcomes import STUCK, Canceled, Outcome, Raised
 from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
@@ -145,7 +145,7 @@ class ActionEnds(Loop):
     name = "action ends"
 
     def __init__(self, deps: EngineDeps, *, on_written: Callable[[BegunAction, JobEnd], None]) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._on_written = on_written
         self._waiting: list[EndedAction] = []
         self._at_a_time = ENDS_MAX
@@ -222,7 +222,7 @@ class ActionLoop(Loop):
     subscribes = frozenset({Notification.ACTION})
 
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None]) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._worker_id = worker_id
         self._claims = Claims(deps, FunctionKind.ACTION)
         self._tasks: dict[Attempt, BegunAction] = {}
@@ -526,7 +526,7 @@ class ActionLogs(Loop):
 
     def __init__(self, deps: EngineDeps, *, running: Callable[[], list[tuple[Claim, AttemptLog]]]) -> None:
         """`running` returns the logs of the functions that run just now, with the claims of their jobs."""
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._running = running
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_told = False
@@ -594,8 +594,8 @@ class CancellationLoop(Loop):
     subscribes = frozenset({Notification.STOP})
 
     def __init__(self, deps: EngineDeps, actions: ActionLoop) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
-        self._look_every_ms = max(1, deps.settings.poll_ms // LOOKS_PER_POLL)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
+        self._look_every_ms = max(1, deps.settings.poll // MILLISECOND // LOOKS_PER_POLL)
         self._actions = actions
         self._actions.on_stuck = self.poke
 

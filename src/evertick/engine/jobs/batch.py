@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import TransactionEnded, WriteConflict
 from evertick.base.ids import JobId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import MILLISECOND, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.base.time_limit import TimeOver
 from evertick.engine.jobs.completion import finish, logged_by
@@ -193,7 +193,7 @@ class OpenBatch:
 def run_batch(
     transaction: Transaction, batch: Batch, deps: EngineDeps, *, runs: MakeRuns | None = None
 ) -> list[JobEnded]:
-    """Run the mutations of a batch, at least one, until all have run, `batch_ms` is over or one has waited too long.
+    """Run the mutations of a batch, at least one, until all have run, `batch_time` is over or one has waited too long.
 
     Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
     """
@@ -208,7 +208,7 @@ def run_batch(
     begun_s = time.monotonic()
     try:
         for claim in batch.claims:
-            if now - began_at > deps.settings.batch_ms and opened.results:
+            if now - began_at > deps.settings.batch_time // MILLISECOND and opened.results:
                 break
             transaction.own = OwnJob(claim, batch.worker_id)
             if opened.runs is not None:

@@ -27,7 +27,7 @@ from functools import partial
 from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
-from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
+from evertick.base.instants import LONG_AGO, MILLISECOND, SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
@@ -246,7 +246,7 @@ class Claims:
     def __init__(self, deps: EngineDeps, kind: FunctionKind) -> None:
         self._deps = deps
         self._kind = kind
-        runner, every_ms = deps.runner, deps.settings.poll_ms
+        runner, every_ms = deps.runner, deps.settings.poll // MILLISECOND
         self._served = ServedQueues(runner.functions, self._runs, deps.pool_of_queue, learn_every_ms=every_ms)
         self._keeps_looks = not deps.store.single_engine
         self._after = START
@@ -498,7 +498,7 @@ class Claims:
         """
         now, settings = self._deps.clock.now(), self._deps.settings
         # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
-        if 0 <= now - self._compared_at < settings.lease_ms:
+        if 0 <= now - self._compared_at < settings.lease // MILLISECOND:
             return []
         limit = settings.batch + settings.action_slots + len(known)
         found = await find_lost(self._deps.executors, worker_id, self._kind, known, limit=limit)

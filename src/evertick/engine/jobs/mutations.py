@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WorkerId
-from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.instants import MILLISECOND, SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
@@ -53,7 +53,7 @@ class MutationLoop(Loop):
     kind = FunctionKind.MUTATION
 
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None], actions: ActionLoop) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._worker_id = worker_id
         self._actions = actions
         self._actions.on_idle.append(self.poke)

@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, QueueId, TenantId, pool_name, queue_of
-from evertick.base.instants import HOUR_MS, Instant
+from evertick.base.instants import HOUR_MS, MILLISECOND, Instant
 from evertick.base.records.jobs import JobFilter, JobState, JobSummary
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -32,7 +32,7 @@ class BlockedJobs(Loop):
     subscribes = frozenset()
 
     def __init__(self, deps: EngineDeps) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._said: set[QueueId] = set()
 
     async def round(self) -> Instant | None:

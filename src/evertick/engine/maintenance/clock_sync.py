@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from evertick.base.clock import SystemClock, agree, difference
-from evertick.base.instants import Instant
+from evertick.base.instants import MILLISECOND, Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 
@@ -78,5 +78,5 @@ class ClockSync(Loop):
 
     def _follow(self, ahead_ms: int) -> None:
         _logger.error("the time was moved by %d ms, as the database's clock says", ahead_ms)
-        lag_ms = CLOCK_EVERY_MS + LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS + self._deps.settings.lease_ms
+        lag_ms = CLOCK_EVERY_MS + LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS + self._deps.settings.lease // MILLISECOND
         self._settled_at = Instant(self._clock.now() + ahead_ms + lag_ms)

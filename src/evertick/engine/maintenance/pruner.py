@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertick.base.instants import DAY_MS, Instant
+from evertick.base.instants import DAY_MS, MILLISECOND, Instant
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -18,15 +18,15 @@ class Pruner(Loop):
     name = "pruner"
 
     def __init__(self, deps: EngineDeps) -> None:
-        super().__init__(deps, poll_ms=deps.settings.prune_every_ms)
+        super().__init__(deps, poll_ms=deps.settings.prune_every // MILLISECOND)
 
     async def round(self) -> Instant | None:
         """Remove one batch of each kind; look again at once while batches come out full."""
         settings, now = self._deps.settings, self._deps.clock.now()
         limit = settings.prune_batch
-        before = Instant(now - settings.retention_ms)
-        before_in_ledger = Instant(now - settings.ledger_retention_ms)
-        before_in_audit = Instant(now - settings.audit_retention_ms)
+        before = Instant(now - settings.retention // MILLISECOND)
+        before_in_ledger = Instant(now - settings.ledger_retention // MILLISECOND)
+        before_in_audit = Instant(now - settings.audit_retention // MILLISECOND)
         runs_scripts = self._deps.runner.function(SCRIPT_FUNCTION) is not None
 
         def work(transaction: Transaction) -> dict[str, int]:
@@ -62,7 +62,7 @@ class CountSums(Loop):
     name = "count sums"
 
     def __init__(self, deps: EngineDeps) -> None:
-        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
 
     async def round(self) -> Instant | None:
         """Add up one batch; look again at once while batches come out full."""

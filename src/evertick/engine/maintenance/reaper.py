@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.ids import WorkerId
-from evertick.base.instants import LONG_AGO, SECOND_MS, Instant
+from evertick.base.instants import LONG_AGO, MILLISECOND, SECOND_MS, Instant
 from evertick.base.outcomes import LOST_WORKER, Raised
 from evertick.base.records.jobs import Claim, JobEnd, Worker
 from evertick.engine.jobs.completion import finish
@@ -44,7 +44,7 @@ class Reaper(Loop):
 
     def __init__(self, deps: EngineDeps, clock_sync: ClockSync | None = None) -> None:
         """While `clock_sync` doubts the clock, leases of others are not judged."""
-        super().__init__(deps, poll_ms=max(1, deps.settings.lease_ms // 4))
+        super().__init__(deps, poll_ms=max(1, deps.settings.lease // MILLISECOND // 4))
         self._clock_sync = clock_sync
         self._rests_until = Instant(0)
         self._ended_at = LONG_AGO

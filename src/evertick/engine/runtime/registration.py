@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from evertick._version import __version__
 from evertick.base.errors import Conflict, SchemaMismatch, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import MILLISECOND, Instant
 from evertick.base.records.jobs import SERVES, JobFilter, JobSummary, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import call_in_loop
@@ -56,7 +56,7 @@ MakeHeartbeat = Callable[[EngineDeps, WorkerId, Callable[[], object]], Heartbeat
 
 def renew(deps: EngineDeps, worker_id: WorkerId) -> bool:
     """Renew a lease once; False if it was taken away."""
-    until = Instant(deps.clock.now() + deps.settings.lease_ms)
+    until = Instant(deps.clock.now() + deps.settings.lease // MILLISECOND)
 
     def work(transaction: Transaction) -> bool:
         is_there = transaction.renew_lease(worker_id, leased_until=until)
@@ -207,7 +207,7 @@ class Registration:
 
     async def _register(self) -> None:
         now = self._deps.clock.now()
-        leased_until = Instant(now + self._deps.settings.lease_ms)
+        leased_until = Instant(now + self._deps.settings.lease // MILLISECOND)
         deps, code = self._deps, code_version(self._deps.store.dialect)
         serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools, deps.apps))
         host, pid, zone_data = socket.gethostname(), os.getpid(), zone_data_source()

@@ -18,7 +18,7 @@ from typing import Final
 from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.instants import MILLISECOND, MINUTE_MS, Instant
 from evertick.base.records.jobs import ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
@@ -99,7 +99,7 @@ class Evaluator(Loop):
     subscribes = frozenset({Notification.SCHEDULE})
 
     def __init__(self, deps: EngineDeps, *, targets: Targets = WORKFLOWS) -> None:
-        super().__init__(deps, poll_ms=min(deps.settings.poll_ms, deps.settings.evaluate_every_ms))
+        super().__init__(deps, poll_ms=min(deps.settings.poll, deps.settings.evaluate_every) // MILLISECOND)
         self._targets = targets
         self._page_size = PAGE
         self._more_is_due = False
@@ -170,7 +170,7 @@ class Evaluator(Loop):
         return Evaluation(
             now=now,
             make_id=self._deps.ids.make,
-            retention_ms=self._deps.settings.completed_retention_ms,
+            retention_ms=self._deps.settings.completed_retention // MILLISECOND,
             function_of=cache(self._function_of),
             tracing=self._deps.tracing,
             attended_since=cache(attended_since),

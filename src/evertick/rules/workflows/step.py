@@ -15,16 +15,16 @@ Between steps the code must be deterministic: time, chance and ids come from `no
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar
 
 from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
 from evertick.base.escaping import shell_word
 from evertick.base.ids import check_pool
 from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.job_options import NAME, PRIORITY, check_key, check_name
-from evertick.base.options import FLAG, Rule, check_names, check_options, some
+from evertick.base.options import FLAG, UNCHANGED, Rule, Unchanged, check_options, some, stated, takes
 from evertick.base.records.jobs import IS_RETRY, RetryPolicy, retry_of_run
 from evertick.base.records.stored import json_of, size_of
 from evertick.base.records.workflows import IN_TRANSACTION, CallKind, Value, checked, to_text
@@ -97,7 +97,7 @@ class StepFunction(Protocol[P, R_co]):
         """As what it is called."""
         ...
 
-    def args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def with_args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """One call of it. It tells type checkers which arguments it takes."""
         ...
 
@@ -149,18 +149,19 @@ class Child(StepFunction[P, R_co], Protocol):
         ...
 
 
-class StepOptions(TypedDict, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOptions:
     """What `step.using(...)` takes."""
 
-    name: str | None
-    retry: RetryPolicy | None
-    pool: str | None
-    limit_key: str | None
-    check_args: bool
-    timeout: float | timedelta | None
-    key: str | None
-    attributes: Mapping[str, Value] | None
-    priority: int | None
+    name: str | Unchanged | None = UNCHANGED
+    retry: RetryPolicy | Unchanged | None = UNCHANGED
+    pool: str | Unchanged | None = UNCHANGED
+    limit_key: str | Unchanged | None = UNCHANGED
+    check_args: bool | Unchanged = UNCHANGED
+    timeout: float | timedelta | Unchanged | None = UNCHANGED
+    key: str | Unchanged | None = UNCHANGED
+    attributes: Mapping[str, Value] | Unchanged | None = UNCHANGED
+    priority: int | Unchanged | None = UNCHANGED
 
 
 class Step:
@@ -199,7 +200,8 @@ class Step:
         """Writes lines that are kept with the run, each once: `step.log.info("%d parcels", parcels)`."""
         return self._log
 
-    def using(self, **options: Unpack[StepOptions]) -> "Step":
+    @takes(StepOptions, "step.using()")
+    def using(self, options: StepOptions) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
         `name`: what the journal calls the step, the function's name unless given: a step whose function was renamed
@@ -375,9 +377,8 @@ class Step:
 
 def _checked(options: StepOptions) -> dict[str, Any]:
     """Options as `CallOptions` has them. Raises Misuse, LimitExceeded, ValueTooLarge."""
-    check_names(StepOptions.__annotations__, options, "step.using()")
-    check_options(RULES, some(options))
-    changed = dict[str, Any](options)
+    changed = stated(options)
+    check_options(RULES, some(changed))
     if changed.get("pool") is not None:
         check_pool(changed["pool"])
     if changed.get("key") is not None:

@@ -14,7 +14,7 @@ from evertick.app.functions.function import FunctionCall
 from evertick.app.functions.options import OnConflict
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
-from evertick.app.scheduling.job_builder import Options, after, moment
+from evertick.app.scheduling.job_builder import Options, SentJobOptions, after, moment
 from evertick.app.scheduling.job_builder import Request as JobRequest
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
@@ -134,7 +134,7 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
     if job.after is not None and job.at is not None:
         raise Misuse("after and at name two times; give one")
     builder = caller.app.environment.job_builder
-    options = Options().merged(
+    given = SentJobOptions(
         key=job.key,
         on_conflict=job.on_conflict,
         priority=job.priority,
@@ -142,6 +142,7 @@ async def schedule_job(request: Request, caller: Called, job: NewJob, idempotenc
         pool=job.pool,
         retry=None if job.retry is None else job.retry.retry(),
     )
+    options = Options().merged(given)
     now, call = builder.now(), caller.call(job.function, job.args)
     due_at = after(job.after or 0, now) if job.at is None else moment(job.at)
     return await schedule_call(request, caller, call, due_at, now, options)

@@ -20,6 +20,7 @@ from evertick.api.schedules import (
 )
 from evertick.app.bodies import Body, Items, Time
 from evertick.app.schedules.bodies import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
+from evertick.app.schedules.options import CreateOptions, ReplaceOptions, UpdateOptions
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.updates import CallChange, changed_page, update
 from evertick.app.schedules.updates import replace_schedule as replacement
@@ -116,7 +117,7 @@ async def create_schedule(
 ) -> Response:
     """Create a schedule. Sent again with the same `Idempotency-Key`, or the same definition, it is the same one."""
     schedules = caller.access.schedules
-    work = schedules.operations.create(
+    options = CreateOptions(
         new.id,
         when=when_of(new.when),
         do=caller.call(new.function, new.args),
@@ -126,6 +127,7 @@ async def create_schedule(
         request_id=idempotency_key,
         **new.options(lifts=False),
     )
+    work = schedules.operations.create(options)
     if dry_run:
         return reply(await rehearse_async(schedules.write, work))
     made = await caller.change(schedules, work, "schedule.create", new.id)
@@ -203,15 +205,16 @@ async def change_schedule(
     schedules = caller.access.schedules
     if to.when is not None:
         patch["when"] = when_of(to.when)
-    change = partial(update, schedules.operations, schedule_id, if_version=if_version)
     if to.function is not None:
         patch["do"] = caller.call(to.function, to.args or {})
 
     def work(transaction: Transaction) -> ScheduleDescription:
         if to.function is None and to.args is not None:
-            now = change()(transaction)  # which locks it: another request may be about to change its function
+            # This locks it: another request may be about to change its function.
+            now = update(schedules.operations, UpdateOptions(schedule_id, if_version=if_version))(transaction)
             patch["do"] = caller.call(now.target.function, to.args, is_known=True)
-        return change(**patch)(transaction)
+        options = UpdateOptions(schedule_id, if_version=if_version, **patch)
+        return update(schedules.operations, options)(transaction)
 
     if dry_run:
         return await rehearse_async(schedules.write, work)
@@ -225,14 +228,14 @@ async def replace_schedule(
 ) -> Response:
     """Replace the definition of a schedule; what has happened stays."""
     schedules = caller.access.schedules
-    work = replacement(
-        schedules.operations,
+    options = ReplaceOptions(
         schedule_id,
         when=when_of(to.when),
         do=caller.call(to.function, to.args),
         if_version=version_of(request),
         **to.options(lifts=False),
     )
+    work = replacement(schedules.operations, options)
     if dry_run:
         return reply(await rehearse_async(schedules.write, work))
     before = schedules.operations.get(schedule_id)

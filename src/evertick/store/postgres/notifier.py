@@ -34,7 +34,8 @@ _NOTIFY_POOLED: Final = sql.SQL("set local synchronous_commit = off; select pg_n
 
 _NO_LISTEN: Final = (
     "the database is reached through a pooler, such as pgbouncer, which has no LISTEN: what other processes schedule "
-    "is found by polling, every poll_ms; name the server itself in the address (?listen=HOST:PORT) to be told at once"
+    "is found by polling, every Settings.poll; name the server itself in the address (?listen=HOST:PORT) to be told "
+    "at once"
 )
 
 

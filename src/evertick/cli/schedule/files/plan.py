@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.app.documents.queries import UNSET
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.bodies import Options, WrittenSchedule, when_of
+from evertick.app.schedules.options import CreateOptions
 from evertick.base.errors import (
     AlreadyExists,
     EvertickError,
@@ -109,7 +109,8 @@ def _wrong_parts(
         try:
             part = {"when": when_of(written.when)} if name == "when" else alone.options(lifts=True)
             if before is None:
-                session.created(written.id, dry_run=True, do=call, **{"when": UNREAD_TIMES, **part})
+                part.setdefault("when", UNREAD_TIMES)
+                session.created(CreateOptions(written.id, do=call, **part), dry_run=True)
             else:
                 change = Update(make=partial(_only, part), is_whole=False, if_version=before.version, dry_run=True)
                 session.updated(written.id, change)
@@ -150,8 +151,8 @@ def _creation(session: Session, written: WrittenSchedule) -> Step:
 
     def create(*, dry_run: bool) -> ScheduleDescription:
         call, paused = _call(session, written), _pause(session, written) or False
-        when = when_of(written.when)
-        return session.created(written.id, dry_run=dry_run, when=when, do=call, paused=paused, **options)[1]
+        new = CreateOptions(written.id, when=when_of(written.when), do=call, paused=paused, **options)
+        return session.created(new, dry_run=dry_run)[1]
 
     def do() -> None:
         create(dry_run=False)
@@ -201,7 +202,7 @@ def _patch(
     State that people and the engine change stays as it is: how many runs remain, and the note of a pause that the file
     does not ask for.
     """
-    patch = dict.fromkeys(DEFINING, UNSET) | written.options(lifts=True)
+    patch = dict.fromkeys(DEFINING) | written.options(lifts=True)
     if not resets:
         patch.pop("remaining_actions", None)
     if before.pause is not None and written.paused is None:
