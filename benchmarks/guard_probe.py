@@ -25,6 +25,11 @@ SCHEDULES = 20
 PATIENCE_S = 600.0
 
 
+def call(function: Any, *args: Any) -> Any:
+    """A call with arguments. In base commits up to 28 November 2026 the method is called `args`."""
+    return (function.with_args if hasattr(function, "with_args") else function.args)(*args)
+
+
 class Probe:
     """An app with one function of each kind, on one database."""
 
@@ -50,7 +55,7 @@ class Probe:
     def fill(self, function: Any, number: int, delay_ms: int = 0) -> None:
         """Schedule calls, 1,000 in a transaction."""
         for start in range(0, number, 1000):
-            calls = [function.with_args(start + n) for n in range(min(1000, number - start))]
+            calls = [call(function, start + n) for n in range(min(1000, number - start))]
             self.app.scheduler.run_after_many(delay_ms, calls)
 
     def work(self, function: Any, number: int) -> None:
@@ -93,7 +98,7 @@ class Probe:
 
     def steps(self, number: int) -> Callable[[], None]:
         runs = number // STEPS
-        self.app.scheduler.run_after_many(0, [self.flow.with_args() for _ in range(runs)])
+        self.app.scheduler.run_after_many(0, [call(self.flow) for _ in range(runs)])
         return lambda: self.work(self.flow, runs)
 
     def schedules(self, number: int) -> Callable[[], None]:
