@@ -1,7 +1,7 @@
-"""Conformance: whether a gateway does what the contract says, asked over the network as the platform asks it.
+"""Conformance: checks over the network whether a gateway follows the contract.
 
-The checks add crons of their own, under keys that begin with `conformance/`, and remove them at the end; they change
-nothing else. Checks of what a gateway does not have (see `capabilities`) are reported as left out.
+The checks add their own crons, with keys that begin with `conformance/`, and remove them at the end; they change
+nothing else. Checks of capabilities that a gateway does not have (see `capabilities`) are reported as left out.
 """
 
 import json
@@ -33,26 +33,26 @@ from evertick.gateway_client import GatewayClient, Reply, Request, Send
 
 PREFIX: Final = "conformance/"
 RUN_S: Final = 30.0
-"""How long a run may take until it is seen to have ended."""
+"""The time limit of a run."""
 POLL_S: Final = 0.2
 HOUR_MS: Final = 3_600_000
 
 
 class _LeftOut(Exception):
-    """The gateway does not have what is checked."""
+    """The gateway does not have the checked capability."""
 
 
 class Failed(Exception):
-    """The gateway does something else than the contract says."""
+    """The gateway does not follow the contract."""
 
 
 def check_gateway(
     send: Send, *, send_without_token: Send, send_with_wrong_token: Send, action: GatewayAction | None = None
 ) -> list[GatewayCheck]:
-    """Check a gateway; returns how each check ended.
+    """Check a gateway; return the result of each check.
 
-    `action` is what the crons of the checks do; unless given it is the builtin `health_probe`, or the first command
-    that takes no arguments.
+    `action` is the action of the checks' crons; by default the builtin `health_probe`, or the first command that takes
+    no arguments.
     """
     return _Conformance(send, send_without_token, send_with_wrong_token, action).run()
 
@@ -194,7 +194,7 @@ class _Conformance:
             self._expect(self._send, Request("POST", "/v1/crons", {**good, "action": action}), 422, code, f"{action}: ")
         no_key = {name: value for name, value in good.items() if name != "key"}
         self._expect(self._send, Request("POST", "/v1/crons", no_key), 422, "invalid_request", "without a key, ")
-        _require({each.id for each in self._client.crons().crons} == before, "what was refused is in the list")
+        _require({each.id for each in self._client.crons().crons} == before, "a refused cron is in the list")
 
     def once(self) -> None:
         """A run is started once for an Idempotency-Key, ends, and is read by its id."""
