@@ -34,7 +34,7 @@ from evertick.base.errors import (
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.options import Rule, check_options, number, one_of, whole
-from evertick.base.paging import opened, sealed, wrong_cursor
+from evertick.base.paging import decode_cursor, encode_cursor, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
 from evertick.base.suggested_commands import meant
 from evertick.gateway_client import GatewayClient, check_name
@@ -167,7 +167,9 @@ class TenantGateways:
                 )[: limit + 1]
             shown = rows[:limit]
             crons = [cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
-            return FleetCrons(crons=tuple(crons), next=sealed(_position(shown[-1])) if len(rows) > limit else None)
+            return FleetCrons(
+                crons=tuple(crons), next=encode_cursor(_position(shown[-1])) if len(rows) > limit else None
+            )
 
         return self._read(work)
 
@@ -410,7 +412,7 @@ def _place(after: str | None) -> tuple[Instant, str, str]:
     """The place of a cursor. Raises InvalidArguments."""
     if after is None:
         return FIRST
-    at, gateway_id, cron_id = opened(after, len(FIRST))
+    at, gateway_id, cron_id = decode_cursor(after, len(FIRST))
     if type(at) is not int or not isinstance(gateway_id, str) or not isinstance(cron_id, str):
         raise wrong_cursor()
     return Instant(at), gateway_id, cron_id

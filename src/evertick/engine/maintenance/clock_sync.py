@@ -9,7 +9,7 @@ schedules. It keeps its own time, looks again and again, and follows only if the
 import logging
 from typing import Final
 
-from evertick.base.clock import SystemClock, agree, difference
+from evertick.base.clock import SystemClock, difference, synchronize
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -40,7 +40,7 @@ class ClockSync(Loop):
 
     async def begin(self) -> None:
         """Set the clock by the database's, before anything else happens. Raises DatabaseUnavailable."""
-        moved_ms = await self._deps.executors.ask(lambda: agree(self._clock, self._deps.store.database_now))
+        moved_ms = await self._deps.executors.ask(lambda: synchronize(self._clock, self._deps.store.database_now))
         self._machine_moved_ms = self._clock.machine_moved_ms
         if abs(moved_ms) > JUMP_MS:
             _logger.warning("this machine's clock and the database's differ by %d ms; the database's counts", moved_ms)
