@@ -189,7 +189,7 @@ def test_only_an_identity_lets_in(app: App, found: object) -> None:
 
 
 def test_an_identity_is_checked_where_it_is_made() -> None:
-    with pytest.raises(Misuse, match="no scope"):
+    with pytest.raises(Misuse, match="not a scope"):
         Identity(name="ada", tenant="default", scope="root")
     with pytest.raises(Misuse, match="printable"):
         Identity(name="a\nb", tenant="default")

@@ -116,7 +116,7 @@ class ScaledClock:
 
     @property
     def speed(self) -> float:
-        """How many of its seconds pass in one of the machine's."""
+        """The simulated seconds per real second."""
         return self._pace[2]
 
 

@@ -74,7 +74,7 @@ def text(most: int, *, printable: bool = False) -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """What `rule` takes, or None."""
+    """A rule that also accepts None."""
     return Rule(f"{rule.words}, or None", lambda value: value is None or rule.fits(value))
 
 

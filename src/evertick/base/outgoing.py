@@ -2,8 +2,7 @@
 
 A script of a customer, or a cron of a gateway, could request URLs that only this machine can reach. So a host must be
 on the list, its name is resolved once, every address found must be public, and the connection goes to that address (DNS
-rebinding between the check and the connection has no effect). The reply is limited in time and size. Redirects are not
-followed here.
+rebinding between the check and the connection has no effect). Replies have limits of time and size. No redirects.
 """
 
 import contextlib

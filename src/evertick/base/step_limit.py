@@ -53,16 +53,8 @@ class StepLimit:
     """The limit of the steps of one coroutine, and of the tasks that it creates."""
 
     __slots__ = (
-        "_began_at",
-        "_ends_at",
-        "_fired_at",
-        "_guard",
-        "_limit",
-        "_on_blocking",
-        "_on_over",
-        "_reported",
-        "name",
-    )
+        "_began_at", "_ends_at", "_fired_at", "_guard", "_limit", "_on_blocking", "_on_over", "_reported", "name",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -11,8 +11,7 @@ its protocol. Therefore each thread records where it is:
 The thread writes `inside`, then reads `fired`; the watcher writes `fired`, then reads `inside`. So one of them sees the
 other, without a lock in every call. Between its check and the exception the watcher is `busy`; a thread that comes
 inside and finds `fired` waits for that and withdraws an exception that is still pending (`withdraw`). There may be one:
-where a thread switches to the watcher, CPython 3.12 and later raise what was set meanwhile only at the next such place,
-which may be inside.
+CPython 3.12 and later raise an exception that is set during a thread switch only at the next one, which may be inside.
 
 `fired` is sticky: once it is set, the function has timed out, even if it catches the exception or returns.
 
@@ -55,7 +54,7 @@ def exceptions_in_threads() -> tuple[Callable[[int, type[BaseException]], int], 
 
 
 class _Delivered(BaseException):
-    """Raised in the watching thread by itself."""
+    """Raised by the watching thread in itself."""
 
 
 def lower_flag() -> None:

@@ -1,7 +1,6 @@
 """A small shop with all features of Evertick: jobs, crons, schedules of customers, workflows, a pool.
 
-It calls no external service: slow functions sleep, and failures depend on the clock, so that every simulation of the
-week is the same.
+It calls no external service: slow functions sleep, and failures depend on the clock, so every simulation is the same.
 """
 
 import asyncio
@@ -104,7 +103,7 @@ async def fulfil(step: Step, order_id: str, customer: str) -> str:
     try:
         await step.wait_for("delivered", timeout=timedelta(days=3))
     except TimeoutError:
-        await step.run(send_mail, customer, text=f"where is {label}? we are looking for it")
+        await step.run(send_mail, customer, text=f"where is {label}? we are searching")
     await step.sleep(timedelta(hours=6))
     await step.run(send_mail, customer, text="how was it? write a review")
     await step.run(close_order, order_id, outcome="done")

@@ -2,8 +2,7 @@
 
 A cron is a schedule that calls one function, `gateway.run`, with its action. So its times, the catch-up after an outage
 (`catch_up="latest"`), the ledger and the outcomes are those of every schedule. A started action is not started again:
-after a kill its run is `unknown`. The fields that a schedule does not have (the name, and the times as written) are in
-its memo.
+after a kill its run is `unknown`. The other fields (the name, and the times as written) are in its memo.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """`gateway.toml`: the name of a gateway, its address, its platform, and its permissions.
 
-Commands and reachable hosts are defined only in this file; no request can add any. Relative paths are relative to the
-folder of the file.
+Commands and reachable hosts are defined only in this file; no request can add any. Paths are relative to its folder.
 """
 
 import re

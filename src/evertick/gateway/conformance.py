@@ -51,8 +51,7 @@ def check_gateway(
 ) -> list[GatewayCheck]:
     """Check a gateway; return the result of each check.
 
-    `action` is the action of the checks' crons; by default the builtin `health_probe`, or the first command that takes
-    no arguments.
+    `action` is that of the checks' crons; by default the builtin `health_probe`, or a command without arguments.
     """
     return _Conformance(send, send_without_token, send_with_wrong_token, action).run()
 
@@ -145,7 +144,7 @@ class _Conformance:
         _require(self._one(cron.id).name == "changed", "a refused change was made")
 
     def enable(self) -> None:
-        """A cron that is disabled has no next run; enabled again it goes on from now."""
+        """A cron that is disabled has no next run; enabled again it continues from now."""
         cron = self._added("enable")
         off = self._client.change(cron.id, GatewayCronChange(enabled=False), revision=cron.revision)
         _require(not off.enabled and off.next_run_at is None, "a disabled cron has a next run")

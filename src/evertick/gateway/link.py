@@ -141,9 +141,7 @@ def local_token(file: Path | None) -> str | None:
         found = f"evl_{secrets.token_urlsafe(32)}"
         write_secret(file, found + "\n")
     if len(found.strip()) < 20:
-        raise Misuse(
-            f"{file} has a token of less than 20 characters, which can be guessed; remove the file to create a new one"
-        )
+        raise Misuse(f"{file} has a token of less than 20 characters, which can be guessed; remove it for a new one")
     return found.strip()
 
 

@@ -278,9 +278,7 @@ class OpenClawBackend:
             raise
         except Refused as refused:
             if refused.code == "UNAVAILABLE":  # a failure inside OpenClaw, possibly after the start
-                raise OutcomeUnknown(
-                    f"OpenClaw: {refused.words}; the run may or may not have begun. {_LATER}"
-                ) from None
+                raise OutcomeUnknown(f"OpenClaw: {refused.words}; the run may have begun. {_LATER}") from None
             await self._with_keys(lambda keys: keys.forget(key))
             raise _error_of(refused, "cron.run", job_id) from None
         if not isinstance(reply, dict):
@@ -315,9 +313,7 @@ class OpenClawBackend:
             reply = await self._connection.call(method, params, again=again)
         except ReplyLost as error:
             if method in ("cron.add", "cron.update", "cron.remove"):
-                raise OutcomeUnknown(
-                    f"{error}; the change may or may not have been made: read the crons again"
-                ) from None
+                raise OutcomeUnknown(f"{error}; the change may have been made: read the crons again") from None
             raise
         except Refused as refused:
             raise _error_of(refused, method, str(params.get("id", ""))) from None

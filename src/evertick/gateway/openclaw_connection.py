@@ -367,8 +367,7 @@ class Connection:
     async def call(self, method: str, params: Payload, *, again: bool = False) -> Any:
         """Send a request and return the payload of its reply.
 
-        `again`: the request may be sent a second time if its reply was lost. A request that OpenClaw postpones is
-        always sent again.
+        `again`: it may be sent a second time if its reply was lost. A postponed request is always sent again.
 
         Raises Refused, NotSent, ReplyLost.
         """

@@ -3,8 +3,7 @@
 Packages: `spec` (the written rule, as data), `parse` (text to `spec`: crons, calendars, intervals, RRULEs, dates),
 `zones` (time zones), `wire` (JSON), `search` (compiles a spec and finds its times), `english` (describing specs and
 reading sentences). On top of them: `builders` (specs in Python), `explain` (why an instant fires or not) and `lint`
-(legal rules that are rarely intended). Pure: no clock, no database, no floats; instants are whole seconds since the
-Unix epoch.
+(legal rules that are rarely intended). Pure: no clock, no database, no floats; instants are Unix seconds.
 
 `compile_spec` makes a `Recurrence` of a `Spec`, which has `next`, `prev`, `between`, `count`, `matches` and `preview`.
 """

@@ -1,7 +1,6 @@
 """Lints: parts of a spec that are legal but rarely intended.
 
-A lint changes and refuses nothing. It describes what will happen and what to write instead. Every lint has a stable
-code, see `CODES`.
+A lint changes and refuses nothing. It says what will happen and what to write instead. Its code is stable, see `CODES`.
 """
 
 import re
@@ -265,7 +264,7 @@ def _missing_days(named: Iterable[int], months: list[int]) -> Iterator[Remark]:
         elif any(month_length(2000, month) < day for month in months) or (day == 29 and 2 in months):
             yield (
                 "missing_days",
-                f"months without a {ordinal(day)} are left out; the last day of every month is 'L' (BYMONTHDAY=-1)",
+                f"months without a {ordinal(day)} are skipped; the last day of every month is 'L' (BYMONTHDAY=-1)",
             )
 
 
@@ -369,7 +368,7 @@ def _of_interval(interval: Interval, spec: Spec, scope: Scope, now: int) -> Iter
 def _of_rrule(rrule: RRule, spec: Spec, scope: Scope, now: int) -> Iterator[Remark]:
     recur = rrule.recur
     if rrule.dtstart.kind is not MomentKind.DATE and any(day.kind is MomentKind.DATE for day in rrule.exdates):
-        yield "exdate_date", "an EXDATE is a date while the rule has a time: the whole of that day is left out"
+        yield "exdate_date", "an EXDATE is a date while the rule has a time: it excludes that whole day"
     if recur is None:
         return
     yield from _of_recur(recur, rrule, scope, now)
@@ -384,7 +383,7 @@ def _of_rrule(rrule: RRule, spec: Spec, scope: Scope, now: int) -> Iterator[Rema
     for day in rrule.exdates[:EXDATES_MAX]:
         at = scope.instant(day)
         if day.kind is not MomentKind.DATE and not compiled.matches(at) and day not in rrule.rdates:
-            yield "exdate_unmatched", f"EXDATE {scope.say(at)} is no time of the rule and leaves nothing out"
+            yield "exdate_unmatched", f"EXDATE {scope.say(at)} is not a time of the rule and excludes nothing"
     local = replace(rrule.dtstart, kind=MomentKind.LOCAL, value=scope.local(rrule.dtstart))
     yield from _clock_changes(spec, Spec(rrules=(replace(bare, dtstart=local),)), scope, now)
 

@@ -490,7 +490,7 @@ class Conversation:
         except BaseException as error:  # an error of the developer's function; the script does not get its details
             logger.error("the host function %s failed in run %s", call.name, self.run.id, exc_info=error)
             return self.protocol.raised(
-                call, "HostError", f"{call.name} failed; the log of the service has the details", "internal"
+                call, "HostError", f"{call.name} failed; the service's log says why", "internal"
             )
         finally:
             host_call.cancel()
@@ -566,8 +566,7 @@ class Sandbox:
     def run(self, run: ScriptRun) -> Ended:
         """Run a script to its end, for little more than `limits.wall_ms` at most.
 
-        Raises SandboxUnavailable, and Misuse for a run that is already in progress, for invalid names in `ctx`, and for
-        invalid limits.
+        Raises SandboxUnavailable, and Misuse for a run in progress, for invalid names in `ctx` and invalid limits.
         """
         _check_names(run.functions, run.context)
         return self._execute(run, "run")

@@ -26,7 +26,7 @@ class JobView:
     requested_at: datetime
     """The requested time."""
     due_at: datetime
-    """When it may run (again)."""
+    """The time from which it may run, or run again."""
     created_at: datetime
     completed_at: datetime | None
     attempt: int

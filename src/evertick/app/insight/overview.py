@@ -116,7 +116,7 @@ def _overview(
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
     unreadable = transaction.list_schedules(ScheduleFilter(tenant=tenant, status=UNREADABLE), limit=SHOWN_MAX)
-    missed = [time for time in times if not time.made_up]
+    missed = [time for time in times if not time.caught_up]
     free = [group for group in due if pool_name(group.pool) not in trouble.spread_pools]
     waiting = [
         group

@@ -31,8 +31,7 @@ class ActivityRow(NamedTuple):
 
 
 class PoolActivityRow(NamedTuple):
-    """The counts of ended attempts of a pool (its name without the app's) in ten minutes from `at` on; as
-    `ActivityRow`.
+    """Counts of a pool's ended attempts (its name without the app's) in ten minutes from `at` on; as `ActivityRow`.
 
     `late` covers the part of the ten minutes that the worker has counted so far.
     """
@@ -179,8 +178,7 @@ class Trouble(NamedTuple):
 
     `has_missed`: whether an occurrence was missed in the last 30 days; `has_missed_many`: very many in the last 24
     hours. `paused_pools` has the reason of each pause. The rates of `spread_pools` are used up, so their next jobs
-    wait. `overdue` counts schedules that no worker has evaluated at their next time; `first_overdue` is None if there
-    is none.
+    wait. `overdue` counts schedules that no worker has evaluated at their next time; `first_overdue` is the first.
     """
 
     failed: int
@@ -208,7 +206,7 @@ class OverdueSchedule(NamedTuple):
 
 
 class MissedTime(NamedTuple):
-    """A missed occurrence; `made_up` if a trigger or a backfill has run it since."""
+    """A missed occurrence; `caught_up` if a trigger or a backfill has run it since."""
 
     schedule_id: ScheduleId
     nominal_at: Instant
@@ -216,7 +214,7 @@ class MissedTime(NamedTuple):
     detail: str
     actual_at: Instant
     decided_at: Instant
-    made_up: bool
+    caught_up: bool
 
 
 class Sample(NamedTuple):

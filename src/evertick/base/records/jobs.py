@@ -434,8 +434,7 @@ class ServedFunction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Serves:
-    """The jobs that a worker runs: those of its functions, where they or the jobs belong to one of `pools` (None: every
-    pool).
+    """The jobs that a worker runs: of its functions, where they or the jobs are in one of `pools`; None is every pool.
 
     It runs the jobs of `apps` and those of no app. None means every app: the worker's release did not record it.
     """

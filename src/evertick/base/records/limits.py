@@ -104,7 +104,7 @@ class PoolLimits:
     paused: bool = False
     """No job of the pool starts; running jobs continue."""
     note: str = ""
-    """Why it is paused."""
+    """The reason of the pause."""
 
     def __post_init__(self) -> None:
         check_options(POOL_RULES, some({name: getattr(self, name) for name in POOL_RULES}))

@@ -192,8 +192,7 @@ def difference(value: Any, back: Any, place: str = "") -> str | None:
 def json_of_typed(value: Any, what: str) -> str:
     """As `json_of`, also for other types of arguments: models, dataclasses, datetimes, decimals, enums, sets, bytes.
 
-    They are written as for an argument without a type: a datetime in ISO 8601, a decimal as text, a set as a list,
-    bytes in base64.
+    The format is that of arguments without a type: ISO 8601, decimals as text, sets as lists, bytes in base64.
     """
     try:
         return _dumped(value, what)

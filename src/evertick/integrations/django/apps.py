@@ -25,6 +25,4 @@ def _migrated(using: str, verbosity: int = 1, **_: Any) -> None:
     if using == setting("DATABASE"):
         steps = migrate(using)
         if steps and verbosity > 0:
-            print(
-                f"Evertick's tables: {len(steps)} step{'s' if len(steps) > 1 else ''} taken"
-            )  # as Django's own migrations
+            print(f"Evertick's tables: {len(steps)} step{'s' if len(steps) > 1 else ''} taken")

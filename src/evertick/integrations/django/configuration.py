@@ -89,8 +89,7 @@ def database_url(alias: str | None = None) -> str:
 def migrate(alias: str) -> list[str]:
     """Migrate the tables in Django's database `alias` to this version; return the names of the migrations.
 
-    A database in memory, as in Django's tests, is migrated through Django's own connection. Raises what
-    `App.migrate` raises.
+    A database in memory, as in Django's tests, is migrated through Django's connection. Raises as `App.migrate`.
     """
     from django.db import connections
 

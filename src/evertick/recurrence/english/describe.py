@@ -60,7 +60,7 @@ def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
     Raises InvalidSpec for an unsupported locale and for an unknown time zone.
     """
     if locale not in LOCALES:
-        raise InvalidSpec(f"there are no words for the locale {shown(locale)}; there are for {', '.join(LOCALES)}")
+        raise InvalidSpec(f"the locale {shown(locale)} is not supported; use {', '.join(LOCALES)}")
     scope = scope_of(spec, zone)
     if not spec.has_sources:
         parts = [NO_SOURCES]

@@ -1,8 +1,7 @@
 """Fields: parses the text of one cron or calendar field into items, and converts items to a set of numbers.
 
 Sets are bit masks: bit n stands for the value n. Two similar grammars share the file: that of crons (three-letter
-names, ranges that wrap around, `?`, and the special days in `special_days`) and that of Temporal's calendars (names by
-prefix, no wrapping).
+names, ranges that wrap around, `?`, and the special days in `special_days`) and Temporal's (names by prefix, no wrap).
 """
 
 import re

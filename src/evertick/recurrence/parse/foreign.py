@@ -50,7 +50,7 @@ def refuse_crontab(text: str, parts: list[str]) -> None:
         fields = " ".join(parts[:5])
         raise InvalidSpec(
             f"the cron line {shown(text)} has the user or the command of a crontab after its five fields; write "
-            f"{fields!r}, and name the function that is to run by itself"
+            f"{fields!r}, and give the function to run separately"
         )
 
 

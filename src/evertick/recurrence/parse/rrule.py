@@ -1,9 +1,8 @@
 """RRULE, RDATE, EXDATE and EXRULE: RFC 5545 (3.3.10, 3.8.5), with SKIP of RFC 7529.
 
-The parser refuses what the RFC forbids: ordinals of BYDAY outside MONTHLY and YEARLY, BYWEEKNO outside
-YEARLY, BYMONTHDAY in WEEKLY, BYYEARDAY in DAILY, WEEKLY and MONTHLY, BYSETPOS alone, COUNT together with
-UNTIL, duplicate or unknown parts. Where the RFC is silent, it follows most calendars: UNTIL without `Z` is
-local time.
+The parser refuses what the RFC forbids: ordinals of BYDAY outside MONTHLY and YEARLY, BYWEEKNO outside YEARLY,
+BYMONTHDAY in WEEKLY, BYYEARDAY in DAILY, WEEKLY and MONTHLY, BYSETPOS alone, COUNT together with UNTIL, duplicate or
+unknown parts. As in most calendars, UNTIL without `Z` is local time.
 """
 
 import re

@@ -1,8 +1,7 @@
 """The days of crons and calendars: month, day of month, day of week and year, joined by AND or by cron's OR.
 
 A year's days are the bits of one integer: bit 0 is 1 January. Every condition on days becomes such a mask, and the
-next matching day is the lowest set bit. A mask depends only on the year's shape (see `civil`), so it is built once for
-each shape and cached.
+next matching day is the lowest set bit. Masks depend only on the year's shape (see `civil`) and are cached by it.
 """
 
 from collections.abc import Hashable

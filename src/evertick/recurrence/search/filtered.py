@@ -2,8 +2,7 @@
 
 A local year is cut where its zone changes the offset. In each *piece* the days with an allowed step are one mask: the
 rule's days of the year, and the days of the piece, and the days that the steps reach (see `AllowedSteps`). A year
-without any such day is skipped after one check. Once years repeat, a whole cycle without such a day proves that no
-further one exists.
+without any such day is skipped after one check. Once years repeat, a cycle without such a day proves that none follows.
 """
 
 from bisect import bisect_left, bisect_right

@@ -2,8 +2,7 @@
 
 Most of the time the zone's offset is constant and an instant is a local time minus an offset. That case uses a cached
 *stable interval*: a range of instants with one offset and without any effect of a clock change. Around a change the
-zone is searched segment by segment (a segment is the time between two changes), and each segment has two kinds of
-firings:
+zone is searched segment by segment (a segment is the time between two changes), and each has two kinds of firings:
 
 - local times that occur in it, except those that the overlap policy assigns to another segment, and
 - local times that were skipped at the start of the segment, moved by the gap policy.

@@ -172,8 +172,7 @@ class Table(NamedTuple):
 
     `offsets[i]` is valid from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
     before everything; the last one is the end of the table. From `settled[i]` on, no local time of the segment has
-    occurred in, or been moved by, an earlier one. Up to `unsettled[i]` none occurs again. `ends[i]` is
-    `starts[i + 1]`.
+    occurred in, or been moved by, an earlier one. Up to `unsettled[i]` none recurs. `ends[i]` is `starts[i + 1]`.
     """
 
     starts: tuple[int, ...]

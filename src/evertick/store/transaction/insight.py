@@ -206,7 +206,7 @@ class Insight(Driver):
             if row[2] == "paused":
                 skipped[row[0]] = row[1]
             else:
-                missed.append(MissedTime(*row)._replace(made_up=bool(row[-1])))
+                missed.append(MissedTime(*row)._replace(caught_up=bool(row[-1])))
         return missed, skipped
 
     def first_missed(
