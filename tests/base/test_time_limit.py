@@ -155,7 +155,7 @@ def test_what_computes_is_over_by_its_processor_time_and_what_waits_by_its_wall_
     if not has_clock:  # as on macOS and Windows
         monkeypatch.setattr(time_limit, "_cpu_clock", lambda: None)
     guard = Guard()
-    monkeypatch.setattr(time_limit._mine, "guard", guard)
+    monkeypatch.setattr(time_limit._thread_state, "guard", guard)
     time_limit._guards.append(guard)
 
     for limit, function, by in (

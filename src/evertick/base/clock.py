@@ -70,7 +70,7 @@ class Difference(NamedTuple):
     """How far a database's clock is ahead of a local one, and the possible error: half of the round trip."""
 
     ahead_ms: int
-    within_ms: int
+    error_ms: int
 
 
 def difference(clock: SystemClock, ask: AskDatabase) -> Difference:
@@ -78,9 +78,9 @@ def difference(clock: SystemClock, ask: AskDatabase) -> Difference:
     before = clock.now()
     there = ask()
     after = clock.now()
-    within_ms = (after - before) // 2 + 1
+    error_ms = (after - before) // 2 + 1
     ahead_ms = 0 if there is None else there - before - (after - before) // 2
-    return Difference(0 if abs(ahead_ms) <= within_ms else ahead_ms, within_ms)
+    return Difference(0 if abs(ahead_ms) <= error_ms else ahead_ms, error_ms)
 
 
 def synchronize(clock: SystemClock, ask: AskDatabase) -> int:

@@ -143,7 +143,7 @@ def table_of(value: str) -> str | None:
     return match.group(1) if match else None
 
 
-def beyond_others(prefix: str, foreign: str, *, descending: bool) -> str:
+def after_foreign_ids(prefix: str, foreign: str, *, descending: bool) -> str:
     """The position from which to continue a scan for ids `<prefix><28 hex digits>` that met `foreign`, an id of another
     table whose name starts with the same text. It skips every id that starts as `foreign` does.
     """

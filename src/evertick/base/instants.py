@@ -80,10 +80,10 @@ def from_datetime(moment: datetime, name: str = "a time") -> Instant:
             f"{moment.isoformat(sep=' ')} has no time zone; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
-    return Instant((by_packaged_zone(moment) - _EPOCH) // _MILLISECOND)
+    return Instant((in_packaged_zone(moment) - _EPOCH) // _MILLISECOND)
 
 
-def by_packaged_zone(moment: datetime) -> datetime:
+def in_packaged_zone(moment: datetime) -> datetime:
     """The same wall clock time in the zone of the package `tzdata`, which crons and RRULEs use.
 
     `ZoneInfo` reads the operating system's data first, which may be older. Then one local time would be two instants.
@@ -108,7 +108,7 @@ def warn_of_gaps(moments: Iterable[datetime]) -> None:
     import logging  # keeps the import of modules that only register functions fast
 
     for moment in moments:
-        plain = by_packaged_zone(moment)
+        plain = in_packaged_zone(moment)
         shown = plain.astimezone(UTC).astimezone(plain.tzinfo)
         if shown.replace(tzinfo=None, fold=0) != plain.replace(tzinfo=None, fold=0):
             logging.getLogger("evertick.schedules").warning(

@@ -7,7 +7,7 @@ from evertick.base.errors import JobNotFound, ScheduleNotFound
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 
-THEN: Final = "; then "
+SEPARATOR: Final = "; then "
 """Separates the commands of a fix that has several."""
 DJANGO_SETTINGS: Final = "set DJANGO_SETTINGS_MODULE, for example DJANGO_SETTINGS_MODULE=shop.settings evertick ..."
 """The fix if Django has no settings."""
@@ -22,10 +22,10 @@ def tenant_option(tenant: TenantId) -> str:
 
 def commands_of(fix: str, option: str) -> list[str]:
     """The commands of a fix, each with `option` at its end if it takes one."""
-    return [part if part.endswith(WORKER) else f"{part}{option}" for part in fix.split(THEN)]
+    return [part if part.endswith(WORKER) else f"{part}{option}" for part in fix.split(SEPARATOR)]
 
 
-def cure_of_unreadable(schedule_id: str, tenant: TenantId) -> str:
+def fix_of_unreadable(schedule_id: str, tenant: TenantId) -> str:
     """The fix for a schedule that this release cannot read."""
     named = f"{schedule_word(schedule_id)}{tenant_option(tenant)}"
     return (
@@ -39,7 +39,7 @@ def no_schedule(
 ) -> ScheduleNotFound:
     """The error for a schedule that a tenant does not have; `ids` are candidates for "did you mean"."""
     error = ScheduleNotFound(
-        f"no {kind} {schedule_id!r}{in_tenant(tenant)}; {meant(schedule_id, ids)}"
+        f"no {kind} {schedule_id!r}{in_tenant(tenant)}; {did_you_mean(schedule_id, ids)}"
         f"list them with `evertick {kind} list{tenant_option(tenant)}`"
     )
     error.wanted = schedule_id
@@ -49,7 +49,7 @@ def no_schedule(
 def no_run(run_id: str, tenant: TenantId, keys: Iterable[str] = ()) -> JobNotFound:
     """The error for the id or key of a run that a tenant does not have; `keys` are candidates for "did you mean"."""
     error = JobNotFound(
-        f"no run {run_id!r}{in_tenant(tenant)}; {meant(run_id, keys)}"
+        f"no run {run_id!r}{in_tenant(tenant)}; {did_you_mean(run_id, keys)}"
         f"list them with `evertick workflow list{tenant_option(tenant)}`"
     )
     error.wanted = run_id
@@ -67,14 +67,14 @@ def no_key(key: str, tenant: TenantId, keys: Iterable[str] = ()) -> JobNotFound:
     """The error for a key that no job of a tenant has; `keys` are candidates for "did you mean"."""
     error = JobNotFound(
         f"no job has the key {key!r}{in_tenant(tenant)}: none ever had it, or its retention is over; "
-        f"{meant(key, keys)}"
+        f"{did_you_mean(key, keys)}"
         f"`evertick job list{tenant_option(tenant)}` shows jobs, which are named by id (job_ and 28 characters) or key"
     )
     error.wanted = key
     return error
 
 
-def meant(wanted: str, names: Iterable[str]) -> str:
+def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     """The question "did you mean ...? " with the names most similar to `wanted`; empty if none is similar."""
     from difflib import get_close_matches
 

@@ -424,11 +424,11 @@ def _cpu_clock() -> int | None:
     return time.pthread_getcpuclockid(threading.get_ident()) if hasattr(time, "pthread_getcpuclockid") else None
 
 
-class _Mine(threading.local):
+class _ThreadState(threading.local):
     guard: Guard | None = None
 
 
-_mine: Final = _Mine()
+_thread_state: Final = _ThreadState()
 _guards: Final[list[Guard]] = []
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
@@ -440,9 +440,9 @@ _suspended_s = 0.0
 
 def current_guard() -> Guard:
     """The guard of this thread."""
-    guard = _mine.guard
+    guard = _thread_state.guard
     if guard is None:
-        guard = _mine.guard = Guard()
+        guard = _thread_state.guard = Guard()
         with _lock:
             # No weak references: their callbacks run in the thread that drops the last one, and could be interrupted.
             alive = {thread.ident for thread in threading.enumerate()}
@@ -522,7 +522,7 @@ def _forget_threads() -> None:
     _lock = threading.Lock()
     _watcher = None
     _guards.clear()
-    _mine.guard = None
+    _thread_state.guard = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -38,7 +38,7 @@ POLL_S: Final = 0.2
 HOUR_MS: Final = 3_600_000
 
 
-class _LeftOut(Exception):
+class _Skipped(Exception):
     """The gateway does not have the checked capability."""
 
 
@@ -73,7 +73,7 @@ class _Conformance:
             try:
                 check(self)
                 found.append(GatewayCheck(check=name, result="passed"))
-            except _LeftOut as error:
+            except _Skipped as error:
                 found.append(GatewayCheck(check=name, result="left out", detail=str(error)))
             except (Failed, EvertickError) as error:
                 words = str(error) or type(error).__name__
@@ -214,7 +214,7 @@ class _Conformance:
         """A command runs without a cron, once for an Idempotency-Key."""
         action = self._action()
         if action.type not in ("command", "builtin"):
-            raise _LeftOut("the gateway lists no command that takes no arguments")
+            raise _Skipped("the gateway lists no command that takes no arguments")
         key, name = self._key("command"), action.name or ""
         run_id = self._client.run_command(name, key=key)
         run = self._ended(run_id)
@@ -227,7 +227,7 @@ class _Conformance:
         """What was not added through the contract is read-only."""
         foreign = [each for each in self._client.crons().crons if not each.managed]
         if not foreign:
-            raise _LeftOut("all crons of this gateway are managed")
+            raise _Skipped("all crons of this gateway are managed")
         _expect_error(NotManaged, lambda: self._client.change(foreign[0].id, GatewayCronChange(name="x")))
         _expect_error(NotManaged, lambda: self._client.remove(foreign[0].id))
 
@@ -290,7 +290,7 @@ class _Conformance:
 
     def _needs(self, capability: str) -> None:
         if not self._has(capability):
-            raise _LeftOut(f"the gateway does not have {capability}")
+            raise _Skipped(f"the gateway does not have {capability}")
 
     def _one(self, cron_id: str) -> GatewayCron:
         found = [each for each in self._client.crons().crons if each.id == cron_id]

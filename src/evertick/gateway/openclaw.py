@@ -272,7 +272,7 @@ class OpenClawBackend:
         try:
             reply = await self._connection.call("cron.run", {"id": job_id, "mode": "force"})
         except ReplyLost as error:
-            raise OutcomeUnknown(f"{error}; the run may or may not have begun. {_LATER}") from None
+            raise OutcomeUnknown(f"{error}; the run may have begun. {_LATER}") from None
         except NotSent:
             await self._with_keys(lambda keys: keys.forget(key))
             raise

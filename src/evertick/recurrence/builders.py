@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.instants import by_packaged_zone, warn_of_gaps
+from evertick.base.instants import in_packaged_zone, warn_of_gaps
 from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron
 from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
@@ -353,7 +353,7 @@ def _bound(spec: Spec, bound: datetime | date, what: Literal["start", "end"]) ->
 def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
     if not isinstance(moment, datetime):
         raise InvalidSpec(f"{what} must be a datetime, not {type(moment).__name__}")
-    moment = by_packaged_zone(moment)
+    moment = in_packaged_zone(moment)
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidSpec(
             f"{what}: {moment.isoformat(sep=' ')} has no time zone, so it is ambiguous; "

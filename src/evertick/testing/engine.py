@@ -21,7 +21,7 @@ from evertick.app.execution.runner import Execution
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime
-from evertick.base.records.jobs import is_of
+from evertick.base.records.jobs import belongs_to
 from evertick.base.time_limit import Limit, TimeLimits
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
@@ -277,7 +277,7 @@ class SimulatedEngine:
             found += [(each.pool, each.name) for each in transaction.suspects(limit=QUEUES_MAX)]
             # The others are blocked: the worker does not have their function or app.
             apps = self._environment.apps
-            own = {pool_name(pool) for pool, name in found if is_of(pool, apps) and self._execution.function(name)}
+            own = {pool_name(pool) for pool, name in found if belongs_to(pool, apps) and self._execution.function(name)}
             stopped = {pool for pool, each in transaction.pool_limits().items() if each.paused} if own else set()
             if own <= stopped:  # the remaining jobs wait for a paused pool, and runs can wait for them
                 return waiting_until is not None and not own

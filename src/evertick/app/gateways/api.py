@@ -36,7 +36,7 @@ from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, t
 from evertick.base.options import Rule, check_options, number, one_of, whole
 from evertick.base.paging import decode_cursor, encode_cursor, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
-from evertick.base.suggested_commands import meant
+from evertick.base.suggested_commands import did_you_mean
 from evertick.gateway_client import GatewayClient, check_name
 from evertick.store.transaction.transaction import Transaction
 
@@ -301,7 +301,7 @@ class TenantGateways:
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]
-            raise GatewayNotFound(f"there is no gateway {name!r}; {meant(name, names)}".rstrip("; "))
+            raise GatewayNotFound(f"there is no gateway {name!r}; {did_you_mean(name, names)}".rstrip("; "))
         return row
 
     def _now(self) -> Instant:

@@ -411,7 +411,7 @@ class JobFilter:
     without_runs: bool = False
 
 
-def is_of(pool: str, apps: Collection[str] | None) -> bool:
+def belongs_to(pool: str, apps: Collection[str] | None) -> bool:
     """Whether the jobs of a pool belong to one of `apps`, or to no app; None means every app."""
     app = app_of(pool)
     return app is None or apps is None or app in apps
@@ -449,7 +449,7 @@ class Serves:
         A job belongs to the pool it was written to and to the pool of the worker's function: it may have been written
         without the app's code, or before the function was moved.
         """
-        return is_of(pool, self.apps) and any(
+        return belongs_to(pool, self.apps) and any(
             each.name == name and (self.pools is None or pool in self.pools or each.pool in self.pools)
             for each in self.functions
         )

@@ -54,8 +54,8 @@ class ClockSync(Loop):
         """Compare the clocks."""
         found = await self._deps.executors.ask(lambda: difference(self._clock, self._deps.store.database_now))
         machine_moved_ms = self._clock.machine_moved_ms
-        stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.within_ms
-        if abs(found.ahead_ms) > JUMP_MS + found.within_ms:
+        stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.error_ms
+        if abs(found.ahead_ms) > JUMP_MS + found.error_ms:
             self._jumps += 1
             if not stood_still and self._jumps < LOOKS_UNTIL_FOLLOWED:
                 self._refuse(found.ahead_ms)
