@@ -69,8 +69,7 @@ DELIVERED: Final = frozenset({RowKind.START, RowKind.STEP, RowKind.END, RowKind.
 
 
 class Row(NamedTuple):
-    """One event. `seq` is the number of the call, from 1; 0 for patch and cancel; for a start, the last one of the
-    previous generation.
+    """One event. `seq` is the call's number, from 1; 0 for patch and cancel; for a start, the last one before it.
 
     `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; for a row that is
     delivered, when the run was restarted after it. `attempt` is the claim of the run under which an action was begun.
