@@ -221,7 +221,7 @@ def test_a_step_in_code_that_all_share_is_struck_a_moment_later(
 def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A watcher that looks often, and threads that change places often."""
     monkeypatch.setattr(time_limit, "POLL_EVERY_S", 0.0005)
-    monkeypatch.setattr(time_limit, "STRIKE_AGAIN_S", 0.001)
+    monkeypatch.setattr(time_limit, "RAISE_AGAIN_S", 0.001)
     monkeypatch.setattr(step_limit, "LEAST_S", 0.0)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)

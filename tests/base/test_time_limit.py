@@ -20,7 +20,7 @@ SOON_S = 0.02
 def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A watcher that looks often, and threads that change places often."""
     monkeypatch.setattr(time_limit, "POLL_EVERY_S", 0.0005)
-    monkeypatch.setattr(time_limit, "STRIKE_AGAIN_S", 0.001)
+    monkeypatch.setattr(time_limit, "RAISE_AGAIN_S", 0.001)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)
     yield
