@@ -233,7 +233,7 @@ class HttpSend:
 
     @property
     def http(self) -> "httpx2.Client":
-        """The client below, for what the contract has beside requests and replies: the stream of events."""
+        """The client below, for the part of the contract without a reply: the stream of events."""
         return self._http
 
     def close(self) -> None:

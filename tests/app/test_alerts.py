@@ -35,7 +35,7 @@ def missed(count: int) -> Alert:
 
 def failed(function: str, count: int = 1) -> Alert:
     """What fires while jobs of a function have failed."""
-    summary = f"{count} jobs of {function} failed in the last hour; `evertick status` says why."
+    summary = f"{count} jobs of {function} failed in the last hour; `evertick status` shows why."
     return Alert("EvertickFailures", {"function": function}, summary)
 
 
@@ -322,7 +322,7 @@ def test_a_run_that_does_not_fit_its_code_fires(tmp_path: Path) -> None:
         watched.restart_workers()
         world.advance(5)
         watched.minutes(12)
-        summary = "1 runs of order cannot go on; `evertick status` says why."
+        summary = "1 runs of order cannot continue; `evertick status` shows why."
         watched.expect(Alert("EvertickRunsStuck", {"function": "order"}, summary))
         world.deploy(before)
         watched.restart_workers()
@@ -346,7 +346,7 @@ AWAY = Alert("EvertickDatabaseAway", {}, "The database cannot be read, or no pro
                 Alert(
                     "EvertickDatabaseNotWritable",
                     {},
-                    "The database can be read and not written, so nothing runs; `evertick doctor --fleet` says why.",
+                    "The database can be read but not written, so nothing runs; `evertick doctor --fleet` shows why.",
                 )
             ],
         ),

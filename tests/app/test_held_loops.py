@@ -149,7 +149,7 @@ def test_steps_that_are_short_take_as_long_together_as_the_function_may(open_app
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes long is told of soon."""
-    monkeypatch.setattr(step_limit, "SAY_AFTER_S", 0.05)
+    monkeypatch.setattr(step_limit, "REPORT_AFTER_S", 0.05)
     monkeypatch.setattr(step_limit, "STUCK_AFTER_S", 0.05)
 
 

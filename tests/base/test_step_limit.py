@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evertick.base import step_limit, time_limit
-from evertick.base.step_limit import Held, StepLimit, holder_of, tasks_within_limits
+from evertick.base.step_limit import Blocking, StepLimit, blocker_of, tasks_within_limits
 from evertick.base.time_limit import FunctionTimeout, current_guard
 
 SOON_S = 0.02
@@ -33,7 +33,7 @@ class Limited:
 
     def __init__(self) -> None:
         self.over: list[bool] = []
-        self.held: list[Held] = []
+        self.held: list[Blocking] = []
 
     def run(self, coroutine: Coroutine[Any, Any, Any], limit_s: float = SOON_S, within_s: float = LONG_S) -> Any:
         """What the coroutine returns; raises what it raises."""
@@ -47,7 +47,11 @@ class Limited:
     def limit(self, name: str, limit_s: float, within_s: float = LONG_S) -> StepLimit:
         """A limit whose calls are kept."""
         return StepLimit(
-            name, limit_s, within_s, on_over=lambda has_ended, _: self.over.append(has_ended), on_held=self.held.append
+            name,
+            limit_s,
+            within_s,
+            on_over=lambda has_ended, _: self.over.append(has_ended),
+            on_blocking=self.held.append,
         )
 
 
@@ -152,7 +156,7 @@ def test_tasks_that_are_made_outside_of_steps_are_none_of_its_business() -> None
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes long is told of soon."""
-    monkeypatch.setattr(step_limit, "SAY_AFTER_S", 0.01)
+    monkeypatch.setattr(step_limit, "REPORT_AFTER_S", 0.01)
     monkeypatch.setattr(step_limit, "STUCK_AFTER_S", 0.01)
 
 
@@ -160,11 +164,11 @@ def test_what_no_exception_reaches_is_told_of_with_its_place(limited: Limited, s
     told = threading.Event()
     names: list[str | None] = []
 
-    class Telling(list[Held]):
-        def append(self, held: Held) -> None:
+    class Telling(list[Blocking]):
+        def append(self, held: Blocking) -> None:
             super().append(held)
             if held.is_stuck:
-                names.append(holder_of(loop[0]))
+                names.append(blocker_of(loop[0]))
                 told.set()
 
     loop: list[asyncio.AbstractEventLoop] = []
@@ -216,8 +220,8 @@ def test_a_step_in_code_that_all_share_is_struck_a_moment_later(
 @pytest.fixture
 def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A watcher that looks often, and threads that change places often."""
-    monkeypatch.setattr(time_limit, "LOOK_EVERY_S", 0.0005)
-    monkeypatch.setattr(time_limit, "STRIKE_AGAIN_S", 0.001)
+    monkeypatch.setattr(time_limit, "POLL_EVERY_S", 0.0005)
+    monkeypatch.setattr(time_limit, "RAISE_AGAIN_S", 0.001)
     monkeypatch.setattr(step_limit, "LEAST_S", 0.0)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)

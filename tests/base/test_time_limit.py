@@ -19,8 +19,8 @@ SOON_S = 0.02
 @pytest.fixture
 def fast_watcher(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A watcher that looks often, and threads that change places often."""
-    monkeypatch.setattr(time_limit, "LOOK_EVERY_S", 0.0005)
-    monkeypatch.setattr(time_limit, "STRIKE_AGAIN_S", 0.001)
+    monkeypatch.setattr(time_limit, "POLL_EVERY_S", 0.0005)
+    monkeypatch.setattr(time_limit, "RAISE_AGAIN_S", 0.001)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)
     yield
@@ -57,7 +57,7 @@ def test_one_number_for_both_limits_is_a_limit_of_wall_time(limit: Limit, by: Ti
     guard.limit, guard.deadline, guard.seen = limit, 1.0, (1.0, 0.5)
     guard.cpu_at_first = time.thread_time() - 10.0
 
-    guard.look(now=2.0)
+    guard.poll(now=2.0)
 
     assert guard.over is not None
     assert guard.over.by is by
@@ -155,7 +155,7 @@ def test_what_computes_is_over_by_its_processor_time_and_what_waits_by_its_wall_
     if not has_clock:  # as on macOS and Windows
         monkeypatch.setattr(time_limit, "_cpu_clock", lambda: None)
     guard = Guard()
-    monkeypatch.setattr(time_limit._mine, "guard", guard)
+    monkeypatch.setattr(time_limit._thread_state, "guard", guard)
     time_limit._guards.append(guard)
 
     for limit, function, by in (
@@ -200,7 +200,7 @@ class _Engine:
     def _frame(self, function: Any, *args: Any) -> None:
         self.depth += 1
         try:
-            self.guard.pass_out(function, *args)
+            self.guard.call_outside(function, *args)
         finally:
             self._work(20)
             self.depth -= 1

@@ -49,7 +49,7 @@ def _part(node: ast.expr) -> str:
     for known, text in {**FILLED, **WORDS}.items():
         if value.startswith(known):
             return text
-    return "; then " if value == "THEN" else "word"
+    return "; then " if value == "SEPARATOR" else "word"
 
 
 def lines_in(source: str) -> list[str]:

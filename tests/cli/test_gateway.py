@@ -48,11 +48,11 @@ def test_a_gateway_runs_and_is_checked(folder: Path, start: Start) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name = ", "this is no TOML"),
+        ("name = ", "this is not TOML"),
         ("nam = 'x'", "name: field required"),
         ("name = 'x'\nlisten = '4500'", "listen: "),
         ("name = 'x'\n[commands.a]\nargv = []", "commands.a.argv"),
-        ("name = 'x'\n[commands.a]\nargv = ['x']\narguments = {zone = ['eu']}", "the argument zone is nowhere in argv"),
+        ("name = 'x'\n[commands.a]\nargv = ['x']\narguments = {zone = ['eu']}", "the argument zone is not in argv"),
         ("name = 'x'\n[crons.a]\nschedule = {type = 'cron'}\naction = {type = 'agent'}", "crons.a.schedule"),
         (
             "name = 'x'\n[crons.a]\nschedule = {type = 'cron', expression = '0 9 * * *'}\n"
@@ -66,7 +66,7 @@ def test_a_gateway_runs_and_is_checked(folder: Path, start: Start) -> None:
         ),
         ("name = 'x'\n[platform]\nurl = 'https://p.example'\nmode = 'pull'", "needs public_url"),
         ("name = 'x'\n[platform]\nurl = 'p.example'", "is no address"),
-        ("name = 'x'\n[http]\nhosts = ['http://a.example']", "is no host"),
+        ("name = 'x'\n[http]\nhosts = ['http://a.example']", "is not a host"),
         ("name = 'x'\ntoken_file = 'gateway.toml'", "chmod 600"),
     ],
 )

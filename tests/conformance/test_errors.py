@@ -257,5 +257,5 @@ def test_an_action_that_waits_cannot_be_called_where_nobody_can_wait(world: Open
     def plain(ctx: SyncActionCtx) -> None:
         local.call(waits)
 
-    with pytest.raises(Misuse, match="make the caller an `async def` action too"):  # no time could pass for it
+    with pytest.raises(Misuse, match="make the caller an `async def` action, too"):
         world(local).call(plain)

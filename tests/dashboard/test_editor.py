@@ -242,7 +242,7 @@ def test_what_is_wrong_with_json_is_said_plainly(site: Site) -> None:
         ('["a\n"]', "line 1, column 4: a line break or tab in a text is written \\n or \\t"),
         (r'["\d"]', "a backslash in a text is written twice"),
         (r'["\u12"]', "four hexadecimal digits"),
-        ("[" * 100_000, "too deep inside of each other"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_each_fault_of_a_json_text_has_plain_words(text: str, words: str) -> None:

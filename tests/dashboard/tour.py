@@ -27,7 +27,7 @@ from starlette.routing import Match
 from evertick.api.gateway_fleet import Registration
 from evertick.api.gateways import GatewayCron
 from evertick.base.instants import to_iso
-from evertick.base.records.gateways import Found
+from evertick.base.records.gateways import SyncResult
 from evertick.dashboard.application import Dashboard
 from evertick.demo import shop, week
 from evertick.server.application import Server
@@ -82,7 +82,7 @@ SHOWN: Final = {
 def demonstration(folder: Path) -> Iterator[Server]:
     """The server of the demonstration, as `evertick dev --demo` has it; its clock stands still."""
     path = folder / "evertick-demo.db"
-    week.simulate(shop.app, path, speed=0.0, tell=lambda day: print(f"  simulated until {day}", flush=True))
+    week.simulate(shop.app, path, speed=0.0, report=lambda day: print(f"  simulated until {day}", flush=True))
     app, store = shop.app, open_settled(f"sqlite:///{path}")
     app.open_on(store)
     app.scripts.enable()
@@ -140,7 +140,7 @@ def _add_gateway(app: Any) -> None:
         GatewayCron.model_validate({"id": key, "key": key, "name": key, "managed": ours, "system": not ours, **common})
         for key, ours in (("purge cache", True), ("heartbeat", False))
     ]
-    found = Found("degraded", '["the disk is nearly full"]', "1", "d", "[]", '["purge_cache", "reindex"]')
+    found = SyncResult("degraded", '["the disk is nearly full"]', "1", "d", "[]", '["purge_cache", "reindex"]')
 
     def write(tx: Any) -> None:
         row = tx.claim_gateway(tx.get_gateway("warehouse", tenant="default").id, until=now)

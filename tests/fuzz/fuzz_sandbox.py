@@ -39,7 +39,7 @@ def fuzz_strict(data: atheris.FuzzedDataProvider) -> None:
 
 
 def fuzz_python(data: atheris.FuzzedDataProvider) -> None:
-    talk = monty.PythonTalk("", ["get", "db.get"], {}, LIMITS, data.PickValueInList(["run", "check"]))
+    talk = monty.PythonProtocol("", ["get", "db.get"], {}, LIMITS, data.PickValueInList(["run", "check"]))
     talk.stage = data.PickValueInList(list(STAGES))
     for _ in range(data.ConsumeIntInRange(1, 4)):
         for event in talk.read(data.ConsumeBytes(1_000)):
@@ -48,7 +48,7 @@ def fuzz_python(data: atheris.FuzzedDataProvider) -> None:
 
 def fuzz_python_values(data: atheris.FuzzedDataProvider) -> None:
     """Events that are well formed, with values that are not."""
-    talk = monty.PythonTalk("", ["get", "db.get"], {}, LIMITS, "run")
+    talk = monty.PythonProtocol("", ["get", "db.get"], {}, LIMITS, "run")
     talk.stage = "main"
     nodes = monty.field(2, data.ConsumeBytes(60)) * data.ConsumeIntInRange(0, 3)
     for _ in range(data.ConsumeIntInRange(0, 30)):
@@ -65,7 +65,7 @@ def fuzz_python_values(data: atheris.FuzzedDataProvider) -> None:
 
 
 def fuzz_oversized(data: atheris.FuzzedDataProvider) -> None:
-    judge(monty.PythonTalk("", [], {}, LIMITS, "run").oversized(data.ConsumeBytes(300)))
+    judge(monty.PythonProtocol("", [], {}, LIMITS, "run").oversized(data.ConsumeBytes(300)))
 
 
 TARGETS = (fuzz_javascript, fuzz_strict, fuzz_python, fuzz_python_values, fuzz_oversized)

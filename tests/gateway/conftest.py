@@ -9,7 +9,7 @@ import pytest
 
 from evertick.api.gateways import GatewayRun, NewGatewayCron
 from evertick.gateway.actions import ActionFailed, Actions
-from evertick.gateway.app_backend import OwnGateway, app_of
+from evertick.gateway.app_backend import AppBackend, app_of
 from evertick.gateway.config import GatewayConfig, read_config
 from evertick.testing import World
 
@@ -48,7 +48,7 @@ class Gateway:
         self.noted: list[str] = []
         self.actions = Actions(config, {"note": self._note, "fail": self._fail, "slow": self._slow})
         app = app_of(config)
-        self.backend = OwnGateway(app, self.actions, "instance-1")
+        self.backend = AppBackend(app, self.actions, "instance-1")
         self.world = World(app, at="2026-03-02T09:00:00Z")
 
     async def _note(self) -> str:

@@ -311,7 +311,7 @@ def test_a_key_has_the_length_that_openclaw_takes(tmp_path: Path) -> None:
             if key == "\N{ALARM CLOCK}" * 191:
                 assert (await added(backend, key)).key == key
                 continue
-            with pytest.raises(InvalidCron, match="at most 191"):
+            with pytest.raises(InvalidCron, match="limit is 191"):
                 await added(backend, key)
 
     play(tmp_path, story)
@@ -430,7 +430,7 @@ def test_a_run_after_a_lost_reply_is_not_asked_for_again(tmp_path: Path) -> None
             fake.due(cron.id)
             fake.finish(cron.id)
         fake.lose_reply_of = ["cron.run"]
-        with pytest.raises(OutcomeUnknown, match="the run began or it did not"):
+        with pytest.raises(OutcomeUnknown, match="the run may have begun"):
             await backend.run(cron.id, "key-1")
         with pytest.raises(OutcomeUnknown, match="no run for this key yet"):
             await backend.run(cron.id, "key-1")
@@ -668,7 +668,7 @@ def test_requests_that_wait_end_with_the_connection(tmp_path: Path) -> None:
         ]
         while fake.asked.count("cron.update") < WAITING_MAX:
             await asyncio.sleep(0)
-        with pytest.raises(GatewayUnreachable, match=f"{WAITING_MAX} requests wait"):
+        with pytest.raises(GatewayUnreachable, match=f"{WAITING_MAX} requests already wait"):
             await backend.remove(cron.id, None)
         await fake.cut()
         found = await asyncio.gather(*changes, return_exceptions=True)
@@ -805,7 +805,7 @@ def test_a_command_line_that_was_changed_in_openclaw_is_a_warning(tmp_path: Path
         fake.jobs[cron.id]["payload"]["argv"] = ["rm", "-rf", "/"]
         [shown] = [each for each in await backend.crons() if each.managed]
         assert shown.action.name is None and "rm" not in str(shown.to_json())
-        assert "the command line of a is not that of this gateway" in (await backend.health()).warnings[0]
+        assert "the command line of a differs from this gateway" in (await backend.health()).warnings[0]
         await added(backend)
         assert (await backend.health()).status == "healthy"
 
@@ -937,7 +937,7 @@ def test_secrets_are_files_that_their_owner_alone_can_read(tmp_path: Path) -> No
         Credentials.read("ws://127.0.0.1:1", tmp_path / "missing", None)
     key.touch(0o600)
     key.write_text("no key")
-    with pytest.raises(Misuse, match="no Ed25519 key"):
+    with pytest.raises(Misuse, match="not an Ed25519 key"):
         Credentials.read("ws://127.0.0.1:1", None, key)
 
 

@@ -60,8 +60,8 @@ def test_the_health_refuses_a_wrong_token_and_names_commands_to_callers_with_one
          "gateway.toml: crons.a: "),
         ('[crons.b]\nschedule = {type = "interval", every_ms = 2000}\n'
          'action = {type = "builtin", name = "health_probe"}', "minimum_interval_s of the gateway"),
-        ('mode = "pull"', "mode: there is no such setting here"),
-        ('[commands.x]\nargv = ["ls"]\narguments = {a = ["b"]}', "commands.x: the argument a is nowhere in argv"),
+        ('mode = "pull"', "mode: unknown setting"),
+        ('[commands.x]\nargv = ["ls"]\narguments = {a = ["b"]}', "commands.x: the argument a is not in argv"),
         ('[crons.c]\nschedule = {type = "interval", every_ms = true}\n'
          'action = {type = "builtin", name = "health_probe"}', "every_ms: input should be a valid integer"),
     ],

@@ -225,9 +225,9 @@ def state_of_orders(project: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("EVERTICK = {}", "names no app"),
-        ('EVERTICK = {"APP": "shop.jobs.other"}', "which is not there"),
-        ('EVERTICK = {"APP": "shop.jobs.ship"}', "but that is <action shop.jobs.ship>"),
+        ("EVERTICK = {}", "has no app"),
+        ('EVERTICK = {"APP": "shop.jobs.other"}', "cannot be imported"),
+        ('EVERTICK = {"APP": "shop.jobs.ship"}', "is not an App, but <action shop.jobs.ship>"),
         ('EVERTICK = {"AP": "shop.jobs.app"}', "takes APP, DATABASE, MIGRATE"),
     ],
 )

@@ -287,7 +287,7 @@ def test_the_zone_may_come_from_outside() -> None:
 
 
 def test_an_unknown_locale_and_an_unknown_zone_are_refused() -> None:
-    with pytest.raises(InvalidSpec, match="locale 'fr'; there are for en"):
+    with pytest.raises(InvalidSpec, match="locale 'fr' is not supported; use en"):
         describe(Spec(), locale="fr")
     with pytest.raises(InvalidSpec, match="Mars/Phobos"):
         describe(Spec(time_zone="Mars/Phobos"))

@@ -37,7 +37,7 @@ REFUSED: dict[str, tuple[Callable[[], Spec], str]] = {
     ),
     "a backslash and an n": (
         lambda: rrule(r"DTSTART:20260101T090000Z\nRRULE:FREQ=DAILY"),
-        "a blank: 'DTSTART:20260101T090000Z RRULE:FREQ=DAILY'",
+        "a space: 'DTSTART:20260101T090000Z RRULE:FREQ=DAILY'",
     ),
     "an empty TZID": (
         lambda: rrule("DTSTART;TZID=:20260101T090000\nRRULE:FREQ=DAILY"), "has an empty TZID; name a zone",

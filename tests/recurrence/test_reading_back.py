@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[Callable[[], Spec], str]] = {
     "an interval beyond all times": (lambda: every(weeks=10**9), "longer than 10,000 years"),
     "an unknown policy for clock changes": (lambda: cron("@daily", dst=Dst(gap="later")), "words of Gap"),  # type: ignore[arg-type]
     "a policy that is a word": (lambda: cron("@daily", dst="skip"), "dst must be a Dst"),  # type: ignore[arg-type]
-    "half of a character": (lambda: calendar(hour=9, comment="\ud800"), "half of a surrogate pair"),
+    "a lone surrogate": (lambda: calendar(hour=9, comment="\ud800"), "a lone surrogate"),
 }  # fmt: skip
 
 

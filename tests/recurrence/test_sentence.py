@@ -150,7 +150,7 @@ UNCLEAR = [
     ("every weekday at 9am except holidays", "whose holidays"),
     (
         "every weekday at 9am except holidays in Atlantis",
-        "'atlantis' is no place whose holidays are known by",
+        "'atlantis' is not a place with known holidays",
     ),
     ("every weekday at 9am except holidays in Atlantis, Berlin time", "the codes of a country and of a part of it"),
     ("every weekday at 9am except holidays in Bavaira and weekends", "did you mean 'bavaria'? write a country such as"),

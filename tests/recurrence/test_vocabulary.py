@@ -172,7 +172,7 @@ def test_a_sentence_and_the_keywords_add_up() -> None:
         (lambda: words.monthly(day=0, hour=9), "day must be a whole number from 1 to 31"),
         (lambda: words.monthly(day=32, hour=9), "day must be a whole number from 1 to 31"),
         (lambda: words.cron("61 * * * *"), "minute must lie between 0 and 59"),
-        (lambda: words.cron("* * * * * 2027"), "looks like a year"),
+        (lambda: words.cron("* * * * * 2027"), "ends with a year"),
         (lambda: words.cron("0 9 * * *", tz="Mars/Phobos"), "no such time zone"),
         (lambda: words.cron("0 9 * * *", tz=timedelta(0)), "tz must be the name"),
         (lambda: words.cron("0 9 * * *", zone="UTC"), "unknown keyword zone"),

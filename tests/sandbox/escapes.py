@@ -1,4 +1,4 @@
-"""What code could do that has taken over an engine: attempts, each in a child behind the real walls.
+"""What code could do that has taken over an engine: attempts, each in a child behind the real hardening.
 
     python -m tests.sandbox.escapes javascript|python
 
@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Final, Never
 
-from evertick.sandbox import javascript, walls, zygote
+from evertick.sandbox import hardening, javascript, zygote
 
 BEFORE: Final = """
 import ctypes, errno, mmap, os, resource, select, signal, socket
@@ -174,17 +174,17 @@ def main(language: str) -> None:
     served = zygote.Zygote(control, os.path.realpath(sys.executable) if language == "python" else "")
     signal.set_wakeup_fd(-1)
     if language == "python":
-        load = walls.load
+        load = hardening.load
         # This interpreter needs more than Monty: it may be anywhere, for root only, and makes other calls at its start.
-        walls.LOADER_FILES = ("/",)  # type: ignore[misc]
-        walls.NOBODY = 0  # type: ignore[misc]
-        walls.NUMBERS["x86_64"] |= STARTING
-        walls.LOADING += tuple(STARTING)  # type: ignore[misc]
+        hardening.LOADER_FILES = ("/",)  # type: ignore[misc]
+        hardening.NOBODY = 0  # type: ignore[misc]
+        hardening.NUMBERS["x86_64"] |= STARTING
+        hardening.LOADING += tuple(STARTING)  # type: ignore[misc]
         program = [b"python", b"-I", b"-S", b"-c", LOADED.encode()]
-        walls.load = lambda walls_, caps, parent, engine, _, handover: load(
-            walls_, caps, parent, engine, program, handover
+        hardening.load = lambda features, caps, parent, engine, _, handover: load(
+            features, caps, parent, engine, program, handover
         )
-    results = {"walls": list(served.walls)}
+    results = {"features": list(served.features)}
     for name, code in ATTEMPTS.items():
         if os.uname().machine == "x86_64" or "raw(" not in code:
             results[name] = try_one(served, language, code, names)

@@ -78,7 +78,7 @@ MALFORMED = {
     "result with more after it": b"R1 2",
     "result in single quotes": b"R{'a': 1}",
     "result that is not UTF-8": b'R"\xff"',
-    "result with half of a character in bytes": b'R"\xed\xa0\x80"',
+    "result with a lone surrogate in bytes": b'R"\xed\xa0\x80"',
     "result with a NUL": b"R1\0",
     "result with a member twice": b'R{"a": 1, "a": 2}',
     "result with a raw line break": b'R"\n"',
@@ -126,7 +126,7 @@ MALFORMED = {
     "end with a column that is a fraction": said(column=1.5),
     "end with NaN": b"E" + json.dumps(END).replace(": 1", ": NaN").encode(),
     "end that is too deep": b"E" + b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
-    "end with half of a character": b"E" + json.dumps(END).replace('"m"', '"\\\\ud800"').replace("\\\\", "\\").encode(),
+    "end with a lone surrogate": b"E" + json.dumps(END).replace('"m"', '"\\\\ud800"').replace("\\\\", "\\").encode(),
     "end with a member twice": b"E" + json.dumps(END).encode()[:-1] + b', "name": "F"}',
 }  # fmt: skip
 
@@ -227,7 +227,7 @@ PYTHON_MALFORMED = {
 
 @pytest.mark.parametrize("body", PYTHON_MALFORMED.values(), ids=PYTHON_MALFORMED.keys())
 def test_an_event_that_monty_does_not_send_is_a_violation(body: bytes) -> None:
-    talk = monty.PythonTalk("", ["get"], {}, LIMITS, "run")
+    talk = monty.PythonProtocol("", ["get"], {}, LIMITS, "run")
     talk.stage = "main"
 
     with pytest.raises(frames.Malformed):
@@ -239,7 +239,7 @@ def test_a_small_event_with_a_huge_value_is_measured_and_not_built() -> None:
     nodes = monty.field(2, monty.field(8, "x"))
     for earlier in range(40):
         nodes += monty.field(2, monty.field(11, monty.field(1, bytes([earlier, earlier]))))
-    talk = monty.PythonTalk("", ["get"], {}, LIMITS, "run")
+    talk = monty.PythonProtocol("", ["get"], {}, LIMITS, "run")
     talk.stage = "main"
 
     result = talk.read(monty.field(6, monty.field(1, 40) + monty.field(2, nodes)))

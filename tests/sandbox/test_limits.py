@@ -216,7 +216,7 @@ def main(ctx):
     assert (end.outcome, end.limit) == (Outcome.LIMIT, "rows")
     assert end.error is not None and end.error.message == "the tenant has no rows left"
     caught = json.loads(end.logs[0].text)
-    assert caught == ["not_found: no such table", "internal: fail failed; the service has the details"]
+    assert caught == ["not_found: no such table", "internal: fail failed; the service's log says why"]
 
 
 def test_a_result_of_a_host_function_that_is_too_large_or_no_json_is_an_error(sandbox: Sandbox) -> None:

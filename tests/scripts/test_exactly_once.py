@@ -109,7 +109,7 @@ def test_a_run_is_repeated_when_the_database_was_away_at_its_end(world: World, s
 
     @shop.app.scripts.host("outage")
     def outage(ctx: SyncActionCtx) -> None:
-        world._faults.database_is_away = bool(outages and outages.pop())
+        world._faults.database_is_down = bool(outages and outages.pop())
 
     for name, source in (("end", CLOSES + "await ctx.outage();"), ("begin", "await ctx.outage();" + CLOSES)):
         shop.publish(source, name)
@@ -117,7 +117,7 @@ def test_a_run_is_repeated_when_the_database_was_away_at_its_end(world: World, s
         before = rows(shop.app)
         job_id = shop.app.scripts.start(name)
         world.advance(1)
-        world._faults.database_is_away = False
+        world._faults.database_is_down = False
         world.advance(5)
 
         assert world.job(job_id).state is JobState.SUCCESS

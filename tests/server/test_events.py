@@ -10,7 +10,7 @@ from evertick import every
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.history import AttemptLines, LogLine, Pulse
+from evertick.base.records.history import AttemptLines, ChangeMarks, LogLine
 from evertick.server import hints
 from evertick.server.application import pulses_of
 from evertick.server.hints import Hints
@@ -25,11 +25,11 @@ class Tables:
     """What a look finds, and how often there was one."""
 
     def __init__(self) -> None:
-        self.pulses = {DEFAULT_TENANT: Pulse("1", "1", "1"), OTHER: Pulse("1", "1", "1")}
+        self.pulses = {DEFAULT_TENANT: ChangeMarks("1", "1", "1"), OTHER: ChangeMarks("1", "1", "1")}
         self.looks = 0
         self.is_away = False
 
-    async def look(self, tenants: Sequence[TenantId]) -> list[Pulse]:
+    async def look(self, tenants: Sequence[TenantId]) -> list[ChangeMarks]:
         self.looks += 1
         if self.is_away:
             raise DatabaseUnavailable("away")
@@ -60,7 +60,7 @@ def test_a_stream_that_is_opened_during_a_look_tells_the_first_change_too(monkey
     async def story() -> None:
         look, goes_on = asyncio.Event(), asyncio.Event()
 
-        async def slow(tenants: Sequence[TenantId]) -> list[Pulse]:
+        async def slow(tenants: Sequence[TenantId]) -> list[ChangeMarks]:
             found = await tables.look(tenants)
             if tenants == [DEFAULT_TENANT] and told._task is not None:
                 look.set()
@@ -71,7 +71,7 @@ def test_a_stream_that_is_opened_during_a_look_tells_the_first_change_too(monkey
         async with told.stream(DEFAULT_TENANT):
             await look.wait()
             async with told.stream(OTHER) as opened_meanwhile:
-                tables.pulses[OTHER] = Pulse("2", "1", "1")
+                tables.pulses[OTHER] = ChangeMarks("2", "1", "1")
                 goes_on.set()
                 assert await opened_meanwhile.changes(60) == ["jobs"]
 
@@ -85,12 +85,12 @@ def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest
     async def story() -> None:
         told = Hints(tables.look)
         async with told.stream(DEFAULT_TENANT) as first, told.stream(OTHER) as second, told.stream(OTHER) as third:
-            tables.pulses[OTHER] = Pulse("2", "1", "2")
+            tables.pulses[OTHER] = ChangeMarks("2", "1", "2")
             assert await second.changes(60) == ["jobs", "logs"]
             assert await third.changes(60) == ["jobs", "logs"]
             assert await first.changes(0.01) == []
             tables.is_away = True
-            tables.pulses[DEFAULT_TENANT] = Pulse("1", "9", "1")
+            tables.pulses[DEFAULT_TENANT] = ChangeMarks("1", "9", "1")
             assert await first.changes(0.01) == []
             tables.is_away = False
             assert await first.changes(60) == ["schedules"]
@@ -112,7 +112,7 @@ def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest
 def test_a_change_of_a_tenant_is_another_pulse(http: Http) -> None:
     app = http.app
 
-    def pulse(tenant: TenantId = DEFAULT_TENANT) -> Pulse:
+    def pulse(tenant: TenantId = DEFAULT_TENANT) -> ChangeMarks:
         [found] = asyncio.run(pulses_of(app, [tenant]))
         return found
 

@@ -36,7 +36,7 @@ CALL = f"{HOME}/functions/shop.order/call"
         (b'{"args": {"item": "x", "item": "y"}}', "the member 'item' is there twice"),
         (b'{"args": {"item": "x", "n": NaN}}', "NaN is not a number of JSON"),
         (b'{"args": {"item": "x", "n": -Infinity}}', "-Infinity is not a number of JSON"),
-        (b'{"args": {"item": "\\ud800"}}', "half of a character"),
+        (b'{"args": {"item": "\\ud800"}}', "a lone surrogate"),
         (b'{"args": {"item": "\xff"}}', "UTF-8"),
         ('{"args": {"item": "x"}}'.encode("utf-16"), "UTF-8"),
         ('{"args": {"item": "x"}}'.encode("utf-16-le"), "is not JSON"),

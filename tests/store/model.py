@@ -20,7 +20,7 @@ from evertick.base.records.history import (
     JobCounts,
     JobLine,
     LineFilter,
-    LinePlace,
+    LinePosition,
     StoredLine,
 )
 from evertick.base.records.jobs import (
@@ -308,7 +308,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
     def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
         for log in lines:
             for line in log.lines:
-                place = LinePlace(now, log.job_id, log.attempt, line.number)
+                place = LinePosition(now, log.job_id, log.attempt, line.number)
                 self.tables.logs.setdefault(place[1:], (log.tenant, StoredLine(place, log.name, line)))
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:
@@ -323,7 +323,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         return [job_id, *sorted(found[1:])]
 
     def look_for_lines(
-        self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
+        self, where: LineFilter, *, limit: int, after: LinePosition | None = None, newest_first: bool = False
     ) -> LinesFound:
         def is_meant(tenant: TenantId, kept: StoredLine) -> bool:
             stored_at, job_id = kept.place.stored_at, kept.place.job_id

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId
-from evertick.base.records.limits import PoolHold, PoolLimits, StartLimit, TenantLimits
+from evertick.base.records.limits import PoolClaimLimit, PoolLimits, StartLimit, TenantLimits
 from evertick.store.store import Isolation, Store
 from evertick.store.transaction.transaction import Transaction
 from tests.store.conftest import OpenStore
@@ -62,8 +62,8 @@ def test_a_claim_reads_what_holds_pools_back_and_new_limits_leave_what_was_used(
     save(store, "idle", PoolLimits(running=9, paused=True))
 
     assert store.write(lambda tx: tx.pool_holds(["idle", "mail", "none"])) == {
-        "idle": PoolHold(StartLimit(0, None, 0), None),
-        "mail": PoolHold(StartLimit(7, 30, 12), 3),
+        "idle": PoolClaimLimit(StartLimit(0, None, 0), None),
+        "mail": PoolClaimLimit(StartLimit(7, 30, 12), 3),
     }
 
 

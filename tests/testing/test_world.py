@@ -333,7 +333,7 @@ def test_an_app_lives_in_worlds_one_after_another_and_then_in_none() -> None:
 
 def test_an_app_lives_in_one_world_at_a_time(world: OpenWorld) -> None:
     world(app)
-    with pytest.raises(Misuse, match="lives in another world"):
+    with pytest.raises(Misuse, match="belongs to another world"):
         world(app)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 from evertick.api.schema import Moment, RowReading, Schema
 from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.history import LINES_MAX, JobAttempt, JobLine, LinePlace, StoredLine
+from evertick.base.records.history import LINES_MAX, JobAttempt, JobLine, LinePosition, StoredLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState, tries_of
 
 
@@ -186,7 +186,7 @@ class LogPage(Schema):
     latest: str
 
 
-def id_of_line(place: LinePlace) -> str:
+def id_of_line(place: LinePosition) -> str:
     """A place as a text."""
     return f"{place.stored_at}-{place.job_id}-{place.attempt}-{place.number}"
 

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock, agree
+from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock, synchronize
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.instants import Instant
 from evertick.store.sqlite.address import path_of
@@ -85,7 +85,7 @@ def clock_of(store: Store) -> Clock:
     if simulation is not None:
         return simulation.clock
     clock = SystemClock()
-    agree(clock, store.database_now)
+    synchronize(clock, store.database_now)
     return clock
 
 

@@ -32,10 +32,10 @@ from evertick.base.errors import (
 from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import OWN_FUNCTIONS, FunctionKind, Job, JobFilter, JobState, is_of
+from evertick.base.records.jobs import OWN_FUNCTIONS, FunctionKind, Job, JobFilter, JobState, belongs_to
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflows import STEP, WorkflowStatus
-from evertick.base.suggested_commands import cure_of_unreadable, tenant_option
+from evertick.base.suggested_commands import fix_of_unreadable, tenant_option
 from evertick.base.time_limit import FunctionTimeout, Limit, TimeLimits
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
@@ -219,7 +219,7 @@ def _of_jobs(
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
         read += 1
-        if not is_of(job.pool, _apps(app)):
+        if not belongs_to(job.pool, _apps(app)):
             continue
         jobs += 1
         complaints = list(_of_job(app, job))
@@ -325,7 +325,7 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
             else:
                 fix = f"evertick schedule update {first}{name} --input JSON{whose}"
         case Problem.UNREADABLE:
-            fix = cure_of_unreadable(group.ids[0], tenant)
+            fix = fix_of_unreadable(group.ids[0], tenant)
             if any(cron.name == group.ids[0] for cron in app.crons.declared):
                 fix = "start a worker with this code, which declares it and writes it anew"
         case _:

@@ -19,7 +19,7 @@ from evertick.app.access import Access
 from evertick.app.registry import TableRegistry
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Work
-from evertick.base.clock import Clock, SystemClock, agree
+from evertick.base.clock import Clock, SystemClock, synchronize
 from evertick.base.ids import Entropy, IdMaker
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.tracing import Tracing
@@ -170,7 +170,7 @@ class Opening(Access):
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
         if isinstance(clock, SystemClock):
-            agree(clock, store.database_now)  # before it times or names anything
+            synchronize(clock, store.database_now)  # before it times or names anything
         executors: Executors
         if inline:
             executors = InlineExecutors(store)

@@ -6,7 +6,7 @@ from typing import Final
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.history import JobPlace
+from evertick.base.records.history import JobPosition
 from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.records.schedule import Schedule
@@ -81,12 +81,12 @@ def page_of_jobs(
 
 
 def page_of_waiting(
-    transaction: Transaction, where: JobFilter, *, limit: int, after: JobPlace | None = None
-) -> tuple[list[Job], JobPlace | None]:
+    transaction: Transaction, where: JobFilter, *, limit: int, after: JobPosition | None = None
+) -> tuple[list[Job], JobPosition | None]:
     """As `page_of_jobs`, of the jobs that wait for their time, the soonest first."""
     found = transaction.look_for_waiting(where, limit=limit, after=after)
     jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
-    return jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if is_cut else found.after
+    return jobs, JobPosition(jobs[-1].due_at, jobs[-1].id) if is_cut else found.after
 
 
 def _with_bodies(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> tuple[list[Job], bool]:

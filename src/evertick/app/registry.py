@@ -28,7 +28,7 @@ class Registry:
         names = (function.name, *function.aliases)
         for name in names:
             if storable(name) != name:
-                raise RegistrationError(f"a function's name must not hold NUL or half of a character: {name!r}")
+                raise RegistrationError(f"a function's name must not contain NUL or a lone surrogate: {name!r}")
             check_addressable(name, "a function", RegistrationError)
             taken = self._by_name.get(name)
             if taken is not None:

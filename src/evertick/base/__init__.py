@@ -1,1 +1,1 @@
-"""Base: the words everything else is written in: errors, instants, ids, durations, clocks, chance, JSON values."""
+"""Base types that every other package uses: errors, instants, ids, durations, clocks, random numbers, JSON values."""

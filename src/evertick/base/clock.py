@@ -1,8 +1,8 @@
-"""Clocks: the only places that know what time it is.
+"""Clocks: the only code that reads the time from the operating system.
 
-Nothing else asks the operating system. `SystemClock` is the real one, `ScaledClock` starts where it is told and may
-run faster, `ManualClock` stands still until it is moved; a fleet wraps the first with the offset to its database's
-clock, so that machines agree.
+`SystemClock` is the real one. `ScaledClock` starts at a given instant and may run faster. `ManualClock` stands still
+until it is moved. The workers of a fleet correct the first by the offset to their database's clock, so that machines
+agree.
 """
 
 import math
@@ -12,22 +12,22 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 
-PACE_HEARD_S: Final = 0.25
-"""Within this time of the machine what waits notices that a simulated clock goes at another pace."""
+PACE_CHECK_S: Final = 0.25
+"""The longest wait, in real seconds, before a waiter checks whether the speed of a simulated clock has changed."""
 
 
 class Clock(Protocol):
-    """What time is it?"""
+    """A source of the current time."""
 
     def now(self) -> Instant:
-        """The present, in milliseconds since the epoch, UTC."""
+        """The current time, in milliseconds since the epoch, UTC."""
         ...
 
 
 class SystemClock:
     """The machine's clock, plus an offset that a fleet takes from its database.
 
-    From `keep_steady` on it runs by the machine's steady clock: if the machine's clock is set, this one goes on.
+    After `keep_steady` it follows the machine's monotonic clock: setting the machine's clock does not change it.
     """
 
     def __init__(self) -> None:
@@ -35,19 +35,19 @@ class SystemClock:
         self._steady_offset_ms: int | None = None
 
     def now(self) -> Instant:
-        """The present as the machine, corrected by `offset_ms`, sees it."""
+        """The machine's time plus `offset_ms`."""
         if self._steady_offset_ms is None:
             return Instant(_wall_ms() + self.offset_ms)
         return Instant(_steady_ms() + self._steady_offset_ms + self.offset_ms)
 
     def keep_steady(self) -> None:
-        """Follow the steady clock from now on, from the present of the machine's clock. Again: nothing changes."""
+        """Follow the monotonic clock from now on, starting at the machine's time. A second call has no effect."""
         if self._steady_offset_ms is None:
             self._steady_offset_ms = _wall_ms() - _steady_ms()
 
     @property
     def machine_moved_ms(self) -> int:
-        """By how much the machine's clock was set since `keep_steady`, or ran on while the steady one stood still."""
+        """How far the machine's clock has moved relative to the monotonic one since `keep_steady`; 0 before that."""
         return 0 if self._steady_offset_ms is None else _wall_ms() - _steady_ms() - self._steady_offset_ms
 
 
@@ -56,21 +56,21 @@ def _wall_ms() -> int:
 
 
 def _steady_ms() -> int:
-    """The clock that cannot be set; where the system has such a one, it goes on while the machine sleeps."""
+    """The clock that cannot be set. Where the system supports it, it continues while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
     return time.monotonic_ns() // 1_000_000
 
 
 AskDatabase = Callable[[], Instant | None]
-"""Asks a database for its time; None where its clock is this machine's."""
+"""Returns a database's time; None if its clock is this machine's."""
 
 
 class Difference(NamedTuple):
-    """How far a database's clock is ahead of one here, and half of what the question took: it may be off by so much."""
+    """How far a database's clock is ahead of a local one, and the possible error: half of the round trip."""
 
     ahead_ms: int
-    within_ms: int
+    error_ms: int
 
 
 def difference(clock: SystemClock, ask: AskDatabase) -> Difference:
@@ -78,15 +78,15 @@ def difference(clock: SystemClock, ask: AskDatabase) -> Difference:
     before = clock.now()
     there = ask()
     after = clock.now()
-    within_ms = (after - before) // 2 + 1
+    error_ms = (after - before) // 2 + 1
     ahead_ms = 0 if there is None else there - before - (after - before) // 2
-    return Difference(0 if abs(ahead_ms) <= within_ms else ahead_ms, within_ms)
+    return Difference(0 if abs(ahead_ms) <= error_ms else ahead_ms, error_ms)
 
 
-def agree(clock: SystemClock, ask: AskDatabase) -> int:
-    """Set a clock by a database's and keep it steady from then on; returns by how many milliseconds it was moved.
+def synchronize(clock: SystemClock, ask: AskDatabase) -> int:
+    """Set a clock by a database's and make it steady; return the milliseconds by which it was moved.
 
-    Where the database's clock is this machine's, it stays as it is. Raises what `ask` raises.
+    If the database's clock is this machine's, the clock is not changed. Raises what `ask` raises.
     """
     if ask() is None:
         return 0
@@ -97,7 +97,7 @@ def agree(clock: SystemClock, ask: AskDatabase) -> int:
 
 
 class ScaledClock:
-    """A clock that showed `start` when the machine's showed `real_start`, and since runs `speed` times as fast.
+    """A clock that showed `start` when the machine's showed `real_start`, and runs `speed` times as fast since then.
 
     Processes that are given the same three figures agree on the time. With the speed 0 it stands still.
     """
@@ -106,28 +106,28 @@ class ScaledClock:
         self._pace = start, real_start, speed  # one value, so that no reader in another thread sees half of a change
 
     def now(self) -> Instant:
-        """The present of the simulation."""
+        """The current time of the simulation."""
         start, real_start, speed = self._pace
         return Instant(start + int((time.time_ns() / 1_000_000 - real_start) * speed))
 
     def run(self, start: Instant, *, real_start: Instant, speed: float) -> None:
-        """Go on at another pace, from where `start` and `real_start` say."""
+        """Set the three values of the constructor again."""
         self._pace = start, real_start, speed
 
     @property
     def speed(self) -> float:
-        """How many of its seconds pass in one of the machine's."""
+        """The simulated seconds per real second."""
         return self._pace[2]
 
 
 class ManualClock:
-    """A clock that moves only when it is told to: for tests and simulations."""
+    """A clock that moves only by `set`: for tests and simulations."""
 
     def __init__(self, start: Instant) -> None:
         self._now = start
 
     def now(self) -> Instant:
-        """The moment it was last set to."""
+        """The instant that was last set."""
         return self._now
 
     def set(self, now: Instant) -> None:
@@ -136,7 +136,7 @@ class ManualClock:
 
 
 def real_seconds(clock: Clock, duration_ms: int) -> float:
-    """How many seconds of the machine pass while `clock` moves on by `duration_ms`; infinitely many if it stands."""
+    """The real seconds that pass while `clock` advances by `duration_ms`; infinity if it stands still."""
     speed = clock.speed if isinstance(clock, ScaledClock) else 1.0
     if not speed:
         return math.inf if duration_ms else 0.0
@@ -144,6 +144,6 @@ def real_seconds(clock: Clock, duration_ms: int) -> float:
 
 
 def wait_seconds(clock: Clock, duration_ms: int) -> float:
-    """As `real_seconds`, for waiting: no longer than `PACE_HEARD_S` by a clock whose pace may change meanwhile."""
+    """As `real_seconds`, for waiting: at most `PACE_CHECK_S` if the clock's speed can change meanwhile."""
     seconds = real_seconds(clock, duration_ms)
-    return min(seconds, PACE_HEARD_S) if isinstance(clock, ScaledClock) else seconds
+    return min(seconds, PACE_CHECK_S) if isinstance(clock, ScaledClock) else seconds

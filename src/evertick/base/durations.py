@@ -1,4 +1,4 @@
-"""Times and durations in few words: `in 5 s`, `3 min ago`, `1.2 s`, and the wall clock of this machine."""
+"""Short texts for times and durations: `in 5 s`, `3 min ago`, `1.2 s`, and the wall clock of this machine."""
 
 from datetime import datetime
 from typing import Final
@@ -9,7 +9,7 @@ _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, 
 
 
 def length(duration_ms: int) -> str:
-    """A duration: `7 ms`, `1.2 s`, `5 min`, `3 d`; never more than two digits that matter less than the unit."""
+    """A duration in one unit: `7 ms`, `1.2 s`, `5 min`, `3 d`; decimals only below 10 seconds."""
     size = abs(duration_ms)
     if size < SECOND_MS:
         return f"{size} ms"
@@ -41,7 +41,7 @@ def full_length(duration_ms: int) -> str:
 
 
 def distance(at: Instant, now: Instant) -> str:
-    """How far `at` is from `now`: `in 5 s`, `3 min ago`, `now`; what only an event wakes is due `at an event`."""
+    """The distance from `now` to `at`: `in 5 s`, `3 min ago`, `now`; `at an event` for NEVER."""
     if at >= NEVER:
         return "at an event"
     if abs(at - now) < SECOND_MS:
@@ -50,12 +50,12 @@ def distance(at: Instant, now: Instant) -> str:
 
 
 def wait(until: Instant, now: Instant) -> str:
-    """How long is waited: as `distance`, and exact below a second, `in 250 ms`."""
+    """The remaining wait: as `distance`, but exact below a second: `in 250 ms`."""
     return "now" if until <= now else f"in {length(until - now)}"
 
 
 def clock_time(at: Instant, now: Instant) -> str:
-    """The wall clock of this machine at `at`, with the date where it is another day than `now`'s."""
+    """The wall clock of this machine at `at`; with the date if that is another day than `now`'s."""
     local, today = to_local(at), to_local(now)
     if local.date() == today.date():
         return f"{local:%H:%M:%S}"
@@ -63,5 +63,5 @@ def clock_time(at: Instant, now: Instant) -> str:
 
 
 def wall_clock() -> str:
-    """The time of day now, as it stands before every line of `evertick dev`."""
+    """The current time of day, as `evertick dev` prints it before every line."""
     return f"{datetime.now().astimezone():%H:%M:%S}"

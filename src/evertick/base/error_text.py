@@ -1,6 +1,6 @@
 """The text of errors that user code raised.
 
-Their class is the user's, so asking one for its text can fail, take long or raise what no `except Exception` catches.
+The class is the user's, so `str(error)` can fail, take long or raise something that `except Exception` does not catch.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any, Final
 from evertick.base.time_limit import Limit, current_guard
 
 TEXT_TIME: Final = Limit(wall_s=10.0, cpu_s=1.0)
-"""How long an error may take to say what it is."""
+"""The time limit of `str(error)`."""
 TEXT_CHARS_MAX: Final = 1_000_000
 
 _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
@@ -21,12 +21,12 @@ _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 
 
 def place_words(line: int | None, column: int | None) -> str:
-    """Where a source has an error, as the end of a sentence; empty if it is not known."""
+    """The place of an error in a source text, as the end of a sentence; empty if `line` is None."""
     return "" if line is None else f" (line {line}, column {column})"
 
 
 def message_of(error: BaseException) -> str:
-    """What the error says, at most TEXT_CHARS_MAX characters; a remark where it cannot be had."""
+    """The error's text, at most TEXT_CHARS_MAX characters; a remark in angle brackets if reading it fails."""
     try:
         return current_guard().call(TEXT_TIME, str, error)[:TEXT_CHARS_MAX]
     except BaseException as failure:
@@ -34,7 +34,7 @@ def message_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where the error comes from: `app.py:41`, the last line that is none of Evertick's; empty if there is none."""
+    """The place that raised the error: `app.py:41`, the last line outside of Evertick; empty if there is none."""
     place, frame = "", _traceback_of(error)
     while frame is not None:
         file = frame.tb_frame.f_code.co_filename
@@ -50,12 +50,12 @@ def _traceback_of(error: BaseException) -> TracebackType | None:
 
 
 def context_of(error: BaseException) -> BaseException | None:
-    """The error during which `error` was raised. Nothing of its class is run, which may have made it a property."""
+    """The error's `__context__`. Its class is bypassed, because it may define `__context__` as a property."""
     context: BaseException | None = _CONTEXT.__get__(error)
     return context
 
 
 def origin_of(error: BaseException) -> BaseException | None:
-    """The error because of which, or else during which, `error` was raised, as `context_of` reads it."""
+    """The error's `__cause__`, or else its `__context__`; both bypass its class."""
     cause: BaseException | None = _CAUSE.__get__(error)
     return context_of(error) if cause is None else cause

@@ -1,32 +1,32 @@
 """Every error that Evertick raises itself, as one tree.
 
     EvertickError
-    ├── Misuse            fix the call: it can never work as it stands
-    │   ├── InvalidSpec          a rule of times that does not parse, or can never fire
+    ├── Misuse            fix the call: it cannot succeed unchanged
+    │   ├── InvalidSpec          a schedule rule that does not parse, or can never fire
     │   ├── InvalidArguments     arguments that the function's signature does not take
-    │   ├── InvalidDelay         a delay or moment that is negative, naive, not finite or too far away
-    │   ├── InvalidTenant        a name that cannot be a tenant's
-    │   ├── InvalidText          a text that no database can hold; a ValueError too
+    │   ├── InvalidDelay         a delay or time that is negative, naive, not finite or too far away
+    │   ├── InvalidTenant        not a valid name of a tenant
+    │   ├── InvalidText          a text that no database can store; a ValueError too
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
     │   ├── TransactionEnded     a function has ended the transaction that it shares with others
-    │   ├── InvalidScript        a script that has a syntax error, is too large, or cannot be called so
-    │   ├── WeakIsolation        scripts of customers on a machine that cannot wall them in
-    │   ├── InvalidCron          a cron that its gateway cannot run as it stands
+    │   ├── InvalidScript        a script with a syntax error, too large, or with an invalid name
+    │   ├── WeakIsolation        scripts of customers on a machine that cannot isolate them
+    │   ├── InvalidCron          a cron that its gateway cannot run
     │   │   └── IntervalTooShort
     │   ├── UnknownCommand       a command that the gateway's own configuration does not list
-    │   ├── StepOutsideWorkflow  a step that was called elsewhere than in the code of its run
-    │   ├── NotDeterministic     a workflow uses what cannot be the same at its replay
+    │   ├── StepOutsideWorkflow  a step that was called outside of its run's code
+    │   ├── NotDeterministic     a workflow uses something that differs at replay
     │   ├── ReplayMismatch       a workflow's code does not fit the journal of its run
     │   ├── WorkflowStuck        a workflow that no event can wake, or that never waits
     │   ├── LimitExceeded        a named limit
     │   │   ├── TooManyJobs          one call scheduled more jobs than are allowed
     │   │   ├── ArgumentsTooLarge    of one job, or of all jobs of one call
     │   │   ├── ValueTooLarge        a document, a result or an index key
-    │   │   ├── JournalTooLarge      what one workflow run may do before it continues as new
-    │   │   └── QuotaExceeded        what the tenant may have at a time
+    │   │   ├── JournalTooLarge      a run of a workflow has to continue as new
+    │   │   └── QuotaExceeded        the tenant's limits of jobs, arguments and schedules
     │   └── InvalidDatabaseUrl
-    ├── NotFound          what the call names does not exist (any more)
+    ├── NotFound          the thing does not exist (any more)
     │   ├── FunctionNotFound
     │   ├── JobNotFound
     │   ├── DocumentNotFound
@@ -42,30 +42,30 @@
     │   ├── AlreadyExists
     │   ├── JobNotPending        the job runs or has ended, so its time cannot be changed
     │   ├── JobNotRetryable      the job has not failed, or was retried already
-    │   ├── RunNotOpen           the run of a workflow has ended, so no event reaches it
-    │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
+    │   ├── RunNotOpen           the run of a workflow has ended, so it takes no event
+    │   ├── StepStillRuns        a call before the restart point has not ended yet
     │   ├── ScriptInUse          schedules run the script, so it cannot be deleted
     │   ├── WorkflowInactive     the workflow is paused, deprecated or deleted, so no run of it starts
     │   ├── RevisionConflict     the cron of a gateway changed since it was read
     │   └── VersionConflict
-    ├── AccessDenied      of a server: the token is not valid, or may not do that
+    ├── AccessDenied      of a server: the token is invalid, or lacks the permission
     │   ├── UnknownSecret        of a gateway: it has to register again
-    │   └── NotManaged           the cron belongs to the gateway or to another of its users: it is read-only here
-    ├── FunctionFailed    of a server: the function that was called has raised
-    ├── WorkflowFailed    what was waited for: the run has failed or was canceled
+    │   └── NotManaged           the cron belongs to the gateway or another of its users: read-only
+    ├── FunctionFailed    of a server: the called function has raised an error
+    ├── WorkflowFailed    the run whose result was awaited failed or was canceled
     ├── StepFailed        inside a workflow: a step has failed; catch it, or let the workflow fail
     │   └── StepOutcomeUnknown   its worker was lost: it may have happened or not; an OutcomeUnknown too
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
-        ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
+        ├── StorageFailed        the disk is full, or the file cannot be read or written
         ├── SandboxUnavailable   scripts cannot run: an engine is not installed, or its processes do not start
         ├── GatewayUnreachable   the gateway does not reply, so nothing was done and nothing is queued
         ├── OutcomeUnknown       the connection broke during COMMIT
-        ├── DatabaseLocked       another engine holds the file
+        ├── DatabaseLocked       another engine has locked the file
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
-How a *user's* function ended is not an error of this tree but a value: see `evertick.base.outcomes`.
+The outcome of a *user's* function is not an error of this tree but a value: see `evertick.base.outcomes`.
 """
 
 from collections.abc import Sequence
@@ -79,13 +79,13 @@ class EvertickError(Exception):
 
 
 class Misuse(EvertickError):
-    """The call can never work as it stands; the message says what to change."""
+    """The call cannot succeed unchanged; the message says what to change."""
 
     code = "misuse"
 
 
 class InvalidSpec(Misuse):
-    """A rule of times that does not parse or that can never fire, or an id that no schedule can have."""
+    """A schedule rule that does not parse or can never fire, or an invalid id of a schedule."""
 
     code = "invalid_spec"
 
@@ -97,19 +97,19 @@ class InvalidArguments(Misuse):
 
 
 class InvalidDelay(Misuse):
-    """A delay or moment that is negative, not finite, without a time zone, or beyond the horizon of five years."""
+    """A delay or time that is negative, not finite, without a time zone, or beyond the horizon of five years."""
 
     code = "invalid_delay"
 
 
 class InvalidTenant(Misuse):
-    """A name that cannot be a tenant's."""
+    """Not a valid name of a tenant."""
 
     code = "invalid_tenant"
 
 
 class InvalidText(Misuse, ValueError):
-    """A text with half of a character (a lone surrogate) or, on PostgreSQL, with NUL: no database can hold it."""
+    """A text with a lone surrogate (\\ud83d) or, on PostgreSQL, with NUL: the database cannot store it."""
 
     code = "invalid_text"
 
@@ -121,7 +121,7 @@ class RegistrationError(Misuse):
 
 
 class InvalidScript(Misuse):
-    """A script that has a syntax error, is too large or has a name that no script can have. Lines begin at 1."""
+    """A script that has a syntax error, is too large or has an invalid name. Lines count from 1."""
 
     code = "invalid_script"
 
@@ -132,7 +132,7 @@ class InvalidScript(Misuse):
 
 
 class InvalidCron(Misuse):
-    """A cron that its gateway cannot run as it stands, and why."""
+    """A cron that its gateway cannot run, and why."""
 
     code = "invalid_cron"
 
@@ -150,25 +150,25 @@ class UnknownCommand(Misuse):
 
 
 class WeakIsolation(Misuse):
-    """This machine cannot wall in the scripts of customers, and the app does not allow to run them without walls."""
+    """This machine cannot isolate the scripts of customers, and the app does not allow that."""
 
     code = "weak_isolation"
 
 
 class StepOutsideWorkflow(Misuse):
-    """A step was called elsewhere than in the code of its own run, for example in a thread or after the run's end."""
+    """A step was called outside of its own run's code, for example in a thread or after the run's end."""
 
     code = "step_outside_workflow"
 
 
 class NotDeterministic(Misuse):
-    """The code of a workflow uses what could not be the same when the run is replayed; the message names the cure."""
+    """The code of a workflow uses something that could differ at a replay; the message says what to use instead."""
 
     code = "not_deterministic"
 
 
 class ReplayMismatch(Misuse):
-    """The code of a workflow does not make the steps that the journal of the run has; nothing was written.
+    """The code of a workflow does not call the steps that the run's journal records; nothing was written.
 
     The code was changed while the run was under way, or it is not deterministic. `position` is the journal's row.
     """
@@ -181,13 +181,13 @@ class ReplayMismatch(Misuse):
 
 
 class WorkflowStuck(Misuse):
-    """The code of a workflow waits for something that no step, timer or event can bring, or it never waits."""
+    """The code of a workflow waits for something that no step, timer or event can complete, or it never waits."""
 
     code = "workflow_stuck"
 
 
 class LimitExceeded(Misuse):
-    """A limit with a name was reached; the message holds the figure and the limit."""
+    """A named limit was reached; the message has the value and the limit."""
 
     code = "limit_exceeded"
 
@@ -226,17 +226,17 @@ class TransactionRefused(Misuse):
     """The database refuses to commit what a function did in its own tables.
 
     For example: a foreign key that is checked at the commit (`deferrable initially deferred`). Nothing was written;
-    trying again would meet the same.
+    a retry would fail in the same way.
     """
 
     code = "transaction_refused"
 
 
 class TransactionEnded(Misuse):
-    """A function has ended the transaction that it shares with others; what it had committed by then stays written."""
+    """A function has ended the transaction that it shares with others; what it committed before stays written."""
 
     code = "transaction_ended"
-    job_id = ""  # whose function it was: it is not run again
+    job_id = ""  # the job that called the function; it is not run again
 
 
 class InvalidDatabaseUrl(Misuse):
@@ -246,10 +246,10 @@ class InvalidDatabaseUrl(Misuse):
 
 
 class NotFound(EvertickError):
-    """What the call names does not exist, or does not exist any more."""
+    """The thing does not exist, or does not exist any more."""
 
     code = "not_found"
-    wanted = ""  # the id or key that was looked for, where it is known
+    wanted = ""  # the id or key that was not found, if it is known
 
 
 class FunctionNotFound(NotFound):
@@ -301,7 +301,7 @@ class RunNotFound(NotFound):
 
 
 class Conflict(EvertickError):
-    """Another caller was first: read again, then decide."""
+    """Another caller made a change first: read again, then decide."""
 
     code = "conflict"
 
@@ -310,7 +310,7 @@ class WriteConflict(Conflict):
     """The transaction could not be serialized with another one; running it again is safe."""
 
     code = "write_conflict"
-    has_waited = False  # for a lock, as long as transactions wait for one
+    has_waited = False  # whether it has waited for a lock for the whole lock timeout
 
 
 class IdempotencyConflict(Conflict):
@@ -326,7 +326,7 @@ class NotUnique(Conflict):
 
 
 class AlreadyExists(Conflict):
-    """Something of that id or key exists already."""
+    """Something with that id or key exists already."""
 
     code = "already_exists"
 
@@ -338,13 +338,13 @@ class JobNotPending(Conflict):
 
 
 class JobNotRetryable(Conflict):
-    """The job has not failed, or was retried already, so there is nothing to try again."""
+    """The job has not failed, or was retried already."""
 
     code = "job_not_retryable"
 
 
 class RunNotOpen(Conflict):
-    """The run of a workflow has ended, so it can be sent nothing more."""
+    """The run of a workflow has ended, so nothing can be sent to it."""
 
     code = "run_not_open"
 
@@ -375,14 +375,14 @@ class WorkflowInactive(Conflict):
 
     def __init__(self, name: str, status: str) -> None:
         super().__init__(
-            f"workflow {name} is {status}, so no run of it starts; let it with `evertick workflow type resume {name}`"
+            f"workflow {name} is {status}, so no run of it starts; allow it with `evertick workflow type resume {name}`"
         )
         self.workflow = name
         self.status = status
 
 
 class StepStillRuns(Conflict):
-    """A call that was begun before the step to restart from has no end yet."""
+    """A call that began before the step to restart from has not ended yet."""
 
     code = "step_still_runs"
 
@@ -408,7 +408,7 @@ class Unavailable(EvertickError):
 
     code = "unavailable"
     reason: str | None = None
-    """In a few words why the database cannot be written, if it can be reached."""
+    """A short reason why the database cannot be written, if it can be reached."""
 
 
 class DatabaseUnavailable(Unavailable):
@@ -430,41 +430,41 @@ class SandboxUnavailable(Unavailable):
 
 
 class GatewayUnreachable(Unavailable):
-    """The gateway, or what is behind it, does not reply. What was asked for was not queued."""
+    """The gateway, or the system behind it, does not reply. The request was not queued."""
 
     code = "gateway_unreachable"
 
 
 class OutcomeUnknown(Unavailable):
-    """The connection broke during COMMIT: the transaction was applied or it was not.
+    """The connection broke during COMMIT: the transaction may or may not have been applied.
 
-    Nothing may be repeated blindly. A mutation called with an idempotency key can be called again with that key.
+    Do not repeat the call blindly. A mutation called with an idempotency key can be called again with that key.
     """
 
     code = "outcome_unknown"
 
 
 class DatabaseLocked(Unavailable):
-    """Another engine holds this SQLite file, or a transaction a table that is to be moved."""
+    """Another engine has locked this SQLite file, or a transaction has locked a table that is to be migrated."""
 
     code = "database_locked"
 
 
 class SchemaMismatch(Unavailable):
-    """The database's schema, or `of_one_row` what one of its rows holds, is older or newer than this code."""
+    """The database's schema, or with `of_one_row` a value in one row, is older or newer than this code."""
 
     code = "schema_mismatch"
     of_one_row = False
 
 
 class AccessDenied(EvertickError):
-    """A server refuses a request: the token is not valid, or it may not do that, or not there."""
+    """A server refuses a request: the token is not valid, or lacks the permission for this action or tenant."""
 
     code = "not_allowed"
 
 
 class UnknownSecret(AccessDenied):
-    """No gateway has this secret, or no join token is this one: it was used, replaced, removed, or has expired."""
+    """No gateway has this secret, or the join token is unknown: it was used, replaced, removed, or has expired."""
 
     code = "unknown_secret"
 
@@ -476,7 +476,7 @@ class NotManaged(AccessDenied):
 
 
 class FunctionFailed(EvertickError):
-    """A function that was called over HTTP has raised: the `type`, `message` and `data` (or None) of its error."""
+    """A function that was called over HTTP has raised an error with this `type`, `message` and `data` (or None)."""
 
     code = "function_failed"
 
@@ -488,7 +488,7 @@ class FunctionFailed(EvertickError):
 
 
 class WorkflowFailed(EvertickError):
-    """A run whose result was asked for has failed. `type` and `message` are its error's; "Canceled" if it was."""
+    """A run whose result was requested has failed with this error; `type` is "Canceled" if it was canceled."""
 
     code = "workflow_failed"
 
@@ -501,7 +501,7 @@ class WorkflowFailed(EvertickError):
 
 
 class StepFailed(EvertickError):
-    """A step of a workflow has failed: `step` is its name, the others are of the error that its function raised."""
+    """A step of a workflow has failed: `step` is its name, the other fields are those of its function's error."""
 
     code = "step_failed"
 
@@ -514,6 +514,6 @@ class StepFailed(EvertickError):
 
 
 class StepOutcomeUnknown(StepFailed, OutcomeUnknown):
-    """The worker was lost while the step ran, so it may have happened or not. It is not tried again by itself."""
+    """The worker was lost while the step ran, so the step may or may not have run. It is not retried automatically."""
 
     code = "step_outcome_unknown"

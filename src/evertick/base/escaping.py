@@ -1,7 +1,7 @@
-"""Untrusted text for people: what a function returned, raised or logged must not move the cursor of a terminal.
+"""Escaping of untrusted text: what a function returned, raised or logged must not control the terminal that shows it.
 
-Control characters, invisible formatting (which can turn the order of letters around) and lone surrogates are written
-as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because there the same escapes are JSON's own.
+Control characters, invisible formatting (which can reverse the order of letters) and lone surrogates are written
+as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because JSON has the same escapes.
 """
 
 import json
@@ -13,29 +13,29 @@ from typing import Any, Final, Never
 
 
 def printable(text: str) -> str:
-    """The text on one line, with everything a terminal would obey written as an escape."""
+    """The text on one line, with control characters and invisible formatting escaped."""
     if text.isprintable():
         return text
     return "".join(char if _harmless(char) else _escape(char) for char in text)
 
 
 def one_line(text: str) -> str:
-    """As `printable`, with line breaks and indentation folded into single spaces: for messages of errors."""
+    """As `printable`, with line breaks and indentation replaced by single spaces: for error messages."""
     return printable(" ".join(text.split()))
 
 
 def shortened(text: str, chars_max: int) -> str:
-    """Text of a stranger to keep: its first characters, with a space for each that is not printable."""
+    """The first `chars_max` characters, with a space in place of each that is not printable: for untrusted text."""
     return "".join(char if char.isprintable() else " " for char in text[:chars_max])
 
 
 def printable_lines(text: str) -> str:
-    """Lines of text, each as `printable` writes it."""
+    """The lines of a text, each as `printable`."""
     return "\n".join(map(printable, text.rstrip().splitlines()))
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that is safe on a terminal, and reads back as the same value; see `finite` for numbers that JSON lacks."""
+    """JSON that is safe on a terminal and reads back as the same value; see `finite` for NaN and infinity."""
     try:
         text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     except ValueError:
@@ -46,7 +46,7 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def yaml_text(text: str) -> str:
-    """YAML that is safe on a terminal: of it, all that a terminal would obey must stand between double quotes."""
+    """YAML that is safe on a terminal. Control characters must be inside double quotes."""
     if text.isprintable():
         return text
     return "".join(char if char == "\n" or _harmless(char) else _yaml_escape(char) for char in text)
@@ -62,8 +62,8 @@ class Verbatim(str):
 def shell_word(text: str) -> str:
     """The text as one word of a line for a shell.
 
-    Between plain quotes a control character would still be obeyed by the terminal into which the line is pasted, so
-    text that holds one is written as `$'\\x1b'`, which bash, zsh and ksh read.
+    Inside plain quotes a control character would still act on the terminal into which the line is pasted, so text
+    with one is written as `$'\\x1b'`, which bash, zsh and ksh read.
     """
     if text.isprintable():
         return shlex.quote(text)
@@ -72,13 +72,13 @@ def shell_word(text: str) -> str:
 
 
 def schedule_word(schedule_id: str) -> str:
-    """The id of a schedule as `evertick schedule` takes it: one that begins with a dash would be read as an option."""
+    """The id of a schedule as an argument of `evertick schedule`; as an option if it begins with a dash."""
     word = shell_word(schedule_id)
     return f"--schedule-id={word}" if schedule_id.startswith("-") else word
 
 
 def finite(value: Any) -> Any:
-    """The value with None in place of each NaN and infinity: JSON has none of them."""
+    """The value with None in place of each NaN and infinity: JSON has neither."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ def finite(value: Any) -> Any:
 
 
 def reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file could not be read: `No such file or directory`, without Python's `[Errno 2]`."""
+    """The reason why a file could not be read: `No such file or directory`, without Python's `[Errno 2]`."""
     return "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
 
 
@@ -101,7 +101,7 @@ def _escape(char: str) -> str:
 
 def _shell_escape(char: str) -> str:
     code = ord(char)
-    return f"\\u{code:04x}" if 0x80 <= code <= 0xFF else _escape(char)  # \x80 is a byte there, not a character
+    return f"\\u{code:04x}" if 0x80 <= code <= 0xFF else _escape(char)  # in a shell \x80 is a byte, not a character
 
 
 def _yaml_escape(char: str) -> str:
@@ -113,9 +113,9 @@ def _json_escape(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-# -- What is wrong with a JSON text, in words for people: where, and what is expected there.
+# -- Readable messages for mistakes in a JSON text: the place, and what is expected there.
 #
-# `read_json` refuses what `json.loads` lets through: names that are there twice, NaN, and numbers beyond all floats.
+# `read_json` refuses what `json.loads` accepts: duplicate names, NaN, and numbers too large for a float.
 
 WORDS: Final = {
     "Expecting property name enclosed in double quotes": "a name in double quotes is expected",
@@ -130,31 +130,31 @@ WORDS: Final = {
     "Illegal trailing comma before end of object": "a comma before the closing } is one too many",
     "Illegal trailing comma before end of array": "a comma before the closing ] is one too many",
 }
-"""Python's words, and ours."""
+"""Messages of `json.loads`, and the messages that replace them."""
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text that people or programs give. Raises ValueError, RecursionError; see `json_fault`."""
+    """The value of a JSON text from outside. Raises ValueError, RecursionError; `json_fault` describes both."""
     return json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant, parse_float=_number)
 
 
 def json_fault(error: Exception) -> str:
-    """What is wrong, after `json.loads` raised: `line 2, column 7: a colon is expected after the name`."""
+    """A readable message for an error of `json.loads`: `line 2, column 7: a colon is expected after the name`."""
     if isinstance(error, RecursionError):
-        return "lists and objects are too deep inside of each other"
+        return "lists and objects are nested too deeply"
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
-    words = next((ours for theirs, ours in WORDS.items() if error.msg.startswith(theirs)), error.msg)
+    words = next((ours for original, ours in WORDS.items() if error.msg.startswith(original)), error.msg)
     return f"line {error.lineno}, column {error.colno}: {words}"
 
 
 def begins_as_json(text: str) -> bool:
-    """Whether a text begins as an object, a list or a text of JSON: if it is none, it is one with a mistake."""
+    """Whether a text begins as a JSON object, list or string; if it is not valid JSON, it has a mistake."""
     return text.lstrip().startswith(("{", "[", '"'))
 
 
 def object_of(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    """An object, as `object_pairs_hook`. Raises ValueError for a name that is there twice."""
+    """A dict, for `object_pairs_hook`. Raises ValueError for a duplicate name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[Any] = set()
@@ -164,7 +164,7 @@ def object_of(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def no_constant(word: str) -> Never:
-    """Refuse NaN and Infinity, as `parse_constant`. Raises ValueError."""
+    """Refuse NaN and Infinity, for `parse_constant`. Raises ValueError."""
     raise ValueError(f"{word} is not a number of JSON")
 
 

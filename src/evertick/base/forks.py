@@ -1,7 +1,7 @@
-"""Forks: a child process that a function has made with `os.fork` ends where the function ends.
+"""Forks: a child process that a function creates with `os.fork` ends when the function ends in it.
 
-The child has a copy of the thread that forked and of nothing else. The other threads of the engine and the connections
-to the database belong to the parent: the child would wait for ever, or write on the parent's connection.
+The child has a copy of the thread that forked and of no other thread. The other threads of the engine and the
+connections to the database belong to the parent: the child would wait for ever, or write on the parent's connection.
 """
 
 import os
@@ -12,7 +12,7 @@ _generation = 0
 
 
 def generation() -> int:
-    """How many forks lie between this process and the one that loaded this module."""
+    """The number of forks between this process and the one that loaded this module."""
     return _generation
 
 
@@ -26,10 +26,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 def end_if_forked(before: int, error: BaseException | None) -> None:
-    """End this process if the function forked it that has just returned or raised `error`: its `generation` is not the
-    one `before`.
+    """End this process if it is a fork that the user's function made: its `generation` is not `before`.
 
-    The exit code is the one that a program has which ends like this: 0, that of SystemExit, or 1.
+    `error` is what the function raised, or None. The exit code is that of a program: 0, that of SystemExit, or 1.
     """
     if _generation == before:
         return
@@ -42,5 +41,5 @@ def end_if_forked(before: int, error: BaseException | None) -> None:
             print(code, file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:  # whatever has become of the two outputs: closed, or None
+    finally:  # also if the two outputs are closed or None
         os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))

@@ -1,8 +1,8 @@
-"""Ids: a type for each kind of thing, and the one place that makes them.
+"""Ids: a type for each kind of id, and the code that creates them.
 
-An id reads `<table>_<28 hex digits>`: 12 digits of milliseconds, 3 of a sequence inside the millisecond, 13 of
-chance. So an id names its table; ids of one process sort in the order they were made, which is the creation order of
-documents and keeps the indexes' writes together; and two machines never make the same one.
+An id has the form `<table>_<28 hex digits>`: 12 digits of milliseconds, 3 of a sequence inside the millisecond, 13
+random ones. So an id contains its table. Ids of one process sort in the order of creation, which is the creation order
+of documents and keeps index writes close together. Two machines never create the same id.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ JobId = NewType("JobId", str)
 """A job: a document of the system table `_scheduled_functions`."""
 
 WorkerId = NewType("WorkerId", str)
-"""A worker, by boot: random, because host names and process ids come back."""
+"""One start of a worker: random, because host names and process ids are reused."""
 
 ScheduleId = NewType("ScheduleId", str)
 TenantId = NewType("TenantId", str)
@@ -33,13 +33,13 @@ QueueId = NewType("QueueId", int)
 
 DEFAULT_TENANT: Final = TenantId("default")
 DOTS: Final = (".", "..")
-"""No id that stands in an address can be one of these: programs take them for steps in the path, also as `%2E`."""
+"""No id that is part of a URL can be one of these: programs resolve them as path segments, also as `%2E`."""
 OWN_TENANT: Final = "~"
-"""Stands in paths of the HTTP API for the tenant of the token, or the default one. No tenant is called so."""
+"""In paths of the HTTP API: the tenant of the token, or the default one. No tenant can have this name."""
 DEFAULT_POOL: Final = "default"
-"""The pool of functions that name none."""
+"""The pool of functions without a `pool=`."""
 POOL_SEPARATOR: Final = "/"
-"""Between app and pool in a pool's full name; no app's name holds it."""
+"""Separates app and pool in a pool's full name; no app's name contains it."""
 TENANT_CHARS_MAX: Final = 128
 POOL_CHARS_MAX: Final = 100
 JOB_PREFIX: Final = "job"
@@ -56,7 +56,7 @@ _QUEUE_BITS: Final = (1 << 62) - 1
 
 
 class Entropy(Protocol):
-    """Where chance comes from. `random.Random` is one; simulations hand in a seeded one."""
+    """A source of random numbers. `random.Random` is one; simulations pass a seeded one."""
 
     def getrandbits(self, k: int, /) -> int:
         """A non-negative integer of `k` random bits."""
@@ -71,10 +71,10 @@ _seeded_by_system: Final = weakref.WeakSet[random.Random]()
 
 
 def system_entropy() -> Entropy:
-    """Chance from the operating system's seed; ids need to be unlike each other, not secret.
+    """Random numbers from a seed of the operating system. Ids need to be unique, not secret.
 
-    A forked child has a seed of its own: a web server's workers, forked from a process that has imported the app, would
-    make the same ids in the same millisecond otherwise.
+    A forked child gets a seed of its own. Otherwise a web server's workers, forked from a process that has imported the
+    app, would create the same ids in the same millisecond.
     """
     entropy = random.Random()
     _seeded_by_system.add(entropy)
@@ -91,7 +91,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class IdMaker:
-    """Makes ids that grow: also when the clock stands still, and also when it is set back."""
+    """Creates ascending ids, also when the clock stands still or is set back."""
 
     def __init__(self, entropy: Entropy) -> None:
         self._entropy = entropy
@@ -100,7 +100,7 @@ class IdMaker:
         self._sequence = 0
 
     def make(self, prefix: str, now: Instant) -> str:
-        """A new id for a row of the table called `prefix`, greater than every id made before."""
+        """Create an id for a row of the table `prefix`, greater than every earlier id of this maker."""
         with self._lock:
             if now > self._last_ms:
                 self._last_ms, self._sequence = now, 0
@@ -112,17 +112,17 @@ class IdMaker:
 
 
 def check_addressable(name: object, what: str, error: type[Misuse] = Misuse) -> None:
-    """Raise `error` for a name that no address can contain; `what` begins its message: "a pool"."""
+    """Raise `error` for a name that no URL path can contain; `what` begins its message: "a pool"."""
     if name in DOTS:
         raise error(f"{what} cannot be called {name!r}: addresses of the HTTP API cannot contain this name")
 
 
 def tenant_named(name: str) -> TenantId:
-    """`name` as a tenant's. Names are compared character by character.
+    """The id of the tenant called `name`. Names are compared character by character.
 
     Raises InvalidTenant unless it is printable text of 1 to 128 characters, in Unicode's composed form (NFC), without
-    a space at either end: what looks alike in a log must not be two tenants. "~" is none: in the HTTP API it stands for
-    the tenant of a request's token. Nor are "." and "..", which no address can hold.
+    a space at either end: two tenants must not look alike in a log. "~" is invalid: in the HTTP API it means the tenant
+    of a request's token. So are "." and "..", which no URL path can contain.
     """
     check_addressable(name, "a tenant", InvalidTenant)
     if name == OWN_TENANT:
@@ -138,14 +138,14 @@ def tenant_named(name: str) -> TenantId:
 
 
 def table_of(value: str) -> str | None:
-    """The table an id names, or None if `value` is not an id."""
+    """The table in an id, or None if `value` is not an id."""
     match = _ID.fullmatch(value)
     return match.group(1) if match else None
 
 
-def beyond_others(prefix: str, foreign: str, *, descending: bool) -> str:
-    """Where to go on looking for ids `<prefix><28 hex digits>` from `foreign`, an id of another table whose name begins
-    alike: beyond all that cannot be one of them because it begins as `foreign` does.
+def after_foreign_ids(prefix: str, foreign: str, *, descending: bool) -> str:
+    """The position from which to continue a scan for ids `<prefix><28 hex digits>` that met `foreign`, an id of another
+    table whose name starts with the same text. It skips every id that starts as `foreign` does.
     """
     suffix = foreign[len(prefix) :]
     digits = len(suffix) - len(suffix.lstrip("0123456789abcdef"))
@@ -153,12 +153,12 @@ def beyond_others(prefix: str, foreign: str, *, descending: bool) -> str:
 
 
 def creation_time_ms(value: str) -> float:
-    """When an id was made: milliseconds since the epoch, with the sequence as a fraction (exact in a float)."""
+    """The creation time of an id: milliseconds since the epoch, with the sequence as a fraction (exact in a float)."""
     return int(value[-28:-16], 16) + int(value[-16:-13], 16) / 4096
 
 
 def first_id_from(table: str, time_ms: float) -> str:
-    """Below every id of `table` that was made at `time_ms` or later, above every one that was made earlier."""
+    """A lower bound of the ids of `table` that were created at `time_ms` or later; all earlier ids are below it."""
     sequence_max = 16**15 - 1
     if time_ms * 4096 > sequence_max:
         return f"{table}_\x7f"
@@ -180,7 +180,8 @@ def full_pool(app: str, pool: str) -> str:
 def app_of(pool: str) -> str | None:
     """The app to which a pool belongs; None for a pool of no app.
 
-    Jobs of no app were written without the app's code at hand: workers of every app that has their function run them.
+    Jobs of no app were written by a process without the app's code. Workers of every app that has the function run
+    them.
     """
     app, separator, _ = pool.rpartition(POOL_SEPARATOR)
     return app if separator else None
@@ -195,8 +196,8 @@ def pool_name(pool: str) -> str:
 def queue_of(pool: str, function: str) -> QueueId:
     """The id of the queue of a function in a pool, by its full name.
 
-    It is computed, so that writing a job asks the database nothing. A release that writes jobs in a newer format
-    computes other queues for them: workers of earlier ones leave those alone. With 10,000 queues in a database, the
+    It is computed, so that writing a job needs no query. A release that writes jobs in a newer format computes other
+    queues for them, so that workers of earlier releases do not claim them. With 10,000 queues in a database, the
     chance that two share an id is 1 in 90 billion.
     """
     digest = hashlib.sha256(f"{pool}\n{function}".encode()).digest()

@@ -1,6 +1,6 @@
-"""Instants and durations: integers of milliseconds, UTC. The only times inside Evertick.
+"""Instants and durations: integers of milliseconds, UTC. Evertick uses no other times internally.
 
-`datetime` and `timedelta` appear at the edges alone; the functions here are the border crossing.
+`datetime` and `timedelta` appear only in the public API; the functions here convert them.
 """
 
 import math
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 Instant = NewType("Instant", int)
-"""A moment: milliseconds since 1970-01-01T00:00:00Z. Names of instants end in `_at`; the present is `now`."""
+"""A point in time: milliseconds since 1970-01-01T00:00:00Z. Names end in `_at`; the current one is `now`."""
 
 LONG_AGO: Final = Instant(0)
 """Before everything that can be due."""
 NEVER: Final = Instant(253_402_300_799_000)
-"""When a run of a workflow is due that only an event can wake: the last second of the year 9999."""
+"""The due time of a run that only an event can wake: the last second of the year 9999."""
 MILLISECOND: Final = timedelta(milliseconds=1)
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -29,7 +29,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 HORIZON_MS: Final = 5 * 366 * DAY_MS
-"""How far from now a job may be requested, either way: five years."""
+"""The largest distance of a job's time from now, in the past or the future: five years."""
 
 DURATION_MAX_S: Final = 86_399_999_999_999
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,12 +37,12 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def span_begin(at: int, span_ms: int) -> Instant:
-    """When the whole span (a minute, say) begins that a moment is in: spans of so many milliseconds, since 1970."""
+    """The start of the span (for example the minute) that contains `at`; spans count from 1970."""
     return Instant(at // span_ms * span_ms)
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """The instant as an aware `datetime` in UTC; the first or last moment of the calendar if it is beyond that."""
+    """The instant as an aware `datetime` in UTC; the first or last instant of the calendar if it is beyond that."""
     try:
         return _EPOCH + timedelta(milliseconds=instant)
     except OverflowError:  # 31 December 9999 in the evening in New York, or a damaged row
@@ -50,10 +50,10 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def to_zone(moment: datetime, zone: tzinfo | None = None) -> datetime:
-    """An aware datetime in another zone, that of this machine unless given; as it is where its year would not exist."""
+    """An aware datetime in another zone, by default this machine's; unchanged if its year would be out of range."""
     try:
         return moment.astimezone(zone)
-    except (OverflowError, ValueError):  # also for a local zone that the C library cannot tell for that year
+    except (OverflowError, ValueError):  # also if the C library does not know the local zone for that year
         return moment
 
 
@@ -68,11 +68,11 @@ def to_iso(instant: Instant) -> str:
     return moment.isoformat(timespec="milliseconds" if instant % 1000 else "seconds").replace("+00:00", "Z")
 
 
-def from_datetime(moment: datetime, name: str = "a moment") -> Instant:
+def from_datetime(moment: datetime, name: str = "a time") -> Instant:
     """An aware `datetime` as an instant (rounded down to the millisecond).
 
-    `name` is the parameter the message talks about.
-    Raises InvalidDelay if `moment` is no datetime or has no time zone, and says how to give it one.
+    `name` is the parameter that the message mentions.
+    Raises InvalidDelay if `moment` is not a datetime or has no time zone.
     """
     if not isinstance(moment, datetime):
         raise not_aware(name, moment)
@@ -81,13 +81,13 @@ def from_datetime(moment: datetime, name: str = "a moment") -> Instant:
             f"{moment.isoformat(sep=' ')} has no time zone; "
             'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
         )
-    return Instant((by_packaged_zone(moment) - _EPOCH) // _MILLISECOND)
+    return Instant((in_packaged_zone(moment) - _EPOCH) // _MILLISECOND)
 
 
-def by_packaged_zone(moment: datetime) -> datetime:
-    """The same wall clock, in the zone of the package `tzdata`, whose data crons and RRULEs follow.
+def in_packaged_zone(moment: datetime) -> datetime:
+    """The same wall clock time in the zone of the package `tzdata`, which crons and RRULEs use.
 
-    `ZoneInfo` reads the operating system's data first, which may be older: then one local time would be two instants.
+    `ZoneInfo` reads the operating system's data first, which may be older. Then one local time would be two instants.
     """
     key = getattr(moment.tzinfo, "key", None)
     if not isinstance(key, str) or type(moment.tzinfo).__module__.partition(".")[0] != "zoneinfo":
@@ -97,7 +97,7 @@ def by_packaged_zone(moment: datetime) -> datetime:
 
 
 def to_local(instant: Instant) -> datetime:
-    """The instant on the wall clock of this machine, by the data of the package where the machine's zone has a name."""
+    """The instant in this machine's time zone; by the data of the package `tzdata` if that zone has a name."""
     name = os.environ.get("TZ")
     if name is None:
         name = os.path.realpath("/etc/localtime").rpartition("zoneinfo/")[2]
@@ -105,11 +105,11 @@ def to_local(instant: Instant) -> datetime:
 
 
 def warn_of_gaps(moments: Iterable[datetime]) -> None:
-    """Log each local time that its zone's clocks skip: it is taken as if they had not been changed."""
-    import logging  # what is imported to register functions needs it for nothing else
+    """Log a warning for each local time that its zone skips; it is read as if the clocks had not changed."""
+    import logging  # keeps the import of modules that only register functions fast
 
     for moment in moments:
-        plain = by_packaged_zone(moment)
+        plain = in_packaged_zone(moment)
         shown = plain.astimezone(UTC).astimezone(plain.tzinfo)
         if shown.replace(tzinfo=None, fold=0) != plain.replace(tzinfo=None, fold=0):
             logging.getLogger("evertick.schedules").warning(
@@ -120,8 +120,8 @@ def warn_of_gaps(moments: Iterable[datetime]) -> None:
 
 @lru_cache(maxsize=128)
 def _packaged_zone(key: str) -> "ZoneInfo | None":
-    """A zone of the package `tzdata`; None for a name that it does not have."""
-    from importlib import resources  # slow to import, as zoneinfo, and UTC needs neither
+    """A zone of the package `tzdata`; None for an unknown name."""
+    from importlib import resources  # slow to import, as is zoneinfo; UTC needs neither
     from zoneinfo import ZoneInfo
 
     try:
@@ -132,15 +132,15 @@ def _packaged_zone(key: str) -> "ZoneInfo | None":
 
 
 def not_aware(name: str, value: object, or_else: str = "") -> InvalidDelay:
-    """The error for a parameter that takes an aware datetime, or else something, and was given another thing."""
+    """The error for a parameter that takes an aware datetime (or `or_else`) and got something else."""
     read = '; datetime.fromisoformat("2026-01-01T09:00:00Z") reads one' if isinstance(value, str) else ""
     return InvalidDelay(f"{name} takes an aware datetime{or_else}, not {type(value).__name__}{read}")
 
 
 def duration_ms(value: float | timedelta, *, name: str) -> int:
-    """A duration given as seconds or as `timedelta`, in whole milliseconds (rounded half to even).
+    """A duration in seconds or a `timedelta` as whole milliseconds (rounded half to even).
 
-    `name` is the parameter the message talks about.
+    `name` is the parameter that the message mentions.
     Raises InvalidDelay if it is negative, not finite, or neither a number nor a `timedelta`.
     """
     if isinstance(value, timedelta):
@@ -155,6 +155,6 @@ def duration_ms(value: float | timedelta, *, name: str) -> int:
         raise InvalidDelay(f"{name} must not be negative, got {max(value, -DURATION_MAX_S)}")
     else:
         milliseconds = round(value * 1000)
-    if milliseconds < 0 or (not isinstance(value, timedelta) and value < 0):  # the least bit below 0 rounds to 0
+    if milliseconds < 0 or (not isinstance(value, timedelta) and value < 0):  # a tiny negative number rounds to 0
         raise InvalidDelay(f"{name} must not be negative, got {value}")
     return milliseconds

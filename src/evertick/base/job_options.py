@@ -1,4 +1,4 @@
-"""What may be a key or a priority of a job, and the name of a step, wherever they are given."""
+"""Rules for the keys and priorities of jobs and the names of steps, shared by all places that take them."""
 
 from typing import Any, Final
 
@@ -11,18 +11,18 @@ KEY_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 200
 """Characters of the name of a step, an event or a patch."""
 KEY: Final = text(KEY_CHARS_MAX)
-"""The key of a call, of an event, or a limit key; that of a job is a name, too: see `check_key`."""
+"""The key of a call or an event, or a limit key. `check_key` checks the key of a job."""
 RESERVED_KEYS: Final = frozenset((*DOTS, "count", "counts", "upcoming", "cancel-all", "retry-all", "run-now-all"))
-"""What follows `/jobs/` in addresses of the HTTP API and of the dashboard, and is no job."""
+"""Path segments after `/jobs/` in the HTTP API and the dashboard that are not jobs."""
 NAME: Final = text(NAME_CHARS_MAX, printable=True)
 PRIORITY: Final = whole(-PRIORITY_MAX, PRIORITY_MAX)
 
 
 def check_key(key: Any, *, what: str) -> None:
-    """Raise Misuse unless `key` names a job everywhere; `what` begins the message.
+    """Raise Misuse unless `key` is a valid key of a job; `what` begins the message.
 
-    A key is used as a job's id is: in calls, in commands, in addresses. So it cannot have the form of an id, begin as
-    the id of a job does, or be a part of an address that has another meaning.
+    A key is used like a job's id: in calls, commands and URLs. So it cannot have the form of an id, begin like the id
+    of a job, or be a path segment with another meaning.
     """
     if not KEY.fits(key):
         raise Misuse(f"{what} is {KEY.words}, not {shown(key)}")
@@ -35,6 +35,6 @@ def check_key(key: Any, *, what: str) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise Misuse unless `name` can be that of a step, an event or a patch; `what` says which it is to be."""
+    """Raise Misuse unless `name` is a valid name; `what` is "a step", "an event" or "a patch"."""
     if not NAME.fits(name):
         raise Misuse(f"{shown(name)} cannot name {what}: it is {NAME.words}")

@@ -1,6 +1,6 @@
-"""Lazy modules: the names of a public module, each imported from the module that defines it when it is first used.
+"""Lazy modules: each name of a public module is imported from its defining module when it is first used.
 
-Importing a package costs every program, command and reload its time; so a package that offers much loads little.
+Every program, command and reload pays for the imports of a package, so a large package loads only what is used.
 """
 
 import sys
@@ -14,7 +14,7 @@ def lazy_names(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The `__all__`, `__getattr__` and `__dir__` of `module`; `homes` maps modules to the names they define.
 
-    Type checkers need the same names once more, as imports under `if TYPE_CHECKING`; a test compares the two.
+    Type checkers need the same names as imports under `if TYPE_CHECKING`; a test compares the two.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 
@@ -30,11 +30,11 @@ def lazy_names(
     return names, load, lambda: names
 
 
-# -- Extras: what a part of the package needs beyond the bare installation.
+# -- Extras: optional dependencies.
 
 
 def missing_extra(error: ModuleNotFoundError, package: str, what: str, extra: str) -> ModuleNotFoundError:
-    """The error to raise for a module that was not found: one that names the extra, if the module is of `package`."""
+    """The error for a module that was not found; with the extra to install if the module is of `package`."""
     if (error.name or "").partition(".")[0] != package:
         return error
     return ModuleNotFoundError(f"{what}: pip install 'evertick[{extra}]'", name=error.name)

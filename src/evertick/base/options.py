@@ -1,10 +1,9 @@
-"""Options: what each takes, by type and range. Every place that takes options checks them here.
+"""Rules for options, by type and range. Every place that takes options checks them here.
 
     RULES = {"running": whole(0, 1_000), "paused": FLAG, "retry": one_of_type(RetryPolicy, "a policy such as Retry(5)")}
     check_options(RULES, {"running": 5}, "pools.set: ")
 
-Values that are compared, counted or stored have exactly the type that a rule names: "false" is not False, and True is
-not 1.
+Values that are compared, counted or stored have exactly the type of the rule: "false" is not False, and True is not 1.
 
 A function with many options takes them as a record, a dataclass whose fields are the options with their types and
 defaults. `takes` gives the function the signature of the record, so an option is declared once.
@@ -29,7 +28,7 @@ R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 SHOWN_MAX: Final = 60
-"""Characters of a wrong value that a message shows."""
+"""The number of characters of a wrong value that a message shows."""
 
 
 class Unchanged:
@@ -122,7 +121,7 @@ def _showing(options: Sequence[Parameter], function: Callable[K, T]) -> Callable
 
 
 class Rule(NamedTuple):
-    """What an option takes: in words that follow "takes", and whether a value is it."""
+    """A rule for an option: words that follow "takes", and a test of a value."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -154,7 +153,7 @@ def one_of(choices: Iterable[str]) -> Rule:
 
 
 def word_of(words: type[StrEnum]) -> Rule:
-    """A member of an enum, already read."""
+    """A member of an enum, not its text."""
     return Rule(f"one of {', '.join(words)}", lambda value: isinstance(value, words))
 
 
@@ -163,7 +162,7 @@ TEXT: Final = Rule("text", lambda value: isinstance(value, str))
 
 
 def text(most: int, *, printable: bool = False) -> Rule:
-    """Text of 1 to `most` characters that every database can keep, and printed if `printable`."""
+    """Text of 1 to `most` characters that every database can store; printable text if `printable`."""
 
     def fits(value: Any) -> bool:
         return (
@@ -177,12 +176,12 @@ def text(most: int, *, printable: bool = False) -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """What `rule` takes, or None."""
+    """A rule that also accepts None."""
     return Rule(f"{rule.words}, or None", lambda value: value is None or rule.fits(value))
 
 
 def check_options(rules: Mapping[str, Rule], values: Mapping[str, Any], where: str = "") -> None:
-    """Raise Misuse for the first value that its rule does not take. `where` begins the message."""
+    """Raise Misuse for the first value that its rule refuses. `where` begins the message."""
     for name, value in values.items():
         rule = rules.get(name)
         if rule is not None and not rule.fits(value):
@@ -190,7 +189,7 @@ def check_options(rules: Mapping[str, Rule], values: Mapping[str, Any], where: s
 
 
 def some(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not None, where None says that an option is not given."""
+    """The values that are not None; None means that an option is not given."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -201,7 +200,7 @@ def check_names(known: Iterable[str], values: Mapping[str, Any], where: str) -> 
 
 
 def duration_within(value: float | timedelta, name: str, least_ms: int, most_ms: int) -> int:
-    """A duration in milliseconds. Raises InvalidDelay, also for one below `least_ms` or above `most_ms`."""
+    """A duration in milliseconds. Raises InvalidDelay if it is invalid, below `least_ms` or above `most_ms`."""
     milliseconds = duration_ms(value, name=name)
     if not least_ms <= milliseconds <= most_ms:
         limits = timedelta(milliseconds=least_ms), timedelta(milliseconds=most_ms)
@@ -210,12 +209,12 @@ def duration_within(value: float | timedelta, name: str, least_ms: int, most_ms:
 
 
 def is_storable(value: str) -> bool:
-    """Whether every database can keep a text: PostgreSQL keeps no NUL, and UTF-8 has no lone surrogates."""
+    """Whether every database can store a text: PostgreSQL stores no NUL, and UTF-8 has no lone surrogates."""
     return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value)
 
 
 def shown(value: object) -> str:
-    """A wrong value as a message shows it, whatever its size and whatever its `repr` does."""
+    """A wrong value for a message: shortened, and safe if its `repr` fails."""
     if isinstance(value, str) and len(value) > SHOWN_MAX:
         return f"{value[:SHOWN_MAX]!r}... ({len(value):,} characters)"
     try:

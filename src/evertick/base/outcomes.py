@@ -1,43 +1,43 @@
-"""Outcomes: how a user's function ended. A value, never an error of ours."""
+"""Outcomes of a user's function, as values. They are never raised."""
 
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 LOST_WORKER: Final = "LostWorker"
-"""Error type of an action whose worker died while it ran: it may have happened or not, so it is not repeated."""
+"""Error type of an action whose worker died while it ran. It may or may not have taken effect, so it is not retried."""
 WORKER_STOPPED: Final = "WorkerStopped"
-"""Error type of an action that still ran when its worker had to end: it may have happened in part."""
+"""Error type of an action that still ran when its worker had to stop. It may have taken effect in part."""
 TIMED_OUT: Final = "TimedOut"
 STEP_TIMED_OUT: Final = "StepTimeout"
-"""Error type of a step that took longer than the run would wait for it."""
+"""Error type of a step that took longer than the run waits for it."""
 STUCK: Final = "Stuck"
-"""Error type of an action that was interrupted and goes on; its job is still in progress."""
+"""Error type of an action that was interrupted and still runs; its job is still in progress."""
 QUARANTINED: Final = "Quarantined"
-"""Error type of a job that was claimed again and again and whose workers died each time."""
+"""Error type of a job whose workers died each time it was claimed."""
 STEP_TRACEBACK_MAX: Final = 4_000
-"""Characters of a step's traceback that the journal keeps: those at its end."""
+"""The number of characters at the end of a step's traceback that the journal keeps."""
 
 
 class Returned(NamedTuple):
-    """It returned; `result` is the JSON text of what it returned. A named tuple: there is one for every job."""
+    """It returned; `result` is JSON text. A named tuple, because there is one for every job."""
 
     result: str
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """It raised, timed out or was lost: the error's type, its message and, where there is one, the traceback."""
+    """It raised, timed out or was lost: the error's type, its message and the traceback, if there is one."""
 
     type: str
     message: str
     traceback: str = ""
     retryable: bool = True
     data: str | None = None
-    """JSON text of what an application's own error carries."""
+    """The `data` of an ApplicationError as JSON text."""
 
     @property
     def of_step(self) -> "Raised":
-        """As the journal of a run keeps it: of the traceback only the end, which names the line that raised."""
+        """The outcome as the journal stores it: with only the end of the traceback, which has the line that raised."""
         return replace(self, traceback=self.traceback[-STEP_TRACEBACK_MAX:])
 
 

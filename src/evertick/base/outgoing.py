@@ -1,9 +1,8 @@
-"""Requests to addresses that somebody else has chosen, to the hosts of a list.
+"""HTTP requests to untrusted URLs, restricted to a list of hosts.
 
-A script of a customer, or a cron of a gateway, names addresses that this machine reaches and its author does not. So: a
-host must be on the list, its name is resolved once, every address that is found must be public, and the connection goes
-to that address (a name that changes its address between the check and the connection changes nothing). What the reply
-may take is bounded in time and size. Redirects are not followed here.
+A script of a customer, or a cron of a gateway, could request URLs that only this machine can reach. So a host must be
+on the list, its name is resolved once, every address found must be public, and the connection goes to that address (DNS
+rebinding between the check and the connection has no effect). Replies have limits of time and size. No redirects.
 """
 
 import contextlib
@@ -22,11 +21,11 @@ PORTS: Final = {"https": 443, "http": 80}
 OWN_HEADERS: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
 )
-"""Headers that an author cannot set: they would let him speak for another host, or smuggle a second request."""
+"""Headers that a caller cannot set: they could address another host, or smuggle a second request."""
 
 
 class Refused(Exception):
-    """A request that is not made, or whose reply is not taken. `code` is invalid_argument, not_allowed or too_large."""
+    """A refused request or reply. `code` is invalid_argument, not_allowed or too_large."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -34,7 +33,7 @@ class Refused(Exception):
 
 
 class Exchange(NamedTuple):
-    """A reply: headers have names in lower case."""
+    """A reply. The names of headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -42,16 +41,16 @@ class Exchange(NamedTuple):
 
 
 def checked(url: str, hosts: tuple[str, ...], who: str) -> SplitResult:
-    """The parts of an address that `who` may reach. Raises Refused.
+    """The parts of a URL that `who` may request. Raises Refused.
 
-    A host of the list is `api.example.com`, `*.example.com` for all below it, or one with a port,
+    A host of the list is `api.example.com`, `*.example.com` for all subdomains, or one with a port,
     `api.example.com:8443`.
     """
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise Refused("this is no address", "invalid_argument") from None
+        raise Refused("this is not a URL; write one such as https://api.example.com/path", "invalid_argument") from None
     if (
         parts.scheme not in PORTS
         or not host
@@ -60,7 +59,7 @@ def checked(url: str, hosts: tuple[str, ...], who: str) -> SplitResult:
         or not url.isprintable()
         or " " in url
     ):
-        raise Refused("an address is one such as https://api.example.com/path", "invalid_argument")
+        raise Refused("this is not a URL such as https://api.example.com/path", "invalid_argument")
     usual = PORTS[parts.scheme]
     port = port or usual
     if not _is_listed(host, port, usual, hosts):
@@ -99,23 +98,23 @@ def exchange(
     *,
     may_be_private: bool = False,
 ) -> Exchange:
-    """Make a request to a checked address, until `deadline` by the monotonic clock.
+    """Make a request to a checked URL, until `deadline` by the monotonic clock.
 
-    `may_be_private`: the owner of this machine has listed the host as one of its own network. Raises Refused, OSError,
+    `may_be_private`: the operator has listed the host as one of the private network. Raises Refused, OSError,
     HTTPException, ValueError.
     """
     host = parts.hostname or ""
     port = parts.port or PORTS[parts.scheme]
     with contextlib.ExitStack() as closing:
         address = _address(host, port, may_be_private=may_be_private)
-        pinned = closing.enter_context(socket.create_connection((address, port), timeout=left(deadline)))
+        pinned = closing.enter_context(socket.create_connection((address, port), timeout=seconds_left(deadline)))
         if parts.scheme == "https":
             pinned = closing.enter_context(ssl.create_default_context().wrap_socket(pinned, server_hostname=host))
         connection = http.client.HTTPConnection(host, port)
         connection.sock = pinned
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        # The timeout of a socket begins anew with each byte, so a reply that drips is cut by a timer.
-        timer = threading.Timer(left(deadline), _cut, (pinned,))
+        # A socket's timeout restarts with each byte, so a timer ends a reply that arrives slowly.
+        timer = threading.Timer(seconds_left(deadline), _cut, (pinned,))
         closing.callback(timer.cancel)
         timer.start()
         connection.request(method, target, body, {"accept-encoding": "identity", "user-agent": "evertick", **headers})
@@ -123,12 +122,12 @@ def exchange(
         data = response.read(BYTES_MAX + 1)
         if len(data) > BYTES_MAX:
             raise Refused(f"the reply of {host} has more than {BYTES_MAX} bytes", "too_large")
-        left(deadline)  # a reply without a length that was cut looks complete
+        seconds_left(deadline)  # a reply without a length that the timer ended looks complete
         return Exchange(response.status, {name.lower(): value for name, value in response.getheaders()}, data)
 
 
-def left(deadline: float) -> float:
-    """How long there is until a deadline. Raises TimeoutError once it is past."""
+def seconds_left(deadline: float) -> float:
+    """The seconds until a deadline. Raises TimeoutError once it has passed."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -136,7 +135,7 @@ def left(deadline: float) -> float:
 
 
 def _address(host: str, port: int, *, may_be_private: bool) -> str:
-    """The address to which the connection goes. Raises Refused if any address of the host is not public."""
+    """The address to connect to. Raises Refused if any address of the host is not public."""
     found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     if not found or not (may_be_private or all(map(is_public, found))):
         raise Refused(f"{host} is not on the public internet", "not_allowed")

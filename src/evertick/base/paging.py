@@ -1,4 +1,4 @@
-"""Pages of lists: how long they are at most, and the cursors between them."""
+"""Pages of lists: their size limits, and cursors."""
 
 import base64
 import json
@@ -13,18 +13,18 @@ TENANTS_MAX: Final = 10_000
 
 
 def check_limit(limit: object, most: int, refusal: str = "limit is a whole number from 1 to {:,}") -> None:
-    """Raise LimitExceeded, which begins with `refusal`, unless `limit` is a whole number from 1 to `most`."""
+    """Raise LimitExceeded unless `limit` is a whole number from 1 to `most`; `refusal` begins the message."""
     if type(limit) is not int or not 1 <= limit <= most:
         raise LimitExceeded(f"{refusal.format(most)}, not {limit!r}")
 
 
-def sealed(position: list[Any]) -> str:
+def encode_cursor(position: list[Any]) -> str:
     """The cursor of a position in a list."""
     return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
 
 
-def opened(cursor: str, parts: int) -> list[Any]:
-    """The position of a cursor. Raises InvalidArguments for a text that is no cursor of so many parts."""
+def decode_cursor(cursor: str, parts: int) -> list[Any]:
+    """The position of a cursor. Raises InvalidArguments for a text that is not a cursor with this number of parts."""
     try:
         position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except ValueError:

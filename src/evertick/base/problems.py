@@ -1,4 +1,4 @@
-"""The error for a problem that a server replied with (RFC 9457): of the class that has its code."""
+"""Converts a problem reply of a server (RFC 9457) to the error class with its code."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,11 +22,11 @@ _OTHERS: Final = {
     413: errors.LimitExceeded,
     429: errors.Unavailable,
 }
-"""The class of a problem whose code no class has, by its status."""
+"""The class for a problem with an unknown code, by its status."""
 
 
 def error_of(status: int, problem: Mapping[str, Any]) -> Exception:
-    """The error for a problem: of the class that has its code."""
+    """The error for a problem, of the class with its code."""
     code, detail = str(problem.get("code", "")), str(problem.get("detail", "")) or f"status {status}"
     if code == "timeout":
         return TimeoutError(detail)
@@ -35,7 +35,7 @@ def error_of(status: int, problem: Mapping[str, Any]) -> Exception:
         return errors.FunctionFailed(str(error.get("type")), str(error.get("message")), error.get("data"))
     fallback = errors.Misuse if status < 500 else errors.Unavailable
     kind = _BY_CODE.get(code, _OTHERS.get(status, fallback))
-    found = kind.__new__(kind)  # some are made of other things than their text
+    found = kind.__new__(kind)  # some constructors take other arguments than the text
     Exception.__init__(found, detail)
     if isinstance(found, errors.InvalidScript):
         found.line, found.column = problem.get("line"), problem.get("column")

@@ -1,4 +1,4 @@
-"""ScheduledRun: what a run that a schedule started knows of it, as `ctx.schedule` and `step.schedule`."""
+"""ScheduledRun: the occurrence that a run executes, as `ctx.schedule` and `step.schedule`."""
 
 import json
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from evertick.base.records.jobs import OccurrenceRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRun:
-    """Which occurrence this run is, and what earlier runs had left behind at the moment it was started.
+    """The occurrence that this run executes, and the results of earlier runs when it was started.
 
-    `nominal_time` is the time the schedule named, whatever jitter, waiting or an outage made of it. `last_result` is
-    what the run returned that succeeded last, None if none has; failures leave it alone. `last_failure` is the message
-    of the run that failed last, None once a later one succeeded. Both were fixed when this run was started.
+    `nominal_time` is the scheduled time, without jitter, waiting or outages. `last_result` is what the last successful
+    run returned, None if there is none; failures do not change it. `last_failure` is the message of the last failed
+    run, None once a later run succeeded. Both are fixed when this run is started.
     """
 
     schedule_id: ScheduleId
@@ -29,7 +29,7 @@ class ScheduledRun:
 
 
 def scheduled_run(ref: OccurrenceRef, decode: Callable[[str], Any]) -> ScheduledRun:
-    """The run of an occurrence; `decode` gives a stored result its type.
+    """The run of an occurrence; `decode` converts a stored result to its type.
 
     A result that does not fit the type (an earlier deployment, or another function, returned it) stays plain JSON.
     """
@@ -45,7 +45,7 @@ def scheduled_run(ref: OccurrenceRef, decode: Callable[[str], Any]) -> Scheduled
 
 
 def typed_or_plain(result: str, decode: Callable[[str], Any]) -> Any:
-    """A stored result as `decode` types it, or as plain JSON where it does not fit the type."""
+    """A stored result as `decode` converts it, or as plain JSON if it does not fit the type."""
     try:
         return decode(result)
     except ValueError:  # pydantic's ValidationError is one

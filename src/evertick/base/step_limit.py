@@ -1,16 +1,16 @@
-"""Steps of a coroutine: what an `async def` runs between two awaits holds its event loop, so it may not take long.
+"""Time limits of the steps of a coroutine: the code between two awaits blocks the event loop, so it may not take long.
 
-A coroutine that never awaits keeps the loop from everything else: other coroutines, timers, requests to stop, and the
-coroutine's own time limit. So each of its steps runs as a plain function does, within the limit of its thread
-(`evertick.base.time_limit`): outside while it is in the user's code, inside again before the loop goes on. What is
-struck is the step that runs too long, and never the loop.
+A coroutine that never awaits blocks everything else on the loop: other coroutines, timers, requests to stop, and the
+coroutine's own time limit. So each of its steps runs like a plain function, within the limit of its thread
+(`evertick.base.time_limit`): outside while it is in the user's code, inside again before the loop continues. Only the
+step that runs too long is interrupted, never the loop.
 
-The tasks that a coroutine makes on a loop with `tasks_within_limits` (by `gather`, in a TaskGroup) share its limit.
+The tasks that a coroutine creates on a loop with `tasks_within_limits` (by `gather`, in a TaskGroup) share its limit.
 Callbacks do not.
 
-Code that all of a process shares (locks of `logging`, say, or the loop's own lists) could be left broken by an
-exception at the wrong instant, so a step is not struck there, but a moment later. A step that waits inside C code is
-not struck before it comes back; then it can only be told who holds the loop (`StepLimit.held`).
+An exception could corrupt code that the whole process shares (for example locks of `logging`, or the loop's own lists),
+so a step is not interrupted there, but shortly afterwards. A step that waits inside C code is not interrupted before it
+returns; until then Evertick can only report which step blocks the loop (`Blocking`).
 """
 
 import asyncio
@@ -24,35 +24,37 @@ from evertick.base.time_limit import FunctionTimeout, Limit, current_guard, func
 
 T = TypeVar("T")
 
-SAY_AFTER_S: Final = 2.0
-"""A step that takes this long is told of."""
+REPORT_AFTER_S: Final = 2.0
+"""A step that takes this long is reported."""
 STUCK_AFTER_S: Final = 1.0
-"""One that goes on for so long although it is to be struck is told of again: no exception reaches it."""
-WAITS: Final = 2
-"""How many times its limit a step may take if it does not compute: its limit is for processor time, so that steps on a
-busy machine do not fail, and who blocks the loop by waiting has this time."""
+"""A step that continues this long after its limit is reported again: no exception reaches it."""
+WALL_FACTOR: Final = 2
+"""The wall time of a step, as a multiple of its limit. The limit itself is processor time, so that steps do not fail on
+a busy machine; the wall time limits steps that block the loop by waiting."""
 LEAST_S: Final = 1.0
-"""A step has this time also when that of the whole function is over: it may have waited for others, and cleans up."""
-OURS: Final = "evertick"
+"""A step has this time even if the function's time is over: it may have waited for others, and has to clean up."""
+OWN_PACKAGE: Final = "evertick"
 SHARED: Final = frozenset({"asyncio", "concurrent", "logging", "queue", "selectors", "threading"})
-"""Packages in whose code no step is struck at once, and in ours never: that works inside, or does not take long."""
+"""Packages in whose code a step is not interrupted at first. In Evertick's own code it is never interrupted."""
 SHARED_FOR_S: Final = 1.0
 
 
-class Held(NamedTuple):
-    """A step that holds its event loop."""
+class Blocking(NamedTuple):
+    """A step that blocks its event loop."""
 
     seconds: float
     where: str
     """The place in the function's code: `file:line in function`."""
     is_stuck: bool
-    """Whether it goes on although it is to be struck."""
+    """Whether it continues after its limit, because no exception reaches it."""
 
 
 class StepLimit:
-    """The limit of the steps of one coroutine, and of the tasks that it makes."""
+    """The limit of the steps of one coroutine, and of the tasks that it creates."""
 
-    __slots__ = ("_began_at", "_ends_at", "_fired_at", "_guard", "_limit", "_on_held", "_on_over", "_told", "name")
+    __slots__ = (
+        "_began_at", "_ends_at", "_fired_at", "_guard", "_limit", "_on_blocking", "_on_over", "_reported", "name",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,37 +63,37 @@ class StepLimit:
         within_s: float,
         *,
         on_over: Callable[[bool, BaseException | None], object],
-        on_held: Callable[[Held], object],
+        on_blocking: Callable[[Blocking], object],
     ) -> None:
-        """A step may take `limit_s` of processor time, and `WAITS` times that in all; all steps together `within_s`
-        from now on. Make it in the loop's thread.
+        """A step may take `limit_s` of processor time and `WALL_FACTOR` times that of wall time; all steps together may
+        take `within_s` from now on. Create the object in the loop's thread.
 
-        `on_over` is called there when a step took too long: with True before it ends the coroutine by FunctionTimeout,
-        and with False if that goes on: it has caught the exception, or it was a task that it has made. Its second
-        argument is what the step raised. `on_held` is called in a thread of its own while a step takes long.
+        `on_over` is called in that thread when a step took too long: with True if FunctionTimeout ends the coroutine,
+        with False if the coroutine continues, because it caught the exception or the step was one of its tasks. The
+        second argument is what the step raised. `on_blocking` is called in a separate thread while a step takes long.
         """
         self.name = name
         self._guard = current_guard()
-        self._limit = Limit(WAITS * limit_s, limit_s)
+        self._limit = Limit(WALL_FACTOR * limit_s, limit_s)
         self._ends_at = function_time() + within_s
         self._on_over = on_over
-        self._on_held = on_held
+        self._on_blocking = on_blocking
         self._began_at = self._fired_at = 0.0
-        self._told = 0
+        self._reported = 0
 
     def around(self, coroutine: Awaitable[T]) -> Awaitable[T]:
-        """The coroutine with its steps within the limit. When one has taken too long, it raises FunctionTimeout."""
+        """The coroutine with its steps limited. It raises FunctionTimeout after a step that took too long."""
         return _Limited(self.step, coroutine.__await__())
 
     def step(self, is_main: bool, function: Callable[..., T], *args: Any) -> T:
-        """Run a step of the coroutine (`is_main`) or of a task that it has made."""
+        """Run a step of the coroutine (`is_main`) or of a task that it created."""
         guard = self._guard
         if guard.deadline:
-            return guard.pass_out(function, *args)
+            return guard.call_outside(function, *args)
         error: BaseException | None = None
         guard.fired = False
         guard.step = self
-        self._told = 0
+        self._reported = 0
         self._began_at = now = function_time()
         deadline = now + self._limit.wall_s
         guard.limit = self._limit
@@ -100,7 +102,7 @@ class StepLimit:
             start_watching()
             guard.inside = False
             result = function(*args)
-            guard.inside = True  # as in `Guard.call`, from here on all calls stand in a `try`
+            guard.inside = True  # as in `Guard.call`, from here on all calls are in a `try`
         except BaseException as raised:
             guard.inside = True
             error = raised
@@ -121,26 +123,26 @@ class StepLimit:
                 raise error
             return result
         finally:
-            error = None  # it holds this frame
+            error = None  # its traceback refers to this frame
 
-    def look(self, now: float) -> Callable[[], object] | None:
-        """The watcher's part: what to call, in a thread of its own, if there is something to be told."""
+    def poll(self, now: float) -> Callable[[], object] | None:
+        """Called by the watcher. Return a report to call in a separate thread, or None."""
         fired = self._guard.fired
         if not fired:
             self._fired_at = now
         is_stuck = fired and now - self._fired_at >= STUCK_AFTER_S
-        stage = 2 if is_stuck else 1 if now - self._began_at >= SAY_AFTER_S else 0
-        if stage <= self._told:
+        stage = 2 if is_stuck else 1 if now - self._began_at >= REPORT_AFTER_S else 0
+        if stage <= self._reported:
             return None
-        self._told = stage
-        held = Held(now - self._began_at, _where(self._guard.thread), is_stuck)
-        return lambda: self._on_held(held)
+        self._reported = stage
+        blocking = Blocking(now - self._began_at, _where(self._guard.thread), is_stuck)
+        return lambda: self._on_blocking(blocking)
 
-    def may_be_struck(self, now: float) -> bool:
-        """Whether the code that runs just now can be struck without harm to others."""
+    def may_be_interrupted(self, now: float) -> bool:
+        """Whether the running code can be interrupted without harm to others."""
         frame = _frame_of(self._guard.thread)
         package = "" if frame is None else _package(frame)
-        return package != OURS and (package not in SHARED or now - self._fired_at >= SHARED_FOR_S)
+        return package != OWN_PACKAGE and (package not in SHARED or now - self._fired_at >= SHARED_FOR_S)
 
 
 class _Limited(Generic[T]):
@@ -169,7 +171,7 @@ class _Limited(Generic[T]):
 
 
 class _LimitedTask(Coroutine[Any, Any, T]):
-    """The coroutine of a task that was made within a limit. For all who look at it, it is that coroutine."""
+    """The coroutine of a task that was created within a limit. It has all attributes of that coroutine."""
 
     def __init__(self, limit: StepLimit, coroutine: Coroutine[Any, Any, T]) -> None:
         self._evertick_limit = limit
@@ -194,30 +196,30 @@ class _LimitedTask(Coroutine[Any, Any, T]):
 def tasks_within_limits(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T], **options: Any
 ) -> asyncio.Task[T]:
-    """The factory of tasks for a loop: those that are made in a step are within its limit."""
+    """A task factory for a loop: tasks that are created in a step are within its limit."""
     limit = current_guard().step
     if isinstance(limit, StepLimit) and isinstance(coroutine, Coroutine):
         coroutine = _LimitedTask(limit, coroutine)
     return asyncio.Task(coroutine, loop=loop, **options)
 
 
-def holder_of(loop: asyncio.AbstractEventLoop) -> str | None:
-    """What runs on a loop just now, for people; None if that is no task. For other threads."""
+def blocker_of(loop: asyncio.AbstractEventLoop) -> str | None:
+    """The name of the task that runs on a loop now; None if no task runs. Can be called from other threads."""
     task = asyncio.current_task(loop)
     return None if task is None else name_of(task)
 
 
 def name_of(task: "asyncio.Task[Any]") -> str:
-    """What a task is, for people: its name, and for one that a function has made, that function's."""
+    """A task's name for messages; with the function's name if a function created the task."""
     limit = getattr(task.get_coro(), "_evertick_limit", None)
     return task.get_name() if limit is None else f"{limit.name} ({task.get_name()})"
 
 
 def _frame_of(thread: int) -> FrameType | None:
-    """What runs in a thread just now. For the watcher's thread alone.
+    """The innermost frame of a thread. Only the watcher's thread may call it.
 
-    Python 3.11 makes the frames of all threads under a lock of the interpreter. If the garbage collector runs meanwhile
-    and finds a `threading.local`, it wants the same lock, and the process stands still for ever (CPython's gh-106883).
+    Python 3.11 creates the frames of all threads under a lock of the interpreter. If the garbage collector runs
+    meanwhile and finds a `threading.local`, it takes the same lock, and the process deadlocks (CPython's gh-106883).
     """
     collects = gc.isenabled()
     gc.disable()
@@ -229,7 +231,7 @@ def _frame_of(thread: int) -> FrameType | None:
 
 
 def _where(thread: int) -> str:
-    """The innermost place of a thread in a program's own code, or else whatever runs there."""
+    """The innermost place of a thread in the program's own code, or else its innermost place."""
     frame = innermost = _frame_of(thread)
     while frame is not None and not _is_own(frame):
         frame = frame.f_back
@@ -244,8 +246,8 @@ def _package(frame: FrameType) -> str:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Whether it is neither Python's code, nor ours, nor that of an installed package."""
+    """Whether the code belongs neither to Python, nor to Evertick, nor to an installed package."""
     package = _package(frame)
-    if package == OURS or (package in sys.stdlib_module_names and package != "__main__"):
+    if package == OWN_PACKAGE or (package in sys.stdlib_module_names and package != "__main__"):
         return False
     return "site-packages" not in frame.f_code.co_filename

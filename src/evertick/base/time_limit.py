@@ -1,28 +1,27 @@
-"""Time limits of plain functions: they end a function that takes too long, and never break the state around it.
+"""Time limits of plain functions: they end a function that takes too long without corrupting the state around it.
 
 A thread cannot be killed, but an exception can be raised inside it (CPython's PyThreadState_SetAsyncExc). It takes
-effect between two bytecodes, so it could strike where a transaction is half undone or a driver half through its
-protocol. Therefore each thread says where it is:
+effect between two bytecodes, so it could arrive while a transaction is half undone or a driver is in the middle of
+its protocol. Therefore each thread records where it is:
 
-* *outside*: in the user's function. The watching thread may strike.
+* *outside*: in the user's function. The watching thread may raise the exception.
 * *inside*: in Evertick's own code, or in a driver. The watcher only notes that the time is over (`fired`), and the
   thread itself raises `FunctionTimeout` when it leaves (`time_out`).
 
 The thread writes `inside`, then reads `fired`; the watcher writes `fired`, then reads `inside`. So one of them sees the
-other, without a lock on the way of every call. Between its look and its strike the watcher is `busy`; a thread that
-comes inside and finds `fired` waits for that and takes back an exception that is still under way (`land`). There may be
-one: where a thread gives way to the watcher, CPython 3.12 and later raise what was set meanwhile only at the next such
-place, which may be inside.
+other, without a lock in every call. Between its check and the exception the watcher is `busy`; a thread that comes
+inside and finds `fired` waits for that and withdraws an exception that is still pending (`withdraw`). There may be one:
+CPython 3.12 and later raise an exception that is set during a thread switch only at the next one, which may be inside.
 
-`fired` is sticky: once it is set, the function has timed out, whatever it catches or returns afterwards.
+`fired` is sticky: once it is set, the function has timed out, even if it catches the exception or returns.
 
 A function that waits inside C code (a sleep, a lock, a socket) is ended when it comes back to Python. A statement of
-the function's own SQL is interrupted, because its driver can be told to (`run_interruptible`). Time in which the
+the function's own SQL is interrupted through its driver (`run_interruptible`). Time in which the
 process is suspended does not count.
 
-A limit has two parts: processor time of the function's thread, which does not depend on what else runs on the machine,
-and wall time, which also bounds what waits. The watcher reads the thread's clock, so a call pays nothing for it; it
-counts from the watcher's first look at the call, up to `LOOK_EVERY_S` after its beginning. Where threads have no such
+A limit has two parts: processor time of the function's thread, which does not depend on other load of the machine, and
+wall time, which also limits waiting. The watcher reads the thread's clock, so it costs a call nothing; processor time
+counts from the watcher's first poll of the call, up to `POLL_EVERY_S` after its beginning. Where threads have no such
 clock (macOS, Windows) it counts the processor time of the whole process instead, at most the wall time: other threads
 that compute at the same time count for the function, other processes do not.
 """
@@ -45,7 +44,7 @@ from evertick.base.forks import end_if_forked, generation
 
 @cache
 def exceptions_in_threads() -> tuple[Callable[[int, type[BaseException]], int], Callable[[int, None], int]]:
-    """How to raise an exception in a thread, and how to take one back that has not been delivered."""
+    """Two functions: raise an exception in a thread, and withdraw one that has not been delivered."""
     import ctypes  # not needed by a program that only schedules functions
 
     raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)
@@ -55,19 +54,19 @@ def exceptions_in_threads() -> tuple[Callable[[int, type[BaseException]], int], 
 
 
 class _Delivered(BaseException):
-    """Raised in the watching thread by itself."""
+    """Raised by the watching thread in itself."""
 
 
 def lower_flag() -> None:
-    """Let the interpreter deliver an exception, here where it does no harm.
+    """Let the interpreter deliver an exception to this thread, where it is harmless.
 
-    Until 3.12 CPython has one flag for all threads that says "an exception is to be delivered". Taking one back raises
-    the flag, too, and only a delivery lowers it. As long as it is up, all Python code is slower, and on 3.11 a function
-    that is called under `sys.setprofile` or `sys.settrace` never begins.
+    Until 3.12 CPython has one flag for all threads that says "an exception is to be delivered". Withdrawing one sets
+    the flag, too, and only a delivery clears it. As long as it is set, all Python code is slower, and on 3.11 a
+    function that is called under `sys.setprofile` or `sys.settrace` never begins.
 
-    The garbage collector stands still meanwhile: a finalizer that it runs in this thread would get the exception, be
-    cut off by it, and swallow it. Should one get it all the same, another is raised: the thread that calls this watches
-    the time limits of all others.
+    The garbage collector is disabled meanwhile: a finalizer that it runs in this thread would get the exception, be
+    interrupted by it, and swallow it. The loop raises another one if that happens all the same: the thread that calls
+    this watches the time limits of all others.
     """
     raise_in, me = exceptions_in_threads()[0], threading.get_ident()
     collects = gc.isenabled()
@@ -84,24 +83,24 @@ def lower_flag() -> None:
 
 try:
     import resource
-except ImportError:  # Windows, which cannot stop a process in this way
+except ImportError:  # Windows, which has no SIGSTOP
     resource = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
-LOOK_EVERY_S: Final = 0.01
-STRIKE_AGAIN_S: Final = 0.05
-"""A function that caught the exception and goes on is struck again after this time."""
+POLL_EVERY_S: Final = 0.01
+RAISE_AGAIN_S: Final = 0.05
+"""A function that caught the exception and continues gets another one after this time."""
 SUSPENSION_S: Final = 0.5
-"""The watching thread looks this late only if the process was stopped (SIGSTOP, a paused container) or starved."""
+"""The watching thread is this late only if the process was stopped (SIGSTOP, a paused container) or starved."""
 WAITS_OF_A_THREAD: Final = 10
-"""Waits within that time from which on it was neither: the thread ran, and waited for the interpreter."""
+"""With this many waits in that time it was neither: the thread ran, and waited for the interpreter."""
 IDLE_ROUNDS: Final = 100
-"""Looks without a running limit after which the watching thread ends: an idle process must not wake up for nothing."""
+"""Polls without a running limit after which the watching thread ends: an idle process must not wake up needlessly."""
 
 
 class Limit(NamedTuple):
-    """How long a function may take."""
+    """The maximum duration of a function."""
 
     wall_s: float
     cpu_s: float = math.inf
@@ -112,38 +111,38 @@ UNLIMITED: Final = Limit(math.inf)
 
 
 class TimeOver(Enum):
-    """Which part of its time a function has used up."""
+    """The part of its limit that a function has exceeded."""
 
     CPU = "cpu"
     """Its processor time."""
     WALL = "wall"
-    """Its wall time, for at least half of which it computed, or its processor time is not limited."""
+    """Its wall time. It computed for at least half of it, or its processor time is not limited."""
     WAITED = "waited"
-    """Its wall time, most of which it waited, or other programs ran."""
+    """Its wall time. For most of it, the function waited or other programs ran."""
 
 
 class Over(NamedTuple):
-    """How a function has used up its time."""
+    """How a function has exceeded its limit."""
 
     by: TimeOver
     cpu_s: float
-    """The processor time it used, where that is limited."""
+    """The processor time that it used, if that is limited."""
 
 
 class FunctionTimeout(BaseException):
-    """Raised inside a function whose time is over. No `except Exception` of the user's catches it by accident."""
+    """Raised inside a function whose time is over. A BaseException, so that `except Exception` does not catch it."""
 
     over: Over | None = None
     """Set by `Guard.call`, unless the function was stopped."""
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether it may come from Ctrl-C, which is delivered to the main thread alone.
+    """Whether the error may come from Ctrl-C, which is delivered only to the main thread.
 
-    Only Python's own handler of the signal raises it there; a worker and programs in `asyncio.run` have another one.
-    Elsewhere a function has raised it.
+    Only Python's default signal handler raises it there; a worker and programs in `asyncio.run` have another one.
+    In all other cases a function has raised it.
     """
-    # Its class is not asked: of an error of the user's, even that may be a property.
+    # Not isinstance: a user's error class may define `__class__` as a property.
     if not issubclass(type(error), KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -163,14 +162,14 @@ class StopFlag:
 
 
 class Step(Protocol):
-    """A step of a coroutine, which holds its event loop (`evertick.base.step_limit`)."""
+    """A step of a coroutine, which blocks its event loop (`evertick.base.step_limit`)."""
 
-    def look(self, now: float) -> Callable[[], object] | None:
-        """The watcher's part: what to call, in a thread of its own, if there is something to be told."""
+    def poll(self, now: float) -> Callable[[], object] | None:
+        """Called by the watcher. Return a report to call in a separate thread, or None."""
         ...
 
-    def may_be_struck(self, now: float) -> bool:
-        """Whether the code that runs just now can be struck without harm to others."""
+    def may_be_interrupted(self, now: float) -> bool:
+        """Whether the running code can be interrupted without harm to others."""
         ...
 
 
@@ -188,10 +187,10 @@ class Guard:
         "interrupting",
         "limit",
         "over",
+        "raise_again_at",
         "seen",
         "step",
         "stop",
-        "strike_at",
         "thread",
     )
 
@@ -200,60 +199,60 @@ class Guard:
         self.inside = True
         self.deadline = 0.0
         self.limit = UNLIMITED
-        """That of the call. Written before `deadline`."""
+        """The limit of the call. Written before `deadline`."""
         self.cpu_clock = _cpu_clock()
         self.cpu_at_first = 0.0
         self.seen = (0.0, 0.0)
         """The deadline of the call that the watcher saw last, and when it saw it first."""
         self.fired = False
         self.over: Over | None = None
-        """How the time of the call ran out that has fired; None if it was stopped. Only the watcher writes it."""
+        """How the call that has fired exceeded its limit; None if it was stopped. Only the watcher writes it."""
         self.busy = False
-        self.strike_at = 0.0
+        self.raise_again_at = 0.0
         self.interrupt: Callable[[], object] | None = None
         self.interrupting: threading.Thread | None = None
         self.step: Step | None = None
         """The step of a coroutine that runs in this thread."""
         self.stop: StopFlag | None = None
-        """Ends the function that runs before its time is over. Set before the call, by this thread."""
+        """Ends the running function before its time is over. Set before the call, by this thread."""
 
     @property
     def is_limiting(self) -> bool:
-        """Whether this thread is inside a function that is limited."""
+        """Whether this thread runs a function with a time limit."""
         return self.deadline > 0
 
     def time_out(self, cause: BaseException | None = None) -> NoReturn:
-        """Raise FunctionTimeout here, and not once more by the watcher's hand. For code that was inside, at its end."""
+        """Raise FunctionTimeout here, so that the watcher does not raise it again. Called when the thread leaves."""
         self.inside = True
         try:
-            self.land()
+            self.withdraw()
         finally:
             self.inside = False
         raise FunctionTimeout from cause
 
-    def land(self) -> None:
-        """Inside: when this ends, no exception is under way any more. It may itself be struck by the last one."""
+    def withdraw(self) -> None:
+        """Called inside: afterwards no exception is pending. The last pending one may be raised in this method."""
         global _flag_is_up  # noqa: PLW0603
-        while self.busy:  # the watcher is between its look at `inside` and its strike
+        while self.busy:  # the watcher is between reading `inside` and raising the exception
             time.sleep(0)
         exceptions_in_threads()[1](self.thread, None)
         _flag_is_up = True
 
     def settle(self) -> None:
-        """As `land`, for code that goes on. It catches FunctionTimeout: this call is itself a place to be struck."""
+        """As `withdraw`, for code that continues: it catches a FunctionTimeout that is raised in this method."""
         try:
-            self.land()
-        except FunctionTimeout:  # this was the one under way
-            self.land()
+            self.withdraw()
+        except FunctionTimeout:  # this was the pending one
+            self.withdraw()
 
     def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Call the user's function outside, and come back inside; nothing strikes afterwards.
+        """Call the user's function outside, and come back inside; no exception is pending afterwards.
 
-        Raises FunctionTimeout if it took longer than `limit`, whatever it returned or raised. Inside a function that
-        is limited already the outer limit counts.
+        Raises FunctionTimeout if it took longer than `limit`, even if it returned or raised something else. Inside a
+        function that has a limit already, the outer limit applies.
         """
         if self.deadline:
-            return self.pass_out(function, *args, **kwargs)
+            return self.call_outside(function, *args, **kwargs)
         error: BaseException | None = None
         forks_before = generation()
         self.fired = False
@@ -264,11 +263,11 @@ class Guard:
                 start_watching()
             self.inside = False
             result = function(*args, **kwargs)
-            self.inside = True  # a slot's store: the interpreter delivers no exception between the call and it
+            self.inside = True  # a store to a slot: no exception is delivered between the call and this line
         except BaseException as raised:
             self.inside = True
             error = raised
-        # From here on no call and no loop stands outside a `try`: each is a place to be struck.
+        # From here on every call and loop is in a `try`: an exception can be delivered in each.
         try:
             end_if_forked(forks_before, error)
         except FunctionTimeout:
@@ -288,10 +287,10 @@ class Guard:
             raise error
         return result
 
-    def pass_out(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Call the user's code from inside, within the limit that runs: one function called by another.
+    def call_outside(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call the user's code from inside, within the running limit: for a function that another one calls.
 
-        What strikes it, and what it catches, the outermost `call` knows.
+        The outermost `call` handles the exceptions of the watcher.
         """
         was_inside = self.inside
         error: BaseException | None = None
@@ -312,8 +311,8 @@ class Guard:
         return result
 
     def run_inside(self, work: Callable[..., T], /, *args: Any) -> T:
-        """Run code of ours that user code has called. Raises FunctionTimeout at its end if the time has run out; what
-        the work itself has raised is its cause then.
+        """Run Evertick's code that user code has called. Raises FunctionTimeout at its end if the time is over; its
+        cause is then what the work itself raised.
         """
         if self.inside:
             return work(*args)
@@ -336,7 +335,7 @@ class Guard:
         return result
 
     def uncounted(self, work: Callable[..., T], /, *args: Any) -> T:
-        """Run code of ours inside, as `run_inside`, in time that does not count: loading a package, for example."""
+        """Run Evertick's code inside, as `run_inside`, without counting its time: loading a package, for example."""
         deadline, began = self.deadline, function_time()
         if not deadline:
             return work(*args)
@@ -351,10 +350,11 @@ class Guard:
         return self.run_inside(later)
 
     def run_interruptible(self, interrupt: Callable[[], object], work: Callable[[], T]) -> T:
-        """Do a driver's work inside; if the time runs out meanwhile, the watcher calls `interrupt`, so that it fails.
+        """Run a driver's work inside. If the time runs out meanwhile, the watcher calls `interrupt`, which makes it
+        fail.
 
-        What Evertick itself asks is never cut off. When this ends, no interruption is under way any more: it would end
-        a later statement. Raises FunctionTimeout as `run_inside`.
+        Evertick's own statements are never interrupted. When this returns, no interruption is pending: it would end a
+        later statement. Raises FunctionTimeout as `run_inside`.
         """
         return work() if self.inside else self.run_inside(self._interruptible, interrupt, work)
 
@@ -370,42 +370,42 @@ class Guard:
             if interrupting is not None:
                 interrupting.join()
 
-    def look(self, now: float) -> bool:
-        """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
-        strike = exceptions_in_threads()[0]
+    def poll(self, now: float) -> bool:
+        """Called by the watcher; return whether a limit runs. `now` was read before the deadline."""
+        raise_in = exceptions_in_threads()[0]
         self.busy = True
         deadline, stop, step = self.deadline, self.stop, self.step
-        telling = step.look(now) if deadline > 0 and step is not None else None
+        report = step.poll(now) if deadline > 0 and step is not None else None
         limit = self.limit
         cpu_s = self._cpu_used(deadline, now) if 0 < deadline < math.inf and limit.cpu_s < math.inf else 0.0
         by_cpu = cpu_s > 0 and cpu_s >= limit.cpu_s
         is_stopped = stop is not None and stop.is_set
         is_over = deadline > 0 and (by_cpu or deadline <= now or is_stopped)
-        if is_over and (not self.fired or now >= self.strike_at):
+        if is_over and (not self.fired or now >= self.raise_again_at):
             if not self.fired:
                 has_waited = limit.cpu_s < math.inf and cpu_s < limit.wall_s / 2
-                # A limit of one number for both is that of the wall time, however late this look is.
+                # If both parts of the limit are equal, the wall time counts, however late this poll is.
                 by_cpu = by_cpu and limit.cpu_s < limit.wall_s
                 by = TimeOver.CPU if by_cpu else TimeOver.WAITED if has_waited else TimeOver.WALL
                 self.over = None if is_stopped else Over(by, cpu_s)
             self.fired = True
-            may_strike = step is None or step.may_be_struck(now)
-            self.strike_at = now + STRIKE_AGAIN_S if may_strike else now
-            # Nothing between the look and the strike may give the interpreter to the thread, as the end of a call does.
+            may_raise = step is None or step.may_be_interrupted(now)
+            self.raise_again_at = now + RAISE_AGAIN_S if may_raise else now
+            # Nothing between this check and the exception may switch to the thread, as the end of a call does.
             if not self.inside:
-                if may_strike:
-                    strike(self.thread, FunctionTimeout)
+                if may_raise:
+                    raise_in(self.thread, FunctionTimeout)
             elif self.interrupt is not None and self.interrupting is None:
-                # In a thread of its own: a driver asks its server through a second connection, which may take long.
+                # In a separate thread: a driver sends this through a second connection, which may take long.
                 self.interrupting = threading.Thread(target=self.interrupt, name="evertick-interrupt", daemon=True)
                 self.interrupting.start()
         self.busy = False
-        if telling is not None:
-            threading.Thread(target=telling, name="evertick-telling", daemon=True).start()
+        if report is not None:
+            threading.Thread(target=report, name="evertick-report", daemon=True).start()
         return deadline > 0
 
     def _cpu_used(self, deadline: float, now: float) -> float:
-        """The watcher's part: the processor time of the call with this deadline, since its first look at it."""
+        """Called by the watcher: the processor time of the call with this deadline, since the first poll of it."""
         try:
             cpu_s = time.process_time() if self.cpu_clock is None else time.clock_gettime(self.cpu_clock)
         except OSError:  # the thread has ended meanwhile
@@ -419,16 +419,16 @@ class Guard:
 def _cpu_clock() -> int | None:
     """The clock of this thread's processor time, for other threads; None where the system has none.
 
-    Asked for by the thread itself: for a thread that has ended the C library may crash.
+    The thread itself requests it: for a thread that has ended the C library may crash.
     """
     return time.pthread_getcpuclockid(threading.get_ident()) if hasattr(time, "pthread_getcpuclockid") else None
 
 
-class _Mine(threading.local):
+class _ThreadState(threading.local):
     guard: Guard | None = None
 
 
-_mine: Final = _Mine()
+_thread_state: Final = _ThreadState()
 _guards: Final[list[Guard]] = []
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
@@ -440,25 +440,25 @@ _suspended_s = 0.0
 
 def current_guard() -> Guard:
     """The guard of this thread."""
-    guard = _mine.guard
+    guard = _thread_state.guard
     if guard is None:
-        guard = _mine.guard = Guard()
+        guard = _thread_state.guard = Guard()
         with _lock:
-            # Not by weak references: their callbacks run in the thread that drops the last one, and could be struck.
+            # No weak references: their callbacks run in the thread that drops the last one, and could be interrupted.
             alive = {thread.ident for thread in threading.enumerate()}
             _guards[:] = [*(each for each in _guards if each.thread in alive), guard]
     return guard
 
 
 class TimeLimits:
-    """Limits the functions of an environment, each in whatever thread it runs. A simulation has limits of its own."""
+    """Limits the functions of an environment, each in its own thread. A simulation has its own limits."""
 
     limits_steps = True
     """Whether the steps of coroutines have limits, too."""
 
     @property
     def is_limiting(self) -> bool:
-        """Whether this thread is inside a function that is limited."""
+        """Whether this thread runs a function with a time limit."""
         return current_guard().is_limiting
 
     def call(self, limit: Limit, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
@@ -467,7 +467,7 @@ class TimeLimits:
 
 
 def start_watching() -> None:
-    """Start the watching thread, unless it runs: it ends by itself while nothing is limited."""
+    """Start the watching thread unless it runs. It ends by itself while no limit runs."""
     global _watcher  # noqa: PLW0603
     if _watcher is None:
         with _lock:
@@ -479,38 +479,39 @@ def start_watching() -> None:
 def _watch() -> None:
     global _watcher, _suspended_s, _flag_is_up  # noqa: PLW0603
     idle_rounds = 0
-    looked_at, waits = time.monotonic(), _waits()
+    polled_at, waits = time.monotonic(), _waits()
     while True:
-        time.sleep(LOOK_EVERY_S)
-        last_look, last_waits = looked_at, waits
-        looked_at, waits = time.monotonic(), _waits()
-        if looked_at - last_look > SUSPENSION_S and waits - last_waits < WAITS_OF_A_THREAD:
-            _suspended_s += looked_at - last_look
+        time.sleep(POLL_EVERY_S)
+        last_poll, last_waits = polled_at, waits
+        polled_at, waits = time.monotonic(), _waits()
+        if polled_at - last_poll > SUSPENSION_S and waits - last_waits < WAITS_OF_A_THREAD:
+            _suspended_s += polled_at - last_poll
         if _flag_is_up:
             _flag_is_up = False
             lower_flag()
         with _lock:
             now = function_time()
-            busy = [guard.look(now) for guard in _guards]
+            busy = [guard.poll(now) for guard in _guards]
             idle_rounds = 0 if any(busy) else idle_rounds + 1
             if idle_rounds > IDLE_ROUNDS:
                 me, _watcher = _watcher, None  # the next limited call starts another
-                # A call sets its deadline, then looks for a watcher; the other way round here, so one sees the other.
+                # A call sets its deadline, then checks for a watcher. The order is reversed here, so one sees the
+                # other.
                 if not any(guard.is_limiting for guard in _guards):
                     return
                 _watcher = me
 
 
 def function_time() -> float:
-    """Seconds by the clock that limits are measured with. It stands still while the process is suspended."""
+    """Seconds of the clock that measures limits. It stands still while the process is suspended."""
     return time.monotonic() - _suspended_s
 
 
 def _waits() -> int:
-    """How often this thread has waited for anything, or 0 where the system does not say.
+    """The number of times this thread has waited, or 0 if the system does not count it.
 
-    A watcher that looks late either waited for the interpreter, which some C code did not give away (then it asked for
-    it every few milliseconds), or the process was stopped (then it did nothing at all).
+    If the watcher polls late, either it waited for the interpreter, which some C code did not release (then it
+    requested it every few milliseconds), or the process was stopped (then it did not wait at all).
     """
     return 0 if resource is None else resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
@@ -521,7 +522,7 @@ def _forget_threads() -> None:
     _lock = threading.Lock()
     _watcher = None
     _guards.clear()
-    _mine.guard = None
+    _thread_state.guard = None
 
 
 if hasattr(os, "register_at_fork"):

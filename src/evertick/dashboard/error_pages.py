@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from evertick.base.errors import EvertickError, NotFound, Unavailable
-from evertick.base.suggested_commands import meant
+from evertick.base.suggested_commands import did_you_mean
 from evertick.server.problems import STATUS, TOLD, Problem, words_of
 
 
@@ -110,7 +110,7 @@ def _filters(route: Any) -> list[str]:
 def _wrong(each: Any, known: Sequence[str], route: Any) -> str:
     name = each["loc"][-1]
     if each["type"] == "extra_forbidden" and known:
-        near = meant(str(name)[:60], known).rstrip()
+        near = did_you_mean(str(name)[:60], known).rstrip()
         return f"this page has no filter {name!r}; {near or 'it has ' + ', '.join(known)}"
     return f"{name}: {words_of(each, route)}"
 

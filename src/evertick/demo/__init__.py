@@ -1,1 +1,1 @@
-"""The demonstration: a small shop, and a week of it on a simulated clock. `evertick dev --demo` shows it."""
+"""The demonstration: one week of a small shop on a simulated clock. `evertick dev --demo` starts it."""

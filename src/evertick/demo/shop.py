@@ -1,7 +1,6 @@
-"""A small shop with everything that Evertick does: jobs, crons, schedules of customers, workflows, a pool.
+"""A small shop with all features of Evertick: jobs, crons, schedules of customers, workflows, a pool.
 
-Nothing here calls anybody: what takes time sleeps, and what fails does so by the clock, so that a week is the same each
-time it is simulated.
+It calls no external service: slow functions sleep, and failures depend on the clock, so every simulation is the same.
 """
 
 import asyncio
@@ -21,13 +20,13 @@ CUSTOMERS = ("ada", "ben", "carla", "dan", "eve", "finn", "grace", "hugo")
 
 
 def chance(*what: Any) -> random.Random:
-    """Chance that is the same in each simulation."""
-    return random.Random(repr(what))  # it draws a picture
+    """Random numbers that are the same in each simulation."""
+    return random.Random(repr(what))  # not for secrets
 
 
 @app.mutation(name="shop.place_orders", internal=True)
 def place_orders(ctx: MutationCtx) -> int:
-    """What visitors of the shop buy: a few orders an hour, more in the evening."""
+    """Create the orders of visitors: a few an hour, more in the evening."""
     draw = chance("orders", ctx.now)
     hour = (ctx.now.hour + 1) % 24
     count = 0 if hour < 7 else draw.choice((0, 0, 0, 1) if hour < 17 else (0, 0, 1))
@@ -76,13 +75,13 @@ async def print_label(ctx: ActionCtx, order_id: str) -> str:
 
 @app.mutation(name="shop.close_order")
 def close_order(ctx: MutationCtx, order_id: str, outcome: str) -> None:
-    """Write down how an order has ended."""
+    """Store the outcome of an order."""
     ctx.db.patch(order_id, {"outcome": outcome})
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """How a parcel has arrived: the value of an event."""
+    """The delivery of a parcel: the value of an event."""
 
     by: Literal["bicycle", "van"]
     left_with: str | None = None
@@ -104,7 +103,7 @@ async def fulfil(step: Step, order_id: str, customer: str) -> str:
     try:
         await step.wait_for("delivered", timeout=timedelta(days=3))
     except TimeoutError:
-        await step.run(send_mail, customer, text=f"where is {label}? we are looking for it")
+        await step.run(send_mail, customer, text=f"where is {label}? we are searching")
     await step.sleep(timedelta(hours=6))
     await step.run(send_mail, customer, text="how was it? write a review")
     await step.run(close_order, order_id, outcome="done")
@@ -124,13 +123,13 @@ async def onboard(step: Step, customer: str) -> int:
 
 @app.mutation(name="shop.clear_carts", internal=True)
 def clear_carts(ctx: MutationCtx) -> int:
-    """Forget abandoned carts."""
+    """Delete abandoned carts."""
     return chance("carts", ctx.now).randrange(0, 9)
 
 
 @app.action(name="shop.sync_stock", internal=True)
 async def sync_stock(ctx: ActionCtx) -> dict[str, int]:
-    """Ask the warehouse what is there."""
+    """Get the stock from the warehouse."""
     draw = chance("stock", ctx.now)
     slow = ctx.now.weekday() >= 5 and 17 <= ctx.now.hour < 19
     await asyncio.sleep(draw.uniform(40, 90) if slow else draw.uniform(0.8, 4))
@@ -179,7 +178,7 @@ def remind(ctx: MutationCtx, customer: str, invoice: str) -> None:
 
 @app.query(name="shop.count_orders")
 def count_orders(ctx: QueryCtx) -> int:
-    """How many orders there are."""
+    """The number of orders."""
     return len(ctx.db.query("orders").collect())
 
 

@@ -1,7 +1,7 @@
-"""A week of the shop, simulated by the real engine in a few seconds: what the pages of the demonstration show.
+"""A week of the shop, simulated by the real engine in a few seconds, for the pages of the demonstration.
 
-It is the last week of March 2026 in Berlin: a supplier's server that fails since Thursday, a schedule that was paused,
-the night in which the clocks go forward, and an outage in the morning after it. It ends that Sunday at ten.
+It is the last week of March 2026 in Berlin: a supplier's server fails from Thursday on, a schedule is paused, the
+clocks go forward at night, and there is an outage in the morning after it. It ends that Sunday at ten.
 """
 
 import sqlite3
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
     from evertick.testing.world import World
 
 
-# -- The people of the demonstration, who change things as requests to a server do: with a line in the audit log.
+# -- The people of the demonstration. Like requests to a server, they write a line in the audit log for each change.
 
 REQUEST_PREFIX: Final = "req"
-OF_NO_TENANT: Final = frozenset({"pool", "tenant"})
-UNREAD_BEFORE: Final = frozenset({"schedule.create", "schedule.pause", "schedule.resume", "schedule.trigger"})
-"""Changes before which a server does not read the thing: the schedule's own history tells them."""
+WITHOUT_TENANT: Final = frozenset({"pool", "tenant"})
+WITHOUT_BEFORE: Final = frozenset({"schedule.create", "schedule.pause", "schedule.resume", "schedule.trigger"})
+"""Actions whose line has no `before`: the schedule's own history has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person whom a server of the shop knows by name."""
+    """A person who has a name on the shop's server."""
 
     app: App
     name: str
 
     def does(self, action: str, target: str, *args: Any, **options: Any) -> Any:
-        """Change something: `ana.does("schedule.pause", "crm.sync", "the supplier moves")`. Returns what it is then.
+        """Change something: `ana.does("schedule.pause", "crm.sync", "the supplier moves")`. Returns the new value.
 
-        `action` is what the audit log calls it: a kind of thing, and one of its operations.
+        `action` is the action in the audit log: a kind of thing, and one of its operations.
         """
         kind, _, operation = action.partition(".")
-        auditor = self._auditor(None if kind in OF_NO_TENANT else DEFAULT_TENANT)
+        auditor = self._auditor(None if kind in WITHOUT_TENANT else DEFAULT_TENANT)
         surface = getattr(self.app, f"{kind}s")
         change = getattr(surface.operations, operation)
         new_schedule = action == "schedule.create"
         work = change(CreateOptions(target, **options)) if new_schedule else change(target, *args, **options)
-        before = None if action in UNREAD_BEFORE else surface.operations.get(target)
+        before = None if action in WITHOUT_BEFORE else surface.operations.get(target)
         return surface.write(auditor.audited(work, action, target, before=before))
 
     def edits(self, schedule_id: str, **changes: Any) -> None:
@@ -66,14 +66,14 @@ class Person:
         schedules.write(auditor.audited(work, "schedule.update", schedule_id, before=before))
 
     def makes_token(self, name: str, *, scope: str) -> None:
-        """Make a token of the shop, which does not expire."""
+        """Create a token of the shop, which does not expire."""
         auditor = self._auditor(DEFAULT_TENANT)
         tokens = self.app.tokens
         work = tokens.operations.create(name, scope=scope, tenant=DEFAULT_TENANT, expires_after=None)
         tokens.write(auditor.audited(work, "token.create", lambda made: made.id))
 
     def _auditor(self, tenant: TenantId | None) -> Auditor:
-        """Of one request. What the app changes from now on is changed in this person's name, in histories too."""
+        """The auditor of one request. It makes this person the actor of the app's later changes, also in histories."""
         self.app.actor = self.name
         e = self.app.environment
         request = e.ids.make(REQUEST_PREFIX, e.clock.now())
@@ -85,37 +85,37 @@ OUTAGE: Final = datetime(2026, 3, 29, 5, 41, tzinfo=UTC)
 OUTAGE_LASTS: Final = timedelta(minutes=91)
 END: Final = datetime(2026, 3, 29, 8, 2, 11, tzinfo=UTC)
 SPEED: Final = 60.0
-"""How fast its clock goes afterwards, unless another speed is given."""
+"""The default speed of its clock afterwards."""
 
 
-def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object]) -> None:
-    """Simulate the week into a new database, whose clock stands at its end. `tell` hears of each day."""
+def simulate(app: App, path: Path, *, speed: float, report: Callable[[str], object]) -> None:
+    """Simulate the week into a new database, whose clock stands at its end. `report` is called for each day."""
     from evertick.testing.world import World
 
     ana, ben = Person(app, "ana"), Person(app, "ben")
     with World(app, at=BEGIN, seed=7) as world:
         _customers(app)
-        _until(world, BEGIN + timedelta(hours=16, minutes=30), tell)
+        _until(world, BEGIN + timedelta(hours=16, minutes=30), report)
         app.workflows.using(key="onboard-grace", attributes={"customer": "grace"}).start(shop.onboard, "grace")
         hugo = app.workflows.using(key="onboard-hugo", attributes={"customer": "hugo"}).start(shop.onboard, "hugo")
-        _until(world, datetime(2026, 3, 24, 13, 20, tzinfo=UTC), tell)
+        _until(world, datetime(2026, 3, 24, 13, 20, tzinfo=UTC), report)
         ben.does("schedule.pause", "prices south", "their list has yesterday's prices in it")
-        _until(world, datetime(2026, 3, 25, 9, 12, tzinfo=UTC), tell)
+        _until(world, datetime(2026, 3, 25, 9, 12, tzinfo=UTC), report)
         ben.does("schedule.resume", "prices south", "they say that it is right again")
         ana.does("schedule.pause", "crm.sync", "the supplier moves to a new API")
         ana.does("workflow.cancel", hugo)
         _deliver(world)
-        _until(world, datetime(2026, 3, 27, 10, 41, tzinfo=UTC), tell)
+        _until(world, datetime(2026, 3, 27, 10, 41, tzinfo=UTC), report)
         ben.edits("tenant-1042/export", note="asked for by the customer on the phone")
         ana.does("pool.set", "mail", running=8)
-        _until(world, datetime(2026, 3, 28, 10, 0, tzinfo=UTC), tell)
+        _until(world, datetime(2026, 3, 28, 10, 0, tzinfo=UTC), report)
         _deliver(world)
         ben.does("schedule.trigger", "report.daily")
         [failed] = app.jobs.list(function=shop.fetch_prices, state="failed", limit=1).jobs
         ben.does("job.retry", failed.id)
-        _until(world, OUTAGE, tell)
+        _until(world, OUTAGE, report)
         world.outage(OUTAGE_LASTS)
-        _until(world, END - timedelta(minutes=8), tell)
+        _until(world, END - timedelta(minutes=8), report)
         for number, customer in enumerate(shop.CUSTOMERS):
             later = timedelta(hours=3 + 7 * number)
             app.scheduler.run_after(later, shop.remind, customer, invoice=f"2026-{311 + number}")
@@ -129,7 +129,7 @@ def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object
 
 
 def _customers(app: App) -> None:
-    """Schedules that customers and people have made, beside those of the code."""
+    """Create schedules of customers and people, in addition to those of the code."""
     for tenant, when in (
         ("1042", cron("30 2 * * *", tz="Asia/Kathmandu")),
         ("88", cron("0 18 * * 1-5", tz="America/New_York")),
@@ -149,17 +149,17 @@ def _customers(app: App) -> None:
     ana.does("schedule.create", "welcome finn", when=monday, do=welcome, pause_on_failure=True)
 
 
-def _until(world: "World", moment: datetime, tell: Callable[[str], object]) -> None:
-    """Let time pass day by day; `tell` hears of each day that has ended."""
-    while world.now < moment:
+def _until(world: "World", end: datetime, report: Callable[[str], object]) -> None:
+    """Let time pass day by day; call `report` after each day."""
+    while world.now < end:
         midnight = (world.now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        world.advance_to(min(midnight, moment))
+        world.advance_to(min(midnight, end))
         if world.now == midnight:
-            tell(f"{midnight - timedelta(days=1):%a %d %b}")
+            report(f"{midnight - timedelta(days=1):%a %d %b}")
 
 
 def _deliver(world: "World") -> None:
-    """Most parcels that are under way have arrived."""
+    """Signal the delivery of most parcels."""
     for run in world.app.workflows.list("shop.fulfil", limit=1_000, state="pending").runs:
         if run.key is not None and shop.chance("parcel", run.key).random() < 0.8:
             world.app.workflows.signal(run.id, "delivered", {"by": "bicycle"})

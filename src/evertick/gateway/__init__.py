@@ -1,1 +1,1 @@
-"""The gateway process: crons of its own behind the contract `/v1`, with or without the platform."""
+"""The gateway process: serves its own crons by the contract `/v1`, with or without the platform."""

@@ -1,7 +1,7 @@
-"""What a cron does: a request to a listed host, a builtin, or a command of the configuration.
+"""The actions of crons: a request to a listed host, a builtin, or a command of the configuration.
 
-An action is checked when a cron is added, and once more when it runs, because the configuration may have changed.
-Nothing of a request becomes a program, an argument that is not listed, or an address that is not listed.
+An action is checked when a cron is added, and again when it runs, because the configuration may have changed. A request
+can only use listed programs, arguments and hosts.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from evertick.gateway.config import CommandConfig, GatewayConfig
 
 HTTP_S: Final = 30.0
 OUTPUT_READ_MAX: Final = 1 << 20
-"""The end of a command's output that is kept while it runs; what came before is dropped."""
+"""The bytes at the end of a command's output that are kept while it runs."""
 KILL_S: Final = 2.0
-"""How long a command that takes too long has between SIGTERM and SIGKILL."""
+"""The seconds between SIGTERM and SIGKILL for a command that takes too long."""
 
 Builtin = Callable[[], Awaitable[str]]
 
 
 class ActionFailed(ApplicationError):
-    """A run that failed: why, and what it had written by then."""
+    """A run that failed: the reason, and the output so far."""
 
     def __init__(self, message: str, output: str = "") -> None:
         while len(json.dumps([message, output])) > ERROR_DATA_CHARS_MAX - 100:
@@ -45,14 +45,14 @@ class ActionFailed(ApplicationError):
 
 
 class Actions:
-    """The actions of a gateway. `builtins` are by name; they return what they did."""
+    """The actions of a gateway. `builtins` maps names to functions; each returns a report of its work."""
 
     def __init__(self, config: GatewayConfig, builtins: Mapping[str, Builtin]) -> None:
         self.config = config
         self.builtins = builtins
 
     def check(self, action: GatewayAction) -> None:
-        """Raise InvalidCron, UnknownCommand or AccessDenied for an action that this gateway does not do."""
+        """Raise InvalidCron, UnknownCommand or AccessDenied for an action that this gateway cannot run."""
         if action.type == "http":
             self._target(action)
         elif action.type == "builtin":
@@ -70,7 +70,7 @@ class Actions:
         return GatewayAction(type="command", name=name, arguments=dict(arguments) or None)
 
     def warnings(self) -> tuple[str, ...]:
-        """What of the configuration does not work on this machine."""
+        """Problems of the configuration on this machine."""
         missing = (
             f"the program of the command {name} does not exist: {command.argv[0]}"
             for name, command in self.config.commands.items()
@@ -79,7 +79,7 @@ class Actions:
         return tuple(missing)
 
     async def perform(self, action: GatewayAction) -> str:
-        """Do it; returns its output. Raises ActionFailed."""
+        """Run the action; return its output. Raises ActionFailed."""
         try:
             if action.type == "http":
                 return await self._request(action)
@@ -92,7 +92,7 @@ class Actions:
     # -- http
 
     def _target(self, action: GatewayAction) -> tuple[SplitResult, bool]:
-        """The address, and whether its host is a private one. Raises AccessDenied, InvalidCron."""
+        """The parts of the URL, and whether its host is a private one. Raises AccessDenied, InvalidCron."""
         found = self.config.http
         try:
             parts = checked(action.url or "", found.hosts + found.private_hosts, "crons of this gateway")
@@ -100,7 +100,7 @@ class Actions:
             kind = AccessDenied if error.code == "not_allowed" else InvalidCron
             raise kind(f"url: {error}") from None
         if action.method != "POST" and action.body is not None:
-            raise InvalidCron("body: a request has a body with method POST alone")
+            raise InvalidCron("body: only a request with the method POST has a body")
         try:
             checked(action.url or "", found.private_hosts, "")
         except Refused:
@@ -134,7 +134,7 @@ class Actions:
 
     def _builtin(self, name: str) -> Builtin:
         if name not in self.builtins:
-            raise UnknownCommand(f"there is no builtin {name!r}; there are {_listed(self.builtins)}")
+            raise UnknownCommand(f"there is no builtin {name!r}; the builtins are {_listed(self.builtins)}")
         return self.builtins[name]
 
     # -- commands
@@ -176,7 +176,7 @@ def argv_of(commands: Mapping[str, CommandConfig], name: str, arguments: Mapping
 
 
 async def _end_of(process: asyncio.subprocess.Process, name: str, command: CommandConfig) -> str:
-    """What a command wrote, once it has ended. Raises ActionFailed."""
+    """Wait for the end of a command; return its output. Raises ActionFailed."""
     assert process.stdout is not None  # noqa: S101  # it is a pipe
     output = bytearray()
     try:
@@ -199,7 +199,7 @@ async def _end_of(process: asyncio.subprocess.Process, name: str, command: Comma
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a command and what it has started: they are a group of processes."""
+    """End a command and its child processes, which are one process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
@@ -208,7 +208,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def purge(folder: Path) -> str:
-    """Remove everything in a folder; returns how much that was. Links are removed, and not followed."""
+    """Remove everything in a folder; return a report. Links are removed, not followed."""
     files = size = 0
     if folder.is_dir():
         for each in folder.iterdir():

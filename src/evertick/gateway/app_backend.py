@@ -1,9 +1,8 @@
-"""Our own gateway: an app with a SQLite file of its own, whose schedules are the crons.
+"""The backend of Evertick's own gateway: an app with its own SQLite file, whose schedules are the crons.
 
-A cron is a schedule that calls one function, `gateway.run`, with its action. So its times, the coalesced catch-up after
-an outage (`catch_up="latest"`), the receipt for each of its times (the ledger) and the outcomes are those of every
-schedule. An action that was started is not started again: after a kill its run is `unknown`. What a schedule does not
-know (the key, the name, times and action as they were written) is its memo.
+A cron is a schedule that calls one function, `gateway.run`, with its action. So its times, the catch-up after an outage
+(`catch_up="latest"`), the ledger and the outcomes are those of every schedule. A started action is not started again:
+after a kill its run is `unknown`. The other fields (the name, and the times as written) are in its memo.
 """
 
 import asyncio
@@ -74,15 +73,15 @@ APP: Final = "gateway"
 MANAGED: Final = "cron:"
 SYSTEM: Final = "system:"
 CRONS_MAX: Final = 10_000
-START_LOOKS: Final = 500
-"""How often the start looks whether the engine runs, 20 ms apart."""
+START_POLLS: Final = 500
+"""The number of polls at the start for a running engine, 20 ms apart."""
 ENDED: Final[Mapping[str, RunStatus]] = {
     "ok": "succeeded",
     "late": "succeeded",
     "failed": "failed",
     "canceled": "failed",
 }
-"""By the words of strips: how a run ended."""
+"""The status of a run by the words of `strip`."""
 OUTCOMES: Final[Mapping[RunOutcome, RunStatus]] = {RunOutcome.SUCCESS: "succeeded"}
 STATES: Final[Mapping[JobState, RunStatus]] = {
     JobState.SUCCESS: "succeeded",
@@ -102,13 +101,13 @@ def app_of(config: GatewayConfig) -> App:
         completed_retention=timedelta(days=config.retention_days),
         action_timeout=timedelta(seconds=int(max(longest_s, HTTP_S) + 60)),
     )
-    with contextlib.suppress(FileExistsError):  # bodies, addresses and outputs are its owner's
+    with contextlib.suppress(FileExistsError):  # only its owner may read bodies, URLs and outputs
         os.close(os.open(config.database, os.O_CREAT | os.O_EXCL, 0o600))
     return App(APP, database_url=f"sqlite:///{config.database}", settings=settings)
 
 
-class OwnGateway:
-    """The backend over an app that lives in this process."""
+class AppBackend:
+    """The backend that uses an app in this process."""
 
     def __init__(self, app: App, actions: Actions, instance_id: str) -> None:
         self._app = app
@@ -120,14 +119,14 @@ class OwnGateway:
 
         @app.action(name="gateway.run")
         async def run(ctx: ActionCtx, action: dict[str, Any]) -> str:
-            """Do the action of a cron, or of a command."""
+            """Run the action of a cron, or a command."""
             cron_id = None if ctx.schedule is None else ctx.schedule.schedule_id
             self._publish("run.started", cron_id, ctx.job_id, "running")
             return await actions.perform(GatewayAction.model_validate(action))
 
         @app.mutation(name="gateway.start", internal=True)
         def start(ctx: MutationCtx, cron_id: str | None, action: dict[str, Any] | None) -> str:
-            """Start a run of a cron, or of an action without one; returns the id of the run."""
+            """Start a run of a cron, or of an action without one; return the id of the run."""
             if cron_id is None:
                 return ctx.scheduler.run_after(0, run, action or {})
             return _run_id(ctx.schedules.trigger(cron_id, overlap="allow_all"))
@@ -145,33 +144,33 @@ class OwnGateway:
         app.counters.observers.append(self)
 
     async def start(self) -> None:
-        """Open the database, and run what is due."""
+        """Open the database, and start the worker."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._app.open)
         self._running = self._app.running()
         await self._running.__aenter__()
-        for _ in range(START_LOOKS):  # else the first heartbeat would say that the crons do not run
+        for _ in range(START_POLLS):  # otherwise the first heartbeat would report that the crons do not run
             if self._running.worker_id is not None:
                 break
             await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
-        """Let runs end that are under way."""
+        """Stop the worker after the running runs have ended."""
         self._bus.close()
         if self._running is not None:
             await self._running.__aexit__(None, None, None)
         self._app.close()
 
-    # -- what there is
+    # -- reading
 
     async def health(self) -> GatewayHealth:
-        """How it is."""
+        """The health of the gateway."""
         crons = await self.crons()
         found = self._actions
         config = found.config
         warnings = found.warnings()
         if self._running is not None and self._running.worker_id is None:
-            warnings = (*warnings, "the crons do not run: the engine is starting, or has ended; the log says why")
+            warnings = (*warnings, "the crons do not run: the engine is starting, or has ended; see the log")
         can = [*CAPABILITIES, "events"]
         can += ["action:http"] if config.http.hosts or config.http.private_hosts else []
         can += ["action:command"] if config.commands else []
@@ -237,10 +236,10 @@ class OwnGateway:
         """The events of the gateway from this call on, as they occur."""
         return self._bus.stream()
 
-    # -- what is done
+    # -- changing
 
     async def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
-        """Add a cron, or declare the one of that key again."""
+        """Add a cron, or update the one with the same key."""
         cron_id = f"{MANAGED}{new.key}"
         memo = _memo(new.name or new.key, new.schedule)
         with _refusals(cron_id):
@@ -259,7 +258,7 @@ class OwnGateway:
                 row = transaction.get_schedule(ScheduleId(cron_id), tenant=DEFAULT_TENANT)
                 if row is None:
                     if transaction.count_schedules(DEFAULT_TENANT, limit=CRONS_MAX) >= CRONS_MAX:
-                        raise InvalidCron(f"this gateway has {CRONS_MAX:,} crons, which is the most; remove some")
+                        raise InvalidCron(f"this gateway has {CRONS_MAX:,} crons, which is the limit; remove some")
                     create(transaction)
                 else:
                     self._declare(transaction, row, memo, new.action, new.enabled)
@@ -319,7 +318,9 @@ class OwnGateway:
         """The row of a cron that may be changed. Raises ScheduleNotFound, NotManaged, RevisionConflict."""
         row = self._operations.row(transaction, cron_id)
         if not _is_managed(row):
-            raise NotManaged(f"the cron {cron_id!r} is the gateway's own, so it is read-only; change its gateway.toml")
+            raise NotManaged(
+                f"the cron {cron_id!r} belongs to the gateway itself, so it is read-only; change its gateway.toml"
+            )
         if revision is not None and revision != str(row.version):
             raise RevisionConflict(
                 f"the cron {cron_id!r} has the revision {row.version}, not {revision}; read it again, then decide"
@@ -329,7 +330,7 @@ class OwnGateway:
     def _declare(
         self, transaction: Transaction, row: Schedule, memo: dict[str, Any], action: GatewayAction, enabled: bool | None
     ) -> None:
-        """Make a cron what is declared; one that is so already stays as it is, with its revision."""
+        """Update a cron to its declaration; if it is equal already, its revision does not change."""
         operations, old = self._operations, row.metadata.user
         if memo != old or action != _action_of(row):
             spec = spec_of(GatewaySchedule.model_validate(memo["schedule"]))
@@ -347,7 +348,7 @@ class OwnGateway:
         return self._views(transaction, [self._operations.row(transaction, cron_id)])[0]
 
     def _views(self, transaction: Transaction, rows: Sequence[Schedule]) -> list[GatewayCron]:
-        """The views of crons; what the configuration or somebody with the database has made is read-only."""
+        """The views of crons; those of the configuration, or made directly in the database, are read-only."""
         views = detailed(transaction, rows, self._app.environment.clock.now())
         return [self._cron(row, view) for row, view in zip(rows, views, strict=True)]
 
@@ -385,7 +386,7 @@ class OwnGateway:
     # -- events
 
     def job_ended(self, event: JobEnded, /) -> None:
-        """A run has ended; the engine's threads call it."""
+        """Publish the end of a run. Called in the engine's threads."""
         claim = event.claim
         if claim.name == self._run.name and event.end.state in STATES:
             cron_id = None if claim.schedule is None else claim.schedule.value.id
@@ -418,11 +419,11 @@ def spec_of(schedule: GatewaySchedule) -> Spec:
 
 @contextmanager
 def _refusals(cron_id: str = "") -> Iterator[None]:
-    """Errors of schedules, in the words of the contract."""
+    """Convert errors of schedules to those of the contract."""
     try:
         yield
     except LimitExceeded as error:
-        kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # or what is too large
+        kind = IntervalTooShort if type(error) is LimitExceeded else InvalidCron  # a subclass means another limit
         words = str(error).replace("schedule_interval_min in Settings", "minimum_interval_s of the gateway")
         raise kind(f"schedule: {words}") from error
     except InvalidSpec as error:
@@ -448,18 +449,18 @@ def _memo(name: str, schedule: GatewaySchedule) -> dict[str, Any]:
 
 
 def _action_of(row: Schedule) -> GatewayAction:
-    """What a managed cron does."""
+    """The action of a managed cron."""
     return GatewayAction.model_validate(json.loads(row.target.args)["action"])
 
 
 def _is_managed(row: Schedule) -> bool:
-    """Whether a cron was added through the contract; not if a newer release has written it, so that it is read-only."""
+    """Whether a cron was added through the contract; False if a newer release wrote it, so that it is read-only."""
     is_ours = row.kind == "schedule" and row.id.startswith(MANAGED) and not row.unreadable
     return is_ours and row.metadata.user.keys() == {"name", "schedule"}
 
 
 def _run_id(occurrence: OccurrenceView) -> str:
-    """The id of a run: that of its job, or the place in the ledger of a time that was not started."""
+    """The id of a run: that of its job, or for an occurrence without a job its position in the ledger."""
     return occurrence.job_id or f"{occurrence.schedule}@{from_datetime(occurrence.nominal, 'nominal')}"
 
 

@@ -1,7 +1,7 @@
-"""What is behind the contract: the scheduler whose crons a gateway shows.
+"""The interface of a backend: the scheduler whose crons a gateway serves.
 
-`gateway/server.py` serves any backend. It checks tokens and schemas, makes a missing idempotency key and turns errors
-into problems; a backend raises those of `evertick.base.errors`: CronNotFound, RunNotFound, RevisionConflict,
+`gateway/server.py` serves any backend. It checks tokens and schemas, creates a missing idempotency key and converts
+errors to problems; a backend raises errors of `evertick.base.errors`: CronNotFound, RunNotFound, RevisionConflict,
 NotManaged, InvalidCron, IntervalTooShort, UnknownCommand, AccessDenied and GatewayUnreachable.
 """
 
@@ -20,27 +20,27 @@ from evertick.api.gateways import (
 from evertick.server.problems import Problem
 
 EVENTS_MAX: Final = 256
-"""Events that a reader may be behind."""
+"""The size limit of a reader's queue of events."""
 READERS_MAX: Final = 16
 
 
 class Backend(Protocol):
-    """The crons of one gateway. A method may be called before another one of it has ended."""
+    """The crons of one gateway. Its methods may be called concurrently."""
 
     async def start(self) -> None:
-        """Begin; returns when the other methods may be called, even if what is behind it cannot be reached yet."""
+        """Start; return when the other methods may be called, even if the scheduler cannot be reached yet."""
 
     async def stop(self) -> None:
-        """End; runs that are under way may finish for a few seconds."""
+        """Stop; running runs have a few seconds to finish."""
 
     async def health(self) -> GatewayHealth:
-        """How it is. Raises GatewayUnreachable if what is behind it does not reply."""
+        """The health of the gateway. Raises GatewayUnreachable if the scheduler does not reply."""
 
     async def crons(self) -> Sequence[GatewayCron]:
-        """All crons, those that are disabled, foreign or the system's included."""
+        """All crons, including disabled and foreign ones and those of the system."""
 
     async def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
-        """Add a cron, or declare the one of that key again; returns whether it is new.
+        """Add a cron, or update the one with the same key; return it, and whether it is new.
 
         Raises InvalidCron, IntervalTooShort, UnknownCommand, AccessDenied.
         """
@@ -50,32 +50,32 @@ class Backend(Protocol):
         RevisionConflict and what `add` raises."""
 
     async def remove(self, cron_id: str, revision: str | None) -> None:
-        """Remove a cron; its runs are gone too. Raises CronNotFound, NotManaged, RevisionConflict."""
+        """Remove a cron and its runs. Raises CronNotFound, NotManaged, RevisionConflict."""
 
     async def run(self, cron_id: str, key: str) -> str:
-        """Run a cron now; the same key is the same run. Returns the id of the run. Raises CronNotFound, NotManaged."""
+        """Run a cron now; return the run's id, the same for the same key. Raises CronNotFound, NotManaged."""
 
     async def run_command(self, name: str, arguments: Mapping[str, str], key: str) -> str:
         """Run a command or builtin of the local configuration without a cron, as `run`. Raises UnknownCommand."""
 
     async def runs(self, cron_id: str, run_id: str | None, limit: int) -> Sequence[GatewayRun]:
-        """Runs of a cron, or the one that is named, newest first. Raises CronNotFound."""
+        """Runs of a cron, newest first, or only the run `run_id`. Raises CronNotFound."""
 
     async def run_of(self, run_id: str) -> GatewayRun:
         """A run. Raises RunNotFound."""
 
     def events(self) -> AsyncIterator[GatewayEvent]:
-        """What happens from now on. A reader that is slow is ended, not waited for."""
+        """The events from now on. The stream of a slow reader ends."""
 
 
 class EventBus:
-    """Brings events to the readers that there are. Use it on the event loop alone."""
+    """Delivers events to the current readers. Use it only on the event loop."""
 
     def __init__(self) -> None:
         self._readers: set[asyncio.Queue[GatewayEvent | None]] = set()
 
     def publish(self, event: GatewayEvent) -> None:
-        """Hand an event to every reader; one that is EVENTS_MAX behind is ended, and lists anew when it comes again."""
+        """Send an event to every reader. A reader with EVENTS_MAX waiting events is ended."""
         for queue in [*self._readers]:
             if queue.qsize() >= EVENTS_MAX:
                 self._readers.discard(queue)
@@ -90,7 +90,7 @@ class EventBus:
         self._readers.clear()
 
     def stream(self) -> AsyncIterator[GatewayEvent]:
-        """What is published from the first reading on. Raises Problem if there are READERS_MAX readers."""
+        """The events published after the first read. Raises Problem if there are READERS_MAX readers."""
         if len(self._readers) >= READERS_MAX:
             raise Problem(503, "too_many_streams", f"{READERS_MAX} streams of events are open; try again later")
         return self._stream()

@@ -1,7 +1,6 @@
-"""`gateway.toml`: what a gateway is called, where it listens, which platform it registers at, and what it may do.
+"""`gateway.toml`: the name of a gateway, its address, its platform, and its permissions.
 
-This file is the only place where commands and reachable hosts are named: nothing that comes over the network adds to
-it. Relative paths are meant from the folder of the file.
+Commands and reachable hosts are defined only in this file; no request can add any. Paths are relative to its folder.
 """
 
 import re
@@ -18,18 +17,18 @@ from evertick.gateway_client import NAME, check_url
 
 HOST: Final = re.compile(r"(\*\.)?[a-z0-9.-]+(:\d{1,5})?|\[[0-9a-f:]+\]:\d{1,5}")
 FILE_BYTES_MAX: Final = 1 << 20
-NO_SETTING: Final = "there is no such setting here; the guide of gateways has a table of all"
+NO_SETTING: Final = "unknown setting; the guide of gateways has a table of all settings"
 
 
 def _named(text: str) -> str:
     if not NAME.fullmatch(text):
-        raise ValueError(f"{text!r} is no name: letters, digits, '.', '_' and '-', 100 at most")
+        raise ValueError(f"{text!r} is not a name: use letters, digits, '.', '_' and '-', at most 100")
     return text
 
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text):
-        raise ValueError(f"{text!r} is no host such as api.example.com, *.example.com or api.example.com:8443")
+        raise ValueError(f"{text!r} is not a host such as api.example.com, *.example.com or api.example.com:8443")
     return text
 
 
@@ -54,10 +53,10 @@ S = TypeVar("S", bound=_Section)
 
 
 class PlatformConfig(_Section):
-    """The platform that the gateway registers at.
+    """The platform at which the gateway registers.
 
-    In the mode `pull` the platform sends its requests to `public_url`; in `dial_out` the gateway asks for them, so that
-    no port of it need be reachable.
+    In the mode `pull` the platform sends its requests to `public_url`; in `dial_out` the gateway polls for them, so
+    that none of its ports has to be reachable.
     """
 
     url: Url
@@ -73,16 +72,16 @@ class PlatformConfig(_Section):
 
 
 class HttpConfig(_Section):
-    """Hosts that `http` actions may reach. `private_hosts` are in this machine's own network; give their ports."""
+    """Hosts that `http` actions may reach. `private_hosts` are in this machine's network; they need ports."""
 
     hosts: tuple[Host, ...] = ()
     private_hosts: tuple[Host, ...] = ()
 
 
 class CommandConfig(_Section):
-    """A command: a program and its arguments. No shell reads them.
+    """A command: a program and its arguments. They are not passed to a shell.
 
-    `arguments` lists what a caller may choose: for each `{name}` in `argv`, its values.
+    `arguments` lists the allowed values for each `{name}` in `argv`.
     """
 
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -95,23 +94,23 @@ class CommandConfig(_Section):
     def _arguments_are_used(self) -> Self:
         for name in self.arguments:
             if not any(f"{{{name}}}" in each for each in self.argv[1:]):
-                raise ValueError(f"the argument {name} is nowhere in argv; write {{{name}}} where it belongs")
+                raise ValueError(f"the argument {name} is not in argv; write {{{name}}} in one of its items")
         return self
 
 
 class CronConfig(_Section):
-    """A cron of the gateway itself. The platform shows it and cannot change it."""
+    """A cron of the gateway itself, which is read-only for the platform."""
 
     schedule: NewSchedule
     action: NewAction
 
 
 class OpenClawConfig(_Section):
-    """An OpenClaw gateway whose crons are served instead of own ones.
+    """An OpenClaw gateway whose crons are served in place of own ones.
 
-    It knows this gateway by its shared token, or by a device key that is made when its file does not exist, and that
-    its operator approves. `messages` allows crons of the types event and agent: an agent does what they say, so a
-    caller could let it do anything that it can.
+    It authenticates this gateway by its shared token, or by a device key, which is created if its file does not exist
+    and which its operator approves. `messages` allows crons of the types event and agent: an agent follows their text,
+    so a caller could make it do anything that it can.
     """
 
     url: str
@@ -127,9 +126,9 @@ class GatewayConfig(_Section):
     database: Path = Path("gateway.db")
     listen: str = "127.0.0.1:4500"
     token_file: Path | None = None
-    """The token of local callers, such as `evertick gateway check`. It is made if it does not exist."""
+    """The token of local callers, such as `evertick gateway check`. It is created if it does not exist."""
     state_file: Path = Path("gateway.state.json")
-    """What the gateway keeps of its registration; beside its database unless given. Only its owner may read it."""
+    """The gateway's registration; by default in the folder of its database. Only its owner may read it."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     minimum_interval_s: Annotated[int, Field(ge=1, le=86_400)] = 10
@@ -144,8 +143,8 @@ class GatewayConfig(_Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _beside_the_database(cls, given: Any) -> Any:
-        """Two gateways of one folder have two databases, so they have two registrations, too."""
+    def _default_state_file(cls, given: Any) -> Any:
+        """Derive the state file from the database, so that two gateways in one folder have two registrations."""
         if isinstance(given, dict) and "state_file" not in given and isinstance(given.get("database"), str):
             return given | {"state_file": str(Path(given["database"]).with_suffix(".state.json"))}
         return given
@@ -155,7 +154,7 @@ class GatewayConfig(_Section):
     def _listens(cls, text: str) -> str:
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise ValueError(f"{text!r} is no address to listen at; write 127.0.0.1:4500")
+            raise ValueError(f"{text!r} is not an address to listen at; write 127.0.0.1:4500")
         return text
 
     @model_validator(mode="after")
@@ -163,7 +162,7 @@ class GatewayConfig(_Section):
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together")
         if self.openclaw is not None and self.crons:
-            raise ValueError("crons are those of OpenClaw where there is a section [openclaw]; remove [crons]")
+            raise ValueError("with a section [openclaw] the crons are those of OpenClaw; remove [crons]")
         return self
 
     @property
@@ -174,7 +173,7 @@ class GatewayConfig(_Section):
 
 
 def read_config(file: Path) -> GatewayConfig:
-    """The configuration in a file, its paths absolute. Raises Misuse, which names the file and what is wrong in it."""
+    """The configuration in a file, with absolute paths. Raises Misuse with the file and the mistake."""
     try:
         with file.open("rb") as opened:
             text = opened.read(FILE_BYTES_MAX + 1)
@@ -186,12 +185,12 @@ def read_config(file: Path) -> GatewayConfig:
     except ValidationError as error:
         raise Misuse(f"{file}: {problems_of(error, 'the file', unknown=NO_SETTING)}") from None
     except ValueError as error:
-        raise Misuse(f"{file}: this is no TOML: {error}") from None
+        raise Misuse(f"{file}: this is not TOML: {error}") from None
     return _absolute(config, file.resolve().parent)
 
 
 def _absolute(section: S, folder: Path) -> S:
-    """A section whose paths are meant from `folder`."""
+    """A section with its paths resolved relative to `folder`."""
     changed: dict[str, Any] = {}
     for name, value in section:
         if isinstance(value, Path):

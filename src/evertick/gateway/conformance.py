@@ -1,7 +1,7 @@
-"""Conformance: whether a gateway does what the contract says, asked over the network as the platform asks it.
+"""Conformance: checks over the network whether a gateway follows the contract.
 
-The checks add crons of their own, under keys that begin with `conformance/`, and remove them at the end; they change
-nothing else. Checks of what a gateway does not have (see `capabilities`) are reported as left out.
+The checks add their own crons, with keys that begin with `conformance/`, and remove them at the end; they change
+nothing else. Checks of capabilities that a gateway does not have (see `capabilities`) are reported as left out.
 """
 
 import json
@@ -33,26 +33,25 @@ from evertick.gateway_client import GatewayClient, Reply, Request, Send
 
 PREFIX: Final = "conformance/"
 RUN_S: Final = 30.0
-"""How long a run may take until it is seen to have ended."""
+"""The time limit of a run."""
 POLL_S: Final = 0.2
 HOUR_MS: Final = 3_600_000
 
 
-class _LeftOut(Exception):
-    """The gateway does not have what is checked."""
+class _Skipped(Exception):
+    """The gateway does not have the checked capability."""
 
 
 class Failed(Exception):
-    """The gateway does something else than the contract says."""
+    """The gateway does not follow the contract."""
 
 
 def check_gateway(
     send: Send, *, send_without_token: Send, send_with_wrong_token: Send, action: GatewayAction | None = None
 ) -> list[GatewayCheck]:
-    """Check a gateway; returns how each check ended.
+    """Check a gateway; return the result of each check.
 
-    `action` is what the crons of the checks do; unless given it is the builtin `health_probe`, or the first command
-    that takes no arguments.
+    `action` is that of the checks' crons; by default the builtin `health_probe`, or a command without arguments.
     """
     return _Conformance(send, send_without_token, send_with_wrong_token, action).run()
 
@@ -74,7 +73,7 @@ class _Conformance:
             try:
                 check(self)
                 found.append(GatewayCheck(check=name, result="passed"))
-            except _LeftOut as error:
+            except _Skipped as error:
                 found.append(GatewayCheck(check=name, result="left out", detail=str(error)))
             except (Failed, EvertickError) as error:
                 words = str(error) or type(error).__name__
@@ -145,7 +144,7 @@ class _Conformance:
         _require(self._one(cron.id).name == "changed", "a refused change was made")
 
     def enable(self) -> None:
-        """A cron that is disabled has no next run; enabled again it goes on from now."""
+        """A cron that is disabled has no next run; enabled again it continues from now."""
         cron = self._added("enable")
         off = self._client.change(cron.id, GatewayCronChange(enabled=False), revision=cron.revision)
         _require(not off.enabled and off.next_run_at is None, "a disabled cron has a next run")
@@ -194,7 +193,7 @@ class _Conformance:
             self._expect(self._send, Request("POST", "/v1/crons", {**good, "action": action}), 422, code, f"{action}: ")
         no_key = {name: value for name, value in good.items() if name != "key"}
         self._expect(self._send, Request("POST", "/v1/crons", no_key), 422, "invalid_request", "without a key, ")
-        _require({each.id for each in self._client.crons().crons} == before, "what was refused is in the list")
+        _require({each.id for each in self._client.crons().crons} == before, "a refused cron is in the list")
 
     def once(self) -> None:
         """A run is started once for an Idempotency-Key, ends, and is read by its id."""
@@ -215,7 +214,7 @@ class _Conformance:
         """A command runs without a cron, once for an Idempotency-Key."""
         action = self._action()
         if action.type not in ("command", "builtin"):
-            raise _LeftOut("the gateway lists no command that takes no arguments")
+            raise _Skipped("the gateway lists no command that takes no arguments")
         key, name = self._key("command"), action.name or ""
         run_id = self._client.run_command(name, key=key)
         run = self._ended(run_id)
@@ -228,7 +227,7 @@ class _Conformance:
         """What was not added through the contract is read-only."""
         foreign = [each for each in self._client.crons().crons if not each.managed]
         if not foreign:
-            raise _LeftOut("all crons of this gateway are managed")
+            raise _Skipped("all crons of this gateway are managed")
         _expect_error(NotManaged, lambda: self._client.change(foreign[0].id, GatewayCronChange(name="x")))
         _expect_error(NotManaged, lambda: self._client.remove(foreign[0].id))
 
@@ -291,7 +290,7 @@ class _Conformance:
 
     def _needs(self, capability: str) -> None:
         if not self._has(capability):
-            raise _LeftOut(f"the gateway does not have {capability}")
+            raise _Skipped(f"the gateway does not have {capability}")
 
     def _one(self, cron_id: str) -> GatewayCron:
         found = [each for each in self._client.crons().crons if each.id == cron_id]

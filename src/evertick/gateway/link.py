@@ -1,8 +1,8 @@
-"""The connection to the platform: registration, heartbeats, rotation, and with `dial_out` the platform's requests.
+"""The connection to the platform: registration, heartbeats, rotation, and the platform's requests with `dial_out`.
 
-The gateway works without it: whatever fails here is logged and tried again, while its crons run. Requests that come by
-`dial_out` are those of the contract; they are handed to the gateway's own server in this process, one long poll brings
-them and the next one takes their replies back.
+The gateway works without it: failures are logged and retried, while its crons run. Requests in the mode `dial_out` are
+those of the contract. One long poll fetches them, they are passed to the gateway's own server in this process, and the
+next poll sends their replies.
 """
 
 import asyncio
@@ -30,17 +30,18 @@ from evertick.gateway.backend import Backend
 from evertick.gateway.config import PlatformConfig
 from evertick.gateway.server import GatewayServer
 
-# -- What a gateway keeps of its registration: its own secret, and the hashes of the tokens with which it is asked.
+# -- The stored registration of a gateway: its secret, and the hashes of its callers' tokens.
 #
-# It is one small JSON file that only its owner may read. It is replaced whole, so a kill leaves the old or the new one.
+# It is one small JSON file that only its owner may read. It is replaced atomically: a kill leaves the old or the new
+# one.
 
 OVERLAP_S: Final = 600
-"""How long the tokens before a rotation are valid after it."""
+"""The seconds for which old tokens stay valid after a rotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Under which id and secret the gateway is registered at a platform."""
+    """The id and the secret of the gateway at a platform."""
 
     platform: str
     gateway_id: str
@@ -49,17 +50,17 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """The hash of a token that callers may bring, and until when (seconds since the epoch; None is without end)."""
+    """The hash of a valid token, and its expiry in seconds since the epoch; None means never."""
 
     sha256: str
     until: float | None = None
 
 
 class State:
-    """The file, as it was read and as it is written. `local_token` is that of local callers, if there is one."""
+    """The content of the state file. `local_token` is the token of local callers, or None."""
 
     def __init__(self, file: Path, local_token: str | None = None) -> None:
-        """Raises Misuse for a file that others may read, or that is damaged."""
+        """Read the file. Raises Misuse if others may read it, or if it is damaged."""
         self._file = file
         self._local = None if local_token is None else hash_of(local_token)
         self.registration: Registration | None = None
@@ -74,12 +75,12 @@ class State:
                 raise Misuse(f"{file} is damaged; remove it and register again with a new join token") from error
 
     def registered(self, registration: Registration, access_token: str | None) -> None:
-        """Keep a registration. Tokens of one before it are not valid any more."""
+        """Store a registration. Tokens of an earlier registration become invalid."""
         self.tokens = ()
         self.rotated(registration, access_token, 0.0)
 
     def rotated(self, registration: Registration, access_token: str | None, now: float) -> None:
-        """Keep what a rotation has brought. Tokens that were valid until now stay so for OVERLAP_S."""
+        """Store the result of a rotation. Tokens that are valid now stay valid for OVERLAP_S."""
         ends = now + OVERLAP_S
         kept = [each for each in self.tokens if each.until is None or each.until > now]
         self.tokens = tuple(KnownToken(each.sha256, min(each.until or ends, ends)) for each in kept)
@@ -99,16 +100,16 @@ class State:
 
 
 def hash_of(token: str) -> str:
-    """The hash of a token, as it is kept."""
+    """The stored hash of a token."""
     return sha256(token.encode()).hexdigest()
 
 
 def read_secret(file: Path) -> str | None:
-    """The text of a file with a secret; None if there is none. Raises Misuse for one that others may read."""
+    """The text of a file with a secret; None if there is no file. Raises Misuse if others may read it."""
     try:
         with file.open() as opened:
             if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
-                raise Misuse(f"{file} holds a secret and others may read it; run: chmod 600 {file}")
+                raise Misuse(f"{file} contains a secret and others may read it; run: chmod 600 {file}")
             return opened.read(1 << 20)
     except FileNotFoundError:
         return None
@@ -118,22 +119,22 @@ def read_secret(file: Path) -> str | None:
 
 def write_secret(file: Path, text: str) -> None:
     """Replace a file with a secret; only its owner may read it."""
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as opened:
             opened.write(text)
             opened.flush()
             os.fsync(opened.fileno())
-        beside.replace(file)
+        temporary.replace(file)
     except OSError as error:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise Misuse(f"{file} cannot be written: {error.strerror}") from None
 
 
 def local_token(file: Path | None) -> str | None:
-    """The token of local callers; it is made if its file does not exist. Raises Misuse."""
+    """The token of local callers; it is created if its file does not exist. Raises Misuse."""
     if file is None:
         return None
     if (found := read_secret(file)) is None:
@@ -148,16 +149,16 @@ _logger: Final = logging.getLogger("evertick.gateway")
 
 HEARTBEAT_S: Final = 20.0
 POLL_S: Final = 25.0
-"""How long the platform may hold a poll for requests."""
+"""The time for which the platform keeps a poll for requests open."""
 REPLY_S: Final = 10.0
-"""How long a request that came by a poll may take; the platform gives it up after 15 s."""
+"""The time limit of a request from a poll; the platform gives it up after 15 s."""
 TIMEOUT_S: Final = 15.0
 WAIT_MAX_S: Final = 60.0
 LEAVE_S: Final = 2.0
 WARNINGS_MAX: Final = 20
 WARNING_CHARS_MAX: Final = 500
 REPLIES_CHARS_MAX: Final = 4 * 1024 * 1024
-"""Of the replies that one poll takes along: a request to the platform has 8 MiB, and JSON escapes quotes."""
+"""The limit of the replies that one poll sends: a request to the platform has 8 MiB, and JSON escapes quotes."""
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 HEADERS: Final = ("idempotency-key", "if-match")
 HOME: Final = "/api/v1/gateways"
@@ -168,7 +169,7 @@ class _Refused(Exception):
 
 
 EXPECTED: Final = (_Refused, EvertickError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError)
-"""Errors of a platform that is not there, or does not reply as it should."""
+"""Errors of a platform that cannot be reached, or sends an invalid reply."""
 
 
 class PlatformLink:
@@ -186,7 +187,7 @@ class PlatformLink:
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`transport` and `sleep` are those of tests."""
+        """`transport` and `sleep` are for tests."""
         self._config = config
         self._name = name
         self._state = state
@@ -198,11 +199,11 @@ class PlatformLink:
         )
         inner = httpx2.ASGITransport(app=server.dialed, raise_app_exceptions=False)
         self._self = httpx2.AsyncClient(transport=inner, base_url="http://gateway")
-        self._is_well = False
-        """Whether the platform has taken a heartbeat since the last failure."""
+        self._is_healthy = False
+        """Whether the platform has accepted a heartbeat since the last failure."""
         self._soon = asyncio.Event()
-        self._is_there = asyncio.Event()
-        """Set when the platform has replied: what failed before is tried at once."""
+        self._is_reachable = asyncio.Event()
+        """Set after a reply of the platform: failed requests are retried immediately."""
         self._must_rotate = False
 
     async def run(self) -> None:
@@ -210,19 +211,19 @@ class PlatformLink:
         failures, registers = 0, self._state.registration is None
         try:
             while True:
-                self._is_well = False
+                self._is_healthy = False
                 try:
                     if registers:
                         await self._register()
                     await self._stay()
                 except* Exception as group:
-                    failures = 1 if self._is_well else failures + 1
+                    failures = 1 if self._is_healthy else failures + 1
                     error = _first(group)
                     words = str(error) or type(error).__name__
                     if not isinstance(error, EXPECTED):
                         _logger.error("the connection to the platform met an unexpected error", exc_info=error)
-                    # A secret that is refused is kept until another one is there: it may be valid again, for example
-                    # when the platform's database was restored. The two are tried in turn.
+                    # A refused secret is kept until there is a new one: it may be valid again, for example after the
+                    # platform's database was restored. The gateway tries the secret and the join token in turn.
                     is_refused = isinstance(error, _Refused)
                     registers = self._state.registration is None or (is_refused and not registers)
                 _logger.warning("platform %s: %s", self._config.url, words)
@@ -233,11 +234,11 @@ class PlatformLink:
             await self._self.aclose()
 
     async def rotate(self) -> str:
-        """Get a new secret and a new token from the platform; the old ones stay valid for a while."""
+        """Get a new secret and a new token from the platform; the old ones stay valid for OVERLAP_S."""
         if self._state.registration is None:
             raise Misuse("the gateway is not registered at its platform")
-        # If the reply is lost, the platform has rotated and this side has not: it is asked again, while the old secret
-        # is valid.
+        # If the reply is lost, the platform has rotated and this side has not: the next heartbeat rotates again, while
+        # the old secret is valid.
         self._must_rotate = True
         found = await self._post("/rotate", {"instance_id": self._instance_id})
         self._state.rotated(self._registration_in(found), found["access_token"], time.time())
@@ -245,12 +246,12 @@ class PlatformLink:
         return "the secret and the token are new"
 
     async def refresh(self) -> str:
-        """Send a heartbeat now, after which the platform reads the list and the capabilities again."""
+        """Send a heartbeat now, which makes the platform read the list and the capabilities again."""
         self._soon.set()
-        return "the platform is told to read them again"
+        return "the platform will read them again"
 
     async def _leave(self) -> None:
-        """Say that this process ends, so that the gateway is offline at once; its registration stays."""
+        """Notify the platform that this process ends, so that the gateway is offline at once. It stays registered."""
         with contextlib.suppress(_Refused, EvertickError, httpx2.HTTPError, ValueError, TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 await self._post("/deregister", {"instance_id": self._instance_id})
@@ -264,7 +265,7 @@ class PlatformLink:
             file = self._config.join_token_file
             where = "give platform.join_token_file" if file is None else f"put it into {file}"
             raise _Refused(
-                f"the gateway is not registered, and has no join token; {where}. The platform makes one: evertick "
+                f"the gateway is not registered, and has no join token; {where}. Create one at the platform: evertick "
                 f"gateway join-token {self._name}"
             )
         health = await self._backend.health()
@@ -289,7 +290,7 @@ class PlatformLink:
         found = None if file is None else read_secret(file)
         return None if found is None else found.strip() or None
 
-    # -- being there
+    # -- staying connected
 
     async def _stay(self) -> None:
         """Send heartbeats and serve requests until the platform refuses the secret."""
@@ -299,7 +300,7 @@ class PlatformLink:
                 tasks.create_task(self._serve())
 
     async def _again(self, do: Callable[[], Awaitable[None]], every_s: float) -> None:
-        """Do something for ever, every so often. Raises _Refused."""
+        """Repeat `do` every `every_s` seconds. Raises _Refused."""
         failures = 0
         while True:
             try:
@@ -314,7 +315,7 @@ class PlatformLink:
             await self._pause(min(every_s, _wait_s(failures)) if failures else every_s, self._soon)
 
     async def _pause(self, seconds: float, news: asyncio.Event) -> None:
-        """Wait, or until there is news."""
+        """Wait for `seconds` or for `news`, whichever comes first."""
         news.clear()
         waiting, pause = asyncio.ensure_future(news.wait()), asyncio.ensure_future(self._sleep(seconds))
         try:
@@ -327,7 +328,7 @@ class PlatformLink:
         try:
             health = await self._backend.health()
             status, digest, warnings = health.status, health.digest, health.warnings
-        except EvertickError as error:  # what is behind the gateway does not reply; the gateway does
+        except EvertickError as error:  # the scheduler does not reply, but the gateway works
             status, digest, warnings = "degraded", "", (str(error),)
         body = {
             "instance_id": self._instance_id,
@@ -337,15 +338,15 @@ class PlatformLink:
             "warnings": [each[:WARNING_CHARS_MAX] for each in warnings[:WARNINGS_MAX]],
         }
         found = await self._post("/heartbeat", body)
-        self._is_there.set()
-        self._is_well = True
+        self._is_reachable.set()
+        self._is_healthy = True
         if found.get("superseded"):
             raise Conflict("another process of this gateway has taken over at the platform; end one of the two")
         if found.get("rotate") or self._must_rotate:
             await self.rotate()
 
     async def _post(self, path: str, body: Any, timeout_s: float = TIMEOUT_S) -> Any:
-        """Ask the platform with the gateway's secret. Raises _Refused, and the error that a problem names."""
+        """Send a request with the gateway's secret. Raises _Refused, and the error of a problem."""
         registration = self._state.registration
         if registration is None:
             raise _Refused("the gateway is not registered any more")
@@ -355,7 +356,7 @@ class PlatformLink:
     # -- requests of the platform
 
     async def _serve(self) -> None:
-        """Take requests of the platform, and bring their replies. Raises _Refused."""
+        """Fetch requests of the platform, and send their replies. Raises _Refused."""
         replies: list[dict[str, Any]] = []
         failures = 0
         while True:
@@ -370,14 +371,14 @@ class PlatformLink:
                 raise
             except EXPECTED as error:
                 failures += 1
-                # Replies are sent again: the platform drops those that it has, and that come too late. But what it
-                # refuses once it refuses for ever.
+                # Replies are sent again: the platform drops duplicates and late ones. But a refused reply will be
+                # refused again.
                 replies = replies[len(sent) :] if isinstance(error, Misuse) else replies
                 _logger.debug("platform %s: %s", self._config.url, str(error) or type(error).__name__)
-                await self._pause(_wait_s(failures), self._is_there)
+                await self._pause(_wait_s(failures), self._is_reachable)
 
     async def _reply_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to a request. One that cannot be made fails alone: the others have their replies."""
+        """The reply to a request. A failure does not affect the other requests."""
         try:
             return await self._replied(request)
         except Exception as error:
@@ -386,7 +387,7 @@ class PlatformLink:
             return {"id": request["id"], "status": 422, "body": words}
 
     async def _replied(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to a request of the contract; what is none of the contract's is 404."""
+        """The reply to a request; 404 if it is not in the contract."""
         method, path = str(request["method"]), str(request["path"])
         given = {name: str(value) for name, value in (request.get("headers") or {}).items() if name.lower() in HEADERS}
         body = request.get("body")
@@ -410,13 +411,13 @@ class PlatformLink:
 
 
 def _first_of(replies: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many replies as one poll takes along."""
+    """The replies that fit in one poll, at least one."""
     sizes = accumulate(len(each["body"]) for each in replies)
     return replies[: max(1, sum(size <= REPLIES_CHARS_MAX for size in sizes))]
 
 
 def _json_of(reply: httpx2.Response) -> Any:
-    """The JSON of a good reply. Raises _Refused for 401, and the error that another problem names."""
+    """The JSON of a successful reply. Raises _Refused for 401, and the error of any other problem."""
     if reply.is_success:
         return reply.json() if reply.content else {}
     try:
@@ -431,7 +432,7 @@ def _json_of(reply: httpx2.Response) -> Any:
 
 
 def _wait_s(failures: int) -> float:
-    """How long to wait after so many failures in a row."""
+    """The seconds to wait after a number of consecutive failures."""
     return min(WAIT_MAX_S, 2.0 ** min(failures, 6)) * (0.5 + random.random() / 2)
 
 

@@ -1,11 +1,11 @@
 """The backend of a gateway whose crons are those of an OpenClaw gateway.
 
-`openclaw_connection.py` speaks with OpenClaw, `openclaw_mapping.py` translates. What is decided here is what may be
-repeated: reads are, and the declaration of a cron, which its key makes safe. A run is not. So the key of a run is
-written to a SQLite file before OpenClaw is asked; if the reply is lost, the same key looks for the run in OpenClaw's
-log, and never asks for a second one.
+`openclaw_connection.py` sends the requests, `openclaw_mapping.py` converts the data. This module decides which requests
+may be repeated: reads, and the declaration of a cron, which is safe because of its key. A run may not. So the key of a
+run is written to a SQLite file before the request to OpenClaw. If the reply is lost, a call with the same key searches
+the run in OpenClaw's log and never requests a second one.
 
-A command without a cron runs as a disabled job of its own, which is removed after its run.
+A command without a cron runs as a separate, disabled job, which is removed after its run.
 """
 
 import asyncio
@@ -75,14 +75,14 @@ T = TypeVar("T")
 PAGE: Final = 200
 """Jobs or runs of one reply: OpenClaw's own limit."""
 LIST_TRIES: Final = 5
-"""How often a list is begun again that changes while its pages are read."""
+"""The number of attempts to read a list that changes while its pages are read."""
 JOBS_MAX: Final = 20_000
 LOG_MAX: Final = 2_000
 """Runs of one job that OpenClaw keeps."""
 KEYS_KEPT_MS: Final = 7 * DAY_MS
-"""OpenClaw keeps its log of runs as long."""
+"""OpenClaw keeps its log of runs equally long."""
 CLOCK_SLACK_MS: Final = 1_000
-"""By how much the difference to OpenClaw's clock may be wrong."""
+"""The possible error of the difference to OpenClaw's clock."""
 
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
@@ -111,13 +111,13 @@ class OpenClawBackend:
 
     @classmethod
     def of(cls, config: GatewayConfig, openclaw: OpenClawConfig, instance_id: str) -> Self:
-        """The backend of a configuration. Raises Misuse for an address or files that cannot be used."""
+        """The backend of a configuration. Raises Misuse for an invalid URL or unusable files."""
         credentials = Credentials.read(openclaw.url, openclaw.token_file, openclaw.device_key_file)
         actions = Actions(config.commands, has_messages=openclaw.messages)
         return cls(credentials, actions, database=config.database, instance_id=instance_id)
 
     async def start(self) -> None:
-        """Begin; the connection follows when OpenClaw can be reached."""
+        """Start; the connection is opened when OpenClaw can be reached."""
         try:
             self._keys = await asyncio.to_thread(RunKeys, self._database)
         except sqlite3.Error as error:
@@ -125,7 +125,7 @@ class OpenClawBackend:
         self._in_background(self._follow())
 
     async def stop(self) -> None:
-        """End. Runs go on: they are OpenClaw's."""
+        """Stop. OpenClaw's runs continue."""
         tasks = [*self._tasks, *(task for _, task in self._starting.values())]
         for task in tasks:
             task.cancel()
@@ -138,13 +138,13 @@ class OpenClawBackend:
     # -- crons
 
     async def health(self) -> GatewayHealth:
-        """How OpenClaw is, as far as its scheduler goes."""
+        """The health of OpenClaw's scheduler."""
         status = await self._call("cron.status", {}, again=True)
         crons = await self.crons()
         socket = await self._connection.opened()
         off = () if status.get("enabled") else ("the scheduler of OpenClaw is switched off: cron.enabled",)
         differing = (
-            f"the command line of {name} is not that of this gateway's configuration; declare the cron again"
+            f"the command line of {name} differs from this gateway's configuration; declare the cron again"
             for name in self._actions.differing(crons)
         )
         warnings = (*socket.missing, *off, *differing)
@@ -166,16 +166,16 @@ class OpenClawBackend:
         )
 
     async def crons(self) -> Sequence[GatewayCron]:
-        """All jobs, except those that carry one run of a command."""
+        """All jobs, except those for a single run of a command."""
         return [self._cron(job) for job in await self._jobs() if not carries_one_run(job)]
 
     async def add(self, new: NewGatewayCron) -> tuple[GatewayCron, bool]:
-        """Declare a job by its key, which may be repeated."""
+        """Declare a job by its key, which is safe to repeat."""
         reply = await self._call("cron.add", job_of(new, self._actions), again=True)
         return self._cron(reply.get("job", reply)), reply.get("created") is not False
 
     async def change(self, cron_id: str, change: GatewayCronChange, revision: str | None) -> GatewayCron:
-        """Change a job; OpenClaw compares the revision in the same step."""
+        """Change a job; OpenClaw checks the revision atomically."""
         patch = patch_of(change, self._actions)
         job = await self._managed(cron_id, revision)
         if not patch:
@@ -184,7 +184,7 @@ class OpenClawBackend:
         return self._cron(await self._call("cron.update", {"id": cron_id, "patch": patch, **expected}))
 
     async def remove(self, cron_id: str, revision: str | None) -> None:
-        """Remove a job. OpenClaw compares no revision here, so a change just before may go unnoticed."""
+        """Remove a job. OpenClaw checks no revision here, so a concurrent change can be lost."""
         await self._managed(cron_id, revision)
         await self._call("cron.remove", {"id": cron_id})
 
@@ -199,7 +199,7 @@ class OpenClawBackend:
         return await self._once(key, f"cron {cron_id}", job)
 
     async def run_command(self, name: str, arguments: Mapping[str, str], key: str) -> str:
-        """Run a command in a job of its own."""
+        """Run a command in a separate job."""
         payload = self._actions.command(name, arguments)
         declaration = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
 
@@ -211,7 +211,7 @@ class OpenClawBackend:
         return await self._once(key, f"command {name} {json.dumps(dict(arguments), sort_keys=True)}", job)
 
     async def runs(self, cron_id: str, run_id: str | None, limit: int) -> Sequence[GatewayRun]:
-        """Runs of a job that have ended, or one that is named."""
+        """Runs of a job that have ended, or only the run `run_id`."""
         await self._job(cron_id)
         if run_id is None:
             entries, _ = await self._entries(cron_id, limit=min(limit, PAGE))
@@ -224,7 +224,7 @@ class OpenClawBackend:
             return []
 
     async def run_of(self, run_id: str) -> GatewayRun:
-        """A run, by OpenClaw's log; one that is not in it yet, by what this gateway knows of it."""
+        """A run from OpenClaw's log; if it is not there yet, from the keys of this gateway."""
         job_id = job_id_of(run_id)
         row = await self._with_keys(lambda keys: keys.of_run(run_id))
         if job_id is not None:
@@ -232,16 +232,16 @@ class OpenClawBackend:
             if entry := await self._entry(job_id, run_id):
                 return _read(run_of, job_id, entry, has_cron=has_cron)
             if row is not None:
-                # While OpenClaw is the same process, the run waits or goes on.
+                # As long as OpenClaw's process is the same, the run waits or runs.
                 is_open = row.boot_id == (await self._connection.opened()).boot_id
                 return open_run(job_id, run_id, is_open=is_open, has_cron=has_cron)
-        raise RunNotFound(f"there is no run {run_id!r}, or it was longer ago than OpenClaw keeps its log")
+        raise RunNotFound(f"there is no run {run_id!r}, or it is older than OpenClaw's log")
 
     def events(self) -> AsyncIterator[GatewayEvent]:
-        """What OpenClaw says of its jobs. It ends where events were missed, as after a lost connection."""
+        """Events of OpenClaw's jobs. The stream ends if events were missed, for example after a lost connection."""
         return self._bus.stream()
 
-    # -- a run is asked for once
+    # -- a run is requested once
 
     async def _once(self, key: str, subject: str, job: Callable[[], Awaitable[str]]) -> str:
         """The run of a key. Requests with the same key at the same time wait for the first one."""
@@ -252,12 +252,12 @@ class OpenClawBackend:
         found, task = self._starting[key]
         if found != subject:
             raise _used(key)
-        return await asyncio.shield(task)  # a caller that goes away does not end it
+        return await asyncio.shield(task)  # a canceled caller does not cancel it
 
     def _started(self, key: str, task: asyncio.Task[str]) -> None:
         del self._starting[key]
         if not task.cancelled():
-            task.exception()  # its callers raise it, if any still waits
+            task.exception()  # marks it as retrieved; the callers raise it
 
     async def _start(self, key: str, subject: str, job: Callable[[], Awaitable[str]]) -> str:
         row = await self._with_keys(lambda keys: keys.find(key))
@@ -272,13 +272,13 @@ class OpenClawBackend:
         try:
             reply = await self._connection.call("cron.run", {"id": job_id, "mode": "force"})
         except ReplyLost as error:
-            raise OutcomeUnknown(f"{error}; the run began or it did not. {_LATER}") from None
+            raise OutcomeUnknown(f"{error}; the run may have begun. {_LATER}") from None
         except NotSent:
             await self._with_keys(lambda keys: keys.forget(key))
             raise
         except Refused as refused:
-            if refused.code == "UNAVAILABLE":  # something failed inside OpenClaw, perhaps after the start
-                raise OutcomeUnknown(f"OpenClaw: {refused.words}; the run began or it did not. {_LATER}") from None
+            if refused.code == "UNAVAILABLE":  # a failure inside OpenClaw, possibly after the start
+                raise OutcomeUnknown(f"OpenClaw: {refused.words}; the run may have begun. {_LATER}") from None
             await self._with_keys(lambda keys: keys.forget(key))
             raise _error_of(refused, "cron.run", job_id) from None
         if not isinstance(reply, dict):
@@ -293,7 +293,7 @@ class OpenClawBackend:
         return str(run_id)
 
     async def _found(self, row: "RunKey") -> str:
-        """The run of a request whose reply was lost, from the log. It is there when the run has ended."""
+        """The run of a request whose reply was lost, from the log, which has it after its end."""
         job_id = row.job_id
         entries, _ = await self._entries(job_id)
         for entry in reversed(entries):
@@ -313,7 +313,7 @@ class OpenClawBackend:
             reply = await self._connection.call(method, params, again=again)
         except ReplyLost as error:
             if method in ("cron.add", "cron.update", "cron.remove"):
-                raise OutcomeUnknown(f"{error}; whether it was done is not known: read the crons again") from None
+                raise OutcomeUnknown(f"{error}; the change may have been made: read the crons again") from None
             raise
         except Refused as refused:
             raise _error_of(refused, method, str(params.get("id", ""))) from None
@@ -328,7 +328,7 @@ class OpenClawBackend:
         return job
 
     async def _managed(self, cron_id: str, revision: str | None) -> Any:
-        """A job that may be changed and has the revision, if there is one."""
+        """A job that may be changed and has the given revision, if any."""
         job = await self._job(cron_id)
         if not is_managed(job):
             raise NotManaged(f"the cron {cron_id} was not added through this gateway; change it in OpenClaw")
@@ -337,7 +337,7 @@ class OpenClawBackend:
         return job
 
     async def _jobs(self) -> list[Any]:
-        """All jobs, from pages of one and the same list."""
+        """All jobs, from the pages of one unchanged list."""
         for _ in range(LIST_TRIES):
             found: dict[str, Any] = {}
             first: tuple[Any, Any] | None = None
@@ -358,7 +358,7 @@ class OpenClawBackend:
                 jobs = _read(lambda page=page: {str(job["id"]): job for job in page["jobs"]})
                 found |= jobs
                 if state != first or len(found) != before + len(jobs):
-                    break  # it has changed; an offset would now skip some, or show some twice
+                    break  # it has changed; the offset would skip or repeat some jobs
                 if not page.get("hasMore"):
                     return list(found.values())
                 if not jobs:
@@ -366,7 +366,7 @@ class OpenClawBackend:
         raise GatewayUnreachable("the list of OpenClaw's jobs changed each time while it was read; try again")
 
     async def _entry(self, job_id: str, run_id: str) -> Any | None:
-        """The entry of a run in the log, None if there is none."""
+        """The entry of a run in the log; None if there is none."""
         by_id: dict[str, Any] = {"runId": run_id} if run_id.startswith("manual:") else {}
         for offset in range(0, LOG_MAX, PAGE):
             entries, has_more = await self._entries(job_id, offset=offset, **by_id)
@@ -401,7 +401,7 @@ class OpenClawBackend:
                 await self._remove_ended()
 
     async def _remove_ended(self) -> None:
-        """Remove the jobs of single runs that have ended, or were never begun."""
+        """Remove the jobs of single runs that have ended, or never began."""
         now = self._clock.now() + (await self._connection.opened()).ahead_ms
         for job in await self._jobs():
             state = job.get("state") or {}
@@ -410,7 +410,7 @@ class OpenClawBackend:
                 await self._remove_job(str(job["id"]))
 
     async def _remove_job(self, job_id: str) -> None:
-        with contextlib.suppress(EvertickError):  # the next connection removes what is left
+        with contextlib.suppress(EvertickError):  # the next connection tries again
             await self._call("cron.remove", {"id": job_id})
 
     def _take_event(self, name: str, payload: Payload) -> None:
@@ -433,11 +433,11 @@ class OpenClawBackend:
         task.add_done_callback(self._tasks.discard)
 
 
-_LATER: Final = "It is not asked for again: the same key finds it after its end"
+_LATER: Final = "It is not requested again: the same key finds it after its end"
 
 
 def _read(make: Callable[..., T], *args: Any, **options: Any) -> T:
-    """What OpenClaw sent, in the contract's words. Raises GatewayUnreachable if it cannot be read."""
+    """Convert data of OpenClaw with `make`. Raises GatewayUnreachable if it cannot be read."""
     try:
         return make(*args, **options)
     except _UNREADABLE as error:
@@ -457,7 +457,7 @@ def _no_cron(cron_id: str) -> CronNotFound:
 
 
 def _error_of(refused: Refused, method: str, cron_id: str) -> EvertickError:
-    """The error for a refusal, by its code and not by its words."""
+    """The error for a refusal, by its code."""
     if refused.reason == "CRON_JOB_NOT_FOUND" or (refused.code == "INVALID_REQUEST" and method == "cron.get"):
         return _no_cron(cron_id)
     if refused.reason == "CRON_JOB_CHANGED":
@@ -475,9 +475,9 @@ _BY_RUN: Final = "select key, subject, job_id, run_id, boot_id, asked_at from op
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """A run that OpenClaw was asked for; it has not replied as long as there is no `run_id`.
+    """A run that was requested from OpenClaw; `run_id` is None until it replies.
 
-    `asked_at` is by OpenClaw's clock.
+    `asked_at` is a time of OpenClaw's clock.
     """
 
     key: str
@@ -506,26 +506,26 @@ class RunKeys:
         )
 
     def find(self, key: str) -> RunKey | None:
-        """What is known of a key."""
+        """The row of a key; None if it is unknown."""
         with self._lock:
             return self._one(_BY_KEY, key)
 
     def ask(self, key: str, subject: str, job_id: str, now: Instant) -> None:
-        """OpenClaw is asked for a run of the job now."""
+        """Store the key before the run of the job is requested."""
         self._write("delete from openclaw_runs where asked_at < ?", now - KEYS_KEPT_MS)
         row = (key, subject, job_id, now)
         self._write("insert into openclaw_runs (key, subject, job_id, asked_at) values (?, ?, ?, ?)", *row)
 
     def started(self, key: str, run_id: str, boot_id: str) -> None:
-        """OpenClaw has started the run."""
+        """Store the id of the started run."""
         self._write("update openclaw_runs set run_id = ?, boot_id = ? where key = ?", run_id, boot_id, key)
 
     def forget(self, key: str) -> None:
-        """OpenClaw has not started a run for the key, and will not."""
+        """Remove a key for which OpenClaw has not started a run, and will not."""
         self._write("delete from openclaw_runs where key = ? and run_id is null", key)
 
     def of_run(self, run_id: str) -> RunKey | None:
-        """What is known of a run; None if it was not asked for here."""
+        """The row of a run; None if it was not requested here."""
         with self._lock:
             return self._one(_BY_RUN, run_id)
 

@@ -1,16 +1,16 @@
 """A connection to an OpenClaw gateway: its WebSocket, protocol 4.
 
 Frames are JSON texts: requests with an id, replies in any order, events. OpenClaw sends a challenge, the client replies
-with `connect` and its credentials, and `hello-ok` says what it may do. A connection is opened when it is needed and
-kept; `follow` opens it again after it was lost.
+with `connect` and its credentials, and `hello-ok` lists its permissions. A connection is opened when it is needed and
+kept open; `follow` opens it again after it was lost.
 
-What a failure says of the request decides who may send it again:
+The error decides whether the request may be sent again:
 
 | error | the request |
 |---|---|
-| NotSent | did not reach OpenClaw, or was put off by it before it did anything |
-| ReplyLost | was sent; whether it was carried out is not known. Only the caller knows whether it may be repeated |
-| Refused | was refused; nothing was done |
+| NotSent | did not reach OpenClaw, or OpenClaw postponed it without any effect |
+| ReplyLost | was sent; it may or may not have been executed. Only the caller knows whether it may be repeated |
+| Refused | was refused without any effect |
 """
 
 import asyncio
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PROTOCOL: Final = 4
 CLIENT_ID, CLIENT_MODE = "gateway-client", "backend"
-"""OpenClaw has a list of the clients that it knows; a name of our own is refused."""
+"""OpenClaw has a list of known clients and refuses other names."""
 SCOPES: Final = ("operator.read", "operator.admin")
 """Every change of a cron needs operator.admin."""
 METHODS: Final = (
@@ -57,25 +57,25 @@ METHODS: Final = (
 )
 
 CONNECT_S: Final = 5.0
-"""For connecting, with the attempts that OpenClaw puts off while it starts. Both together are below `TIMEOUT_S` of
-`evertick.gateway_client`, so that its caller reads why a request failed."""
+"""The time limit of connecting, including attempts that OpenClaw postpones while it starts. With `CALL_S` it is below
+`TIMEOUT_S` of `evertick.gateway_client`, so that the caller gets the reason of a failure."""
 CALL_S: Final = 8.0
 CLOSE_S: Final = 1.0
-"""For an orderly end of a connection."""
+"""The time limit of closing a connection."""
 FRAME_BYTES_MAX: Final = 32 << 20
 """OpenClaw's own limit is 25 MiB."""
 WAITING_MAX: Final = 256
-"""Requests that wait for their replies at a time."""
+"""The largest number of requests that wait for a reply."""
 WORDS_MAX: Final = 500
-"""Of OpenClaw's own words, in an error."""
+"""The characters of OpenClaw's message in an error."""
 PAUSE_S: Final = (0.25, 30.0)
 """The first and the longest pause before a lost connection is opened again."""
-PUT_OFF_S: Final = (0.05, 5.0)
-"""The limits of the pause for which OpenClaw may ask."""
+RETRY_AFTER_S: Final = (0.05, 5.0)
+"""The limits of the pause that OpenClaw can request."""
 
 Payload = Mapping[str, Any]
 OnEvent = Callable[[str, Payload], None]
-"""Takes the name and the payload of an event; the name is `missed` where events were lost. It must not raise."""
+"""Takes the name and the payload of an event; the name is `missed` if events were lost. It must not raise."""
 
 
 class NotSent(GatewayUnreachable):
@@ -83,7 +83,7 @@ class NotSent(GatewayUnreachable):
 
 
 class ReplyLost(GatewayUnreachable):
-    """The request was sent, and the connection was lost before its reply: it was carried out or not."""
+    """The connection was lost before the reply: the request may or may not have been executed."""
 
 
 class Refused(Exception):
@@ -98,24 +98,24 @@ class Refused(Exception):
         self.words = printable(found.get("message"))
         self.request_id = str(details.get("requestId") or "")
         self.retry_after_s: float | None = None
-        """After how long OpenClaw asks for the request again: it did nothing of it."""
+        """The seconds after which the request, which had no effect, can be sent again; None if it cannot."""
         if self.code == "UNAVAILABLE" and found.get("retryable") is True:
             after_ms = found.get("retryAfterMs")
             asked = after_ms / 1000 if isinstance(after_ms, int | float) else 0.5
-            self.retry_after_s = min(max(asked, PUT_OFF_S[0]), PUT_OFF_S[1])
+            self.retry_after_s = min(max(asked, RETRY_AFTER_S[0]), RETRY_AFTER_S[1])
         super().__init__(f"{self.reason}: {self.words}")
 
 
 def printable(text: object) -> str:
-    """OpenClaw's own words in one line, without control characters."""
+    """A text of OpenClaw in one line, without control characters."""
     line = " ".join(str(text or "").split())
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)[:WORDS_MAX]
 
 
 class DeviceKey:
-    """The Ed25519 key by which OpenClaw knows this gateway, and the token that it gave to it after it was paired.
+    """The Ed25519 key of this gateway, and the token that OpenClaw issued after pairing.
 
-    Both are files that only their owner can read: `file`, and `file` with the suffix `.token`.
+    Both are in files that only their owner can read: `file`, and `file` with the suffix `.token`.
     """
 
     def __init__(self, key: "Ed25519PrivateKey", file: Path) -> None:
@@ -128,7 +128,7 @@ class DeviceKey:
 
     @classmethod
     def open(cls, file: Path) -> "DeviceKey":
-        """Read the key; make one if there is no file. Raises Misuse for a file that is no such key, or not private."""
+        """Read the key; create one if there is no file. Raises Misuse if the file is not such a key, or not private."""
         try:
             from cryptography.exceptions import UnsupportedAlgorithm
             from cryptography.hazmat.primitives import serialization
@@ -150,21 +150,21 @@ class DeviceKey:
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PrivateKey):
-            raise Misuse(f"{file} is no Ed25519 key in PEM without a password; remove it, and a new one is made")
+            raise Misuse(f"{file} is not an Ed25519 key in PEM without a password; remove it to create a new one")
         return cls(key, file)
 
     @property
     def token(self) -> str | None:
-        """The token that OpenClaw gave to this device; None before it was paired."""
+        """The token that OpenClaw issued for this device; None before pairing."""
         return (read_secret(self._token_file) or "").strip() or None
 
     def keep(self, token: str) -> None:
-        """Keep the token of this device for the next connection."""
+        """Store the token of this device for the next connection."""
         if token != self.token:
             write_secret(self._token_file, token)
 
     def signed(self, token: str, challenge: Payload) -> dict[str, Any]:
-        """The member `device` of `connect`. `token` is the one that is sent: OpenClaw checks the signature with it."""
+        """The member `device` of `connect`. `token` is the sent one, because it is part of the signed text."""
         nonce, at = challenge["nonce"], challenge["ts"]
         scopes = ",".join(SCOPES)
         text = f"v3|{self.id}|{CLIENT_ID}|{CLIENT_MODE}|operator|{scopes}|{at}|{token}|{nonce}|{sys.platform}|"
@@ -184,9 +184,9 @@ def _base64url(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where OpenClaw is, and how it knows us: its shared token, the key of a paired device, or both.
+    """The URL of OpenClaw, and the credentials: its shared token, the key of a paired device, or both.
 
-    `ws://` is taken on this machine alone: whoever reads the token controls OpenClaw's host.
+    `ws://` is allowed only on this machine: the token gives control over OpenClaw's host.
     """
 
     url: str
@@ -195,7 +195,7 @@ class Credentials:
 
     @classmethod
     def read(cls, url: str, token_file: Path | None, device_key_file: Path | None) -> "Credentials":
-        """Raises Misuse for an address or files that cannot be used."""
+        """Read the credentials. Raises Misuse for an invalid URL or unusable files."""
         try:
             parts = urlsplit(url)
             host = parts.hostname
@@ -203,9 +203,9 @@ class Credentials:
         except ValueError:
             host, parts = None, urlsplit("")
         if parts.scheme not in ("ws", "wss") or not host or parts.username is not None:
-            raise Misuse("the url of [openclaw] is none such as ws://127.0.0.1:PORT or wss://HOST, without a password")
+            raise Misuse("the url of [openclaw] must be ws://127.0.0.1:PORT or wss://HOST, without a password")
         if parts.scheme == "ws" and host not in ("127.0.0.1", "localhost", "::1"):
-            raise Misuse(f"{url} would carry the token of OpenClaw unencrypted; use wss://, or a tunnel to 127.0.0.1")
+            raise Misuse(f"{url} would send the token of OpenClaw unencrypted; use wss://, or a tunnel to 127.0.0.1")
         if token_file is None and device_key_file is None:
             raise Misuse("[openclaw] needs token_file or device_key_file")
         token = None if token_file is None else (read_secret(token_file) or "").strip()
@@ -214,7 +214,7 @@ class Credentials:
         return cls(url, token, None if device_key_file is None else DeviceKey.open(device_key_file))
 
     def connect_params(self, challenge: Payload) -> dict[str, Any]:
-        """The parameters of `connect`. A device that was paired uses its own token, which can be revoked alone."""
+        """The parameters of `connect`. A paired device uses its own token, which can be revoked separately."""
         device_token = self.device.token if self.device else None
         auth = {"deviceToken": device_token} if device_token else {"token": self.token} if self.token else {}
         params: dict[str, Any] = {
@@ -232,7 +232,7 @@ class Credentials:
 
 
 class _Connect(connect):
-    """Opens a WebSocket at its own address: a redirect could lead the token elsewhere, so it is an error."""
+    """Opens a WebSocket without redirects: a redirect could send the token to another host."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
@@ -249,25 +249,25 @@ class Socket:
         self._seq: int | None = None
         self.version = ""
         self.boot_id = ""
-        """Another one for each process of OpenClaw."""
+        """Identifies a process of OpenClaw."""
         self.ahead_ms = 0
-        """How far OpenClaw's clock is ahead of ours."""
+        """The milliseconds by which OpenClaw's clock is ahead of this one."""
         self.missing: tuple[str, ...] = ()
-        """What OpenClaw lacks, or did not grant."""
+        """Warnings about missing methods and scopes."""
         self._pump: asyncio.Task[None] | None = None
 
-    async def greet(self, credentials: Credentials, clock: Clock) -> None:
-        """Shake hands, and begin to read. Raises Refused, ReplyLost."""
+    async def handshake(self, credentials: Credentials, clock: Clock) -> None:
+        """Do the handshake, and start reading. Raises Refused, ReplyLost."""
         challenge = self._frame(await self._socket.recv())
         if challenge.get("event") != "connect.challenge":
-            raise ValueError("the first frame is no challenge")
+            raise ValueError("the first frame is not a challenge")
         payload = challenge["payload"]
         self.ahead_ms = int(payload["ts"]) - clock.now()
-        # Events may come before the reply, so the reply is read as all others are.
+        # Events can arrive before the reply, so the reply is read like all others.
         self._pump = asyncio.create_task(self._read())
         hello = await self.call("connect", credentials.connect_params(payload))
         if hello.get("type") != "hello-ok" or hello.get("protocol") != PROTOCOL:
-            raise ValueError(f"OpenClaw speaks another protocol than {PROTOCOL}")
+            raise ValueError(f"OpenClaw does not use protocol {PROTOCOL}")
         server = hello.get("server") or {}
         self.version, self.boot_id = printable(server.get("version")), printable(server.get("bootId"))
         auth = hello.get("auth") or {}
@@ -284,7 +284,7 @@ class Socket:
         if self.is_lost:
             raise NotSent("the connection to OpenClaw was lost")
         if len(self._waiting) >= WAITING_MAX:
-            raise NotSent(f"{WAITING_MAX} requests wait for OpenClaw already")
+            raise NotSent(f"{WAITING_MAX} requests already wait for OpenClaw")
         self._asked += 1
         request_id = str(self._asked)
         reply = self._waiting[request_id] = asyncio.get_running_loop().create_future()
@@ -319,12 +319,12 @@ class Socket:
             await asyncio.wait([self._pump])
 
     async def _read(self) -> None:
-        """Take what OpenClaw sends. However this ends, every request that waits ends too."""
+        """Read the frames of OpenClaw. At the end every waiting request ends, too."""
         try:
             while True:
                 self._take(self._frame(await self._socket.recv()))
         except (ConnectionClosed, ValueError, RecursionError, KeyError, TypeError):
-            pass  # a frame that is none: nothing after it can be trusted
+            pass  # an invalid frame: nothing after it can be trusted
         finally:
             for reply in self._waiting.values():
                 if not reply.done():
@@ -367,8 +367,7 @@ class Connection:
     async def call(self, method: str, params: Payload, *, again: bool = False) -> Any:
         """Send a request and return the payload of its reply.
 
-        `again` says that the request may be sent a second time if its reply was lost. A request that OpenClaw puts off
-        is sent again in any case.
+        `again`: it may be sent a second time if its reply was lost. A postponed request is always sent again.
 
         Raises Refused, NotSent, ReplyLost.
         """
@@ -396,12 +395,12 @@ class Connection:
             return self._socket
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._open())
-        # A caller that is cancelled does not end the attempt of the others.
+        # A canceled caller does not end the attempt of the others.
         self._socket = await asyncio.shield(self._opening)
         return self._socket
 
     async def follow(self) -> AsyncIterator[None]:
-        """Keep the connection open for ever; yields after each opening, before its loss is waited for."""
+        """Keep the connection open; yield after each opening."""
         pause_s = PAUSE_S[0]
         while True:
             with contextlib.suppress(NotSent):
@@ -421,7 +420,7 @@ class Connection:
             await self._socket.close()
 
     async def _open(self) -> Socket:
-        """Open a connection; while OpenClaw starts, as often as it asks for it."""
+        """Open a connection; retry while OpenClaw is starting."""
         deadline = asyncio.get_running_loop().time() + CONNECT_S
         while True:
             try:
@@ -431,7 +430,7 @@ class Connection:
                 if refused.retry_after_s is None or asyncio.get_running_loop().time() > deadline:
                     raise NotSent(_why_refused(refused)) from None
                 await asyncio.sleep(refused.retry_after_s)
-            except Misuse as error:  # a file with a secret that was changed
+            except Misuse as error:  # a changed file with a secret
                 raise NotSent(str(error)) from None
             except TimeoutError:
                 raise NotSent(f"OpenClaw at {self._credentials.url} did not connect within {CONNECT_S:g} s") from None
@@ -443,7 +442,7 @@ class Connection:
                 raise NotSent(words) from None
 
     async def _attempt(self) -> Socket:
-        # No proxy: it would see the token where the connection is ws://.
+        # No proxy: it would see the token of a ws:// connection.
         opened = await _Connect(
             self._credentials.url,
             compression=None,
@@ -454,7 +453,7 @@ class Connection:
         )
         socket = Socket(opened, self._on_event)
         try:
-            await socket.greet(self._credentials, self._clock)
+            await socket.handshake(self._credentials, self._clock)
         except BaseException:
             await socket.close()
             raise
@@ -468,7 +467,7 @@ def _why_refused(refused: Refused) -> str:
             f"openclaw devices approve {refused.request_id}"
         )
     if refused.reason == "DEVICE_IDENTITY_REQUIRED":
-        return "OpenClaw takes a paired device alone; set device_key_file in [openclaw]"
+        return "OpenClaw requires a paired device; set device_key_file in [openclaw]"
     if refused.reason.startswith("AUTH_"):
         return f"OpenClaw refuses the token of token_file or device_key_file ({refused.reason}): {refused.words}"
     return f"OpenClaw refuses the connection ({refused.reason}): {refused.words}"

@@ -1,12 +1,12 @@
-"""OpenClaw's jobs and runs as crons of the contract, and back. Pure: nothing here reads a clock or a connection.
+"""Converts OpenClaw's jobs and runs to crons of the contract, and back. Pure: no clock, no connection.
 
-What was added through the contract is known by its declaration key, `platform:` and the key of the cron; only that may
-be changed. Every other job is shown and read-only: its action as a type alone, because prompts of other people are
-private, and as the system's where it has a declaration key.
+A job that was added through the contract has the declaration key `platform:` and the key of the cron; only such jobs
+may be changed. Every other job is read-only. Only the type of its action is shown, because prompts of other people are
+private. It belongs to the system if it has a declaration key.
 
-A job's payload is always written whole, because OpenClaw merges a patch into the payload that is there: a `cwd` that is
-not given would stay. What a command is called is kept in the job's description, and believed only if the job's payload
-is what the configuration says of that command.
+A job's payload is always written completely, because OpenClaw merges a patch into the current payload: a missing `cwd`
+would keep its old value. The name of a command is stored in the job's description, and trusted only if the job's
+payload equals the configuration of that command.
 """
 
 import json
@@ -35,19 +35,19 @@ from evertick.gateway.config import CommandConfig
 from evertick.recurrence.zones.names import zone_named
 
 MANAGED: Final = "platform:"
-"""How the declaration keys of crons begin that were added through the contract."""
+"""The prefix of the declaration keys of crons that were added through the contract."""
 ONE_RUN: Final = "platform-run:"
-"""How the declaration keys of jobs begin that carry one run of a command without a cron. They are in no list."""
+"""The prefix of the declaration keys of jobs for a single run of a command. They are in no list."""
 DECLARATION_UNITS_MAX: Final = 200
-"""OpenClaw's limit of a declaration key, in UTF-16 units."""
+"""OpenClaw's limit of a declaration key, in UTF-16 code units."""
 EVERY_MS: Final = (60_000, 8_640_000_000_000_000)
-"""The shortest interval (OpenClaw itself takes 1 ms), and the longest that OpenClaw takes."""
+"""The shortest interval (OpenClaw itself accepts 1 ms), and the longest that OpenClaw accepts."""
 OUTPUT_BYTES: Final = 64 * 1024
 ERROR_CHARS_MAX: Final = 2_000
 HOST_ZONE: Final = "OpenClaw's host"
-"""The zone of a foreign cron that has none: that of OpenClaw's host, which it does not tell."""
+"""The text for the zone of a foreign cron without one: that of OpenClaw's host, which is unknown here."""
 NAMED: Final = "evertick "
-"""How the description of a managed job begins; the action follows as JSON."""
+"""The prefix of the description of a managed job; the action follows as JSON."""
 
 _STATUS: Final[Mapping[str, RunStatus]] = {"ok": "succeeded", "error": "failed", "skipped": "skipped"}
 _TYPES: Final[Mapping[str, ActionType]] = {"command": "command", "script": "command", "agentTurn": "agent"}
@@ -57,13 +57,13 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What crons may do: the commands of the configuration, and messages to agents if it allows them."""
+    """The allowed actions: the commands of the configuration, and messages to agents if it allows them."""
 
     commands: Mapping[str, CommandConfig]
     has_messages: bool
 
     def types(self) -> tuple[ActionType, ...]:
-        """The types that are taken."""
+        """The allowed types."""
         return ("command", "event", "agent") if self.has_messages else ("command",)
 
     def payload(self, action: GatewayAction) -> dict[str, Any]:
@@ -75,12 +75,12 @@ class Actions:
             raise InvalidCron(f"OpenClaw has no actions of the type {action.type}; this gateway takes {takes}")
         if not self.has_messages:
             raise AccessDenied(
-                f"this gateway takes no actions of the type {action.type}, because an agent does what they say; "
+                f"this gateway allows no actions of the type {action.type}, because an agent follows their text; "
                 "its operator allows them with `messages = true` in [openclaw]"
             )
         if action.type == "event":
-            return {"kind": "systemEvent", "text": _said(action.text)}
-        return {"kind": "agentTurn", "message": _said(action.message)}
+            return {"kind": "systemEvent", "text": _message_text(action.text)}
+        return {"kind": "agentTurn", "message": _message_text(action.message)}
 
     def command(self, name: str, arguments: Mapping[str, str]) -> dict[str, Any]:
         """The payload of a command of the configuration. Raises UnknownCommand."""
@@ -96,7 +96,7 @@ class Actions:
         }
 
     def action_of(self, job: Json) -> GatewayAction:
-        """The action of a managed job; without its name or words where it is not what was asked for."""
+        """The action of a managed job; only its type if the job was changed in OpenClaw."""
         kind = job["payload"].get("kind")
         if kind == "systemEvent":
             return GatewayAction(type="event", text=_shown(job["payload"].get("text")))
@@ -113,11 +113,11 @@ class Actions:
         return GatewayAction(type=_TYPES.get(str(kind), "event"))
 
     def differing(self, crons: Iterable[GatewayCron]) -> list[str]:
-        """The names of managed crons whose command line is not that of the configuration."""
+        """The names of managed crons whose command line differs from the configuration."""
         return [each.name for each in crons if each.managed and each.action.type == "command" and not each.action.name]
 
 
-def _said(text: str | None) -> str:
+def _message_text(text: str | None) -> str:
     if not (text or "").strip():
         raise InvalidCron("the message of an action is empty")
     return str(text)
@@ -131,7 +131,7 @@ def declaration_of(key: str) -> str:
     """The declaration key of a cron. Raises InvalidCron if it is too long for OpenClaw."""
     declaration = MANAGED + key
     if len(declaration.encode("utf-16-le", "surrogatepass")) // 2 > DECLARATION_UNITS_MAX:
-        raise InvalidCron(f"the key is too long; at OpenClaw it has at most {DECLARATION_UNITS_MAX - len(MANAGED)}")
+        raise InvalidCron(f"the key is too long; OpenClaw's limit is {DECLARATION_UNITS_MAX - len(MANAGED)} characters")
     return declaration
 
 
@@ -141,18 +141,18 @@ def is_managed(job: Json) -> bool:
 
 
 def carries_one_run(job: Json) -> bool:
-    """Whether a job was made for one run of a command without a cron."""
+    """Whether a job was created for a single run of a command."""
     return str(job.get("declarationKey") or "").startswith(ONE_RUN)
 
 
 def job_of(new: NewGatewayCron, actions: Actions) -> dict[str, Any]:
-    """The parameters of `cron.add`; `enabled` only if it is given, since OpenClaw keeps it then."""
+    """The parameters of `cron.add`; `enabled` only if it is given, since OpenClaw otherwise keeps its value."""
     enabled = {} if new.enabled is None else {"enabled": new.enabled}
     return {
         "declarationKey": declaration_of(new.key),
         "name": new.name or new.key,
         "schedule": schedule_of(new.schedule),
-        **_doing(new.action, actions),
+        **_action_members(new.action, actions),
         **enabled,
         "wakeMode": "now",
         "deleteAfterRun": False,
@@ -160,7 +160,7 @@ def job_of(new: NewGatewayCron, actions: Actions) -> dict[str, Any]:
 
 
 def job_of_one_run(key: str, name: str, payload: Json, now: Instant) -> dict[str, Any]:
-    """The parameters of `cron.add` for a job that runs once, when it is asked to: it is disabled."""
+    """The parameters of `cron.add` for a disabled job, which runs once on request."""
     return {
         "declarationKey": ONE_RUN + key,
         "name": name,
@@ -184,19 +184,19 @@ def patch_of(change: GatewayCronChange, actions: Actions) -> dict[str, Any]:
     if change.schedule is not None:
         patch["schedule"] = schedule_of(change.schedule)
     if change.action is not None:
-        patch |= _doing(change.action, actions)
+        patch |= _action_members(change.action, actions)
     return patch
 
 
-def _doing(action: GatewayAction, actions: Actions) -> dict[str, Any]:
-    """The members of a job that say what it does."""
+def _action_members(action: GatewayAction, actions: Actions) -> dict[str, Any]:
+    """The members of a job for its action."""
     to_main = {"sessionTarget": "main"}
-    apart = {"sessionTarget": "isolated", "delivery": {"mode": "none"}}
-    told = {name: value for name, value in action.to_json().items() if value is not None}
+    isolated = {"sessionTarget": "isolated", "delivery": {"mode": "none"}}
+    given = {name: value for name, value in action.to_json().items() if value is not None}
     return {
         "payload": actions.payload(action),
-        "description": NAMED + (json.dumps(told) if action.type == "command" else action.type),
-        **(to_main if action.type == "event" else apart),
+        "description": NAMED + (json.dumps(given) if action.type == "command" else action.type),
+        **(to_main if action.type == "event" else isolated),
     }
 
 
@@ -205,14 +205,14 @@ def schedule_of(schedule: GatewaySchedule) -> dict[str, Any]:
     if schedule.type == "cron":
         expression = schedule.expression or ""
         if len(expression.split()) != 5:
-            # OpenClaw's sixth field is one of seconds.
-            raise InvalidCron(f"a cron expression has 5 fields, such as 30 9 * * 1-5; {expression!r} has not")
+            # A sixth field of OpenClaw is seconds.
+            raise InvalidCron(f"a cron expression has 5 fields, such as 30 9 * * 1-5, not {expression!r}")
         zone = schedule.timezone or "UTC"
         try:
             zone_named(zone)
         except InvalidSpec as error:
             raise InvalidCron(str(error)) from None
-        # Without a zone it is that of OpenClaw's host, and without staggerMs full hours are spread over five minutes.
+        # The default zone is that of OpenClaw's host. Without staggerMs full hours are spread over five minutes.
         return {"kind": "cron", "expr": expression, "tz": zone, "staggerMs": 0}
     if schedule.type == "interval":
         every_ms = schedule.every_ms or 0
@@ -261,7 +261,7 @@ def cron_of(job: Json, actions: Actions) -> GatewayCron:
 
 
 def _shown_schedule(schedule: Json) -> GatewaySchedule:
-    """A job's schedule as it is shown; one that the contract has no words for as the event that it is."""
+    """A job's schedule in the contract's form; the type event if the contract has no form for it."""
     kind = str(schedule.get("kind"))
     try:
         if kind == "cron":
@@ -277,12 +277,12 @@ def _shown_schedule(schedule: Json) -> GatewaySchedule:
 
 
 def run_id_of(job_id: str, entry: Json) -> str:
-    """The id of a run. OpenClaw gives none to those by the schedule: they are known by when they began."""
+    """The id of a run. Scheduled runs have no id in OpenClaw, so it is made of their start time."""
     return str(entry.get("runId") or f"scheduled:{job_id}:{entry.get('runAtMs')}")
 
 
 def job_id_of(run_id: str) -> str | None:
-    """The job of a run, from the run's id; None if it is none."""
+    """The job of a run, from the run's id; None if the id is invalid."""
     kind, _, rest = run_id.partition(":")
     job_id = rest.partition(":")[0]
     return job_id if kind in ("manual", "scheduled") and job_id else None
@@ -313,7 +313,7 @@ def run_of(job_id: str, entry: Json, *, has_cron: bool) -> GatewayRun:
 
 
 def open_run(job_id: str, run_id: str, *, is_open: bool, has_cron: bool) -> GatewayRun:
-    """A run that is not in the log: it waits or runs, or its end was lost."""
+    """A run that is not in the log: it waits, runs, or its end was lost."""
     return GatewayRun(
         run_id=run_id,
         cron_id=job_id if has_cron else None,
@@ -329,7 +329,7 @@ def open_run(job_id: str, run_id: str, *, is_open: bool, has_cron: bool) -> Gate
 
 
 def event_of(event: Json, now: Instant) -> GatewayEvent | None:
-    """An event `cron` of OpenClaw; None for one that the contract does not have."""
+    """The event for OpenClaw's event `cron`; None if the contract has no such event."""
     job_id = str(event.get("jobId") or "") or None
     action = event.get("action")
     at = to_datetime(now)

@@ -1,4 +1,4 @@
-"""The process `evertick gateway run`: a backend, the server before it, and the connection to the platform."""
+"""The process `evertick gateway run`: a backend, its server, and the connection to the platform."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from typing import Final
 from evertick._version import __version__
 from evertick.base.errors import Misuse
 from evertick.gateway.actions import Actions, Builtin, purge
-from evertick.gateway.app_backend import OwnGateway, app_of
+from evertick.gateway.app_backend import AppBackend, app_of
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import GatewayConfig, read_config
 from evertick.gateway.link import PlatformLink, State, local_token
@@ -28,9 +28,7 @@ class GatewayProcess:
     """A gateway on the caller's event loop: its server, its backend and its connection to the platform."""
 
     def __init__(self, config: GatewayConfig, file: Path) -> None:
-        """Raises Misuse for an address that is taken, for files with secrets that others may read, and for files that
-        do not serve TLS.
-        """
+        """Raises Misuse if the address is in use, others may read a secret, or TLS files are unusable."""
         self.config = config
         self.is_ready = threading.Event()
         self.state = State(config.state_file, local_token(config.token_file))
@@ -50,8 +48,8 @@ class GatewayProcess:
         self._uvicorn = uvicorn_of(self._server, tls)
         if config.tls_certificate is None and config.address[0] not in LOOPBACK:
             _logger.warning(
-                "%s can be reached from other machines, and tokens travel in the clear: give tls_certificate and "
-                "tls_key, or let a proxy before it end TLS", config.listen,
+                "%s can be reached from other machines, and tokens are sent unencrypted: set tls_certificate and "
+                "tls_key, or use a proxy that terminates TLS", config.listen,
             )  # fmt: skip
         self._loop: asyncio.AbstractEventLoop | None = None
         self.link: PlatformLink | None = None
@@ -70,7 +68,7 @@ class GatewayProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL at which it listens."""
         host, port = self._listening.getsockname()[:2]
         scheme = "https" if self._uvicorn.config.is_ssl else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
@@ -93,7 +91,7 @@ class GatewayProcess:
                 await self.backend.stop()
 
     def stop(self) -> None:
-        """Let it end; any thread may call it."""
+        """Stop the gateway; any thread may call it."""
         self._uvicorn.should_exit = True
 
     # -- builtins
@@ -104,13 +102,13 @@ class GatewayProcess:
         return json.dumps(found.to_json(), indent=2)
 
     async def _refresh(self) -> str:
-        """Read the configuration again: its commands and hosts, and tell the platform."""
+        """Reload the commands and hosts of the configuration, and notify the platform."""
         config = await asyncio.to_thread(read_config, self._file)
         self._actions.config = self._actions.config.model_copy(
             update={"commands": config.commands, "http": config.http, "cache_dir": config.cache_dir}
         )
-        told = "" if self.link is None else f"; {await self.link.refresh()}"
-        return f"the commands and hosts of {self._file.name} are in force{told}"
+        report = "" if self.link is None else f"; {await self.link.refresh()}"
+        return f"the commands and hosts of {self._file.name} are in force{report}"
 
 
 def gateway_of(file: Path) -> GatewayProcess:
@@ -121,7 +119,7 @@ def gateway_of(file: Path) -> GatewayProcess:
 
 def _backend(config: GatewayConfig, actions: Actions, instance_id: str) -> Backend:
     if config.openclaw is None:
-        return OwnGateway(app_of(config), actions, instance_id)
+        return AppBackend(app_of(config), actions, instance_id)
     try:
         from evertick.gateway.openclaw import OpenClawBackend
 

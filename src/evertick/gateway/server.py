@@ -1,8 +1,8 @@
 """The contract over HTTP: `/v1` for any backend, with its description at `/v1/openapi.json`.
 
-What a request is checked for is that of the project's server (`evertick.server`): its size, its time, strict JSON, no
-unknown members. A token is needed for all but the health and the description. A gateway that dials out hands the
-platform's requests to `dialed`: they came over a connection that it has opened itself, with its own secret.
+The checks of requests are those of `evertick.server`: size, time, strict JSON, no unknown members. A token is required
+except for the health and the description. A gateway that dials out passes the platform's requests to `dialed`: they
+arrived over a connection that it opened itself, with its own secret.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ COMMENT_EVERY_S: Final = 15.0
 IsToken = Callable[[str], bool]
 DESCRIPTION: Final = (
     "The contract of Evertick gateways: crons that a gateway owns and runs, also while its platform is down. A key "
-    "declares a cron, so adding is safe to repeat; a run is asked for once by its Idempotency-Key; a change with "
+    "declares a cron, so adding is safe to repeat; an Idempotency-Key starts one run; a change with "
     "If-Match is refused if the cron has another revision."
 )
 
@@ -57,7 +57,7 @@ def _is_anonymous(request: Request) -> bool:
 
 
 class _Route(ScopedRoute):
-    """A route that asks for the gateway's token."""
+    """A route that requires the gateway's token."""
 
     async def check(self, request: Request) -> None:
         """Raise Problem for a request without a valid token."""
@@ -72,13 +72,13 @@ class _Route(ScopedRoute):
         if wait_s := state.limits.failures.wait_s(client_of(request.scope)):
             raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
         wanted = "send the gateway's token: Authorization: Bearer ..."
-        words = "the token is not valid: it is another one, or was rotated" if token else wanted
+        words = "the token is not valid: it is wrong, or was rotated" if token else wanted
         raise Problem(401, "unauthorized", words)
 
 
 routes = Routes(prefix="/v1", tag="gateway", route_class=_Route)
 _TOKEN: Final = TokenScope.ADMIN
-"""There is one kind of token; the description says that it may do everything."""
+"""There is one kind of token, with all permissions."""
 
 
 async def _backend(request: Request) -> Backend:
@@ -86,12 +86,12 @@ async def _backend(request: Request) -> Backend:
     return backend
 
 
-Asked = Annotated[Backend, Depends(_backend)]
+CurrentBackend = Annotated[Backend, Depends(_backend)]
 
 
 @routes.at("GET", "/health", None, returns=GatewayHealth)
-async def health(request: Request, backend: Asked) -> Response:
-    """How the gateway is; it needs no token, and names commands and builtins to who sends one."""
+async def health(request: Request, backend: CurrentBackend) -> Response:
+    """The health of the gateway. It needs no token; with a token it also lists commands and builtins."""
     found = await backend.health()
     if _is_anonymous(request):
         found = found.model_copy(update={"commands": (), "builtins": ()})
@@ -99,41 +99,43 @@ async def health(request: Request, backend: Asked) -> Response:
 
 
 @routes.at("GET", "/crons", _TOKEN, returns=GatewayCrons)
-async def list_crons(backend: Asked) -> Response:
+async def list_crons(backend: CurrentBackend) -> Response:
     """All crons, and the digest of the list."""
     crons = tuple(await backend.crons())
     return reply(GatewayCrons(crons=crons, digest=digest_of(crons)))
 
 
 @routes.at("POST", "/crons", _TOKEN, returns=GatewayCron, status=201)
-async def add_cron(backend: Asked, new: NewGatewayCron) -> Response:
-    """Add a cron: 201; or declare the one of that key again: 200."""
+async def add_cron(backend: CurrentBackend, new: NewGatewayCron) -> Response:
+    """Add a cron: 201; or update the one with the same key: 200."""
     cron, is_new = await backend.add(new)
     return reply(cron, status=201 if is_new else 200)
 
 
 @routes.at("PATCH", "/crons/{cron_id}", _TOKEN, returns=GatewayCron)
-async def change_cron(request: Request, backend: Asked, cron_id: Named, change: GatewayCronChange) -> Response:
+async def change_cron(request: Request, backend: CurrentBackend, cron_id: Named, change: GatewayCronChange) -> Response:
     """Change a cron; with If-Match only if it still has that revision, else 409 revision_conflict."""
     return reply(await backend.change(cron_id, change, _revision(request)))
 
 
 @routes.at("DELETE", "/crons/{cron_id}", _TOKEN, status=204)
-async def remove_cron(request: Request, backend: Asked, cron_id: Named) -> Response:
+async def remove_cron(request: Request, backend: CurrentBackend, cron_id: Named) -> Response:
     """Remove a cron; 403 not_managed for one that was not added here."""
     await backend.remove(cron_id, _revision(request))
     return Response(status_code=204)
 
 
 @routes.at("POST", "/crons/{cron_id}/run", _TOKEN, returns=StartedGatewayRun, status=202)
-async def run_cron(backend: Asked, cron_id: Named, key: Key = None) -> Response:
-    """Run a cron now. The same Idempotency-Key is the same run."""
+async def run_cron(backend: CurrentBackend, cron_id: Named, key: Key = None) -> Response:
+    """Run a cron now. The same Idempotency-Key returns the same run."""
     return reply(StartedGatewayRun(run_id=await backend.run(cron_id, key or _new_key())), status=202)
 
 
 @routes.at("POST", "/commands/{name}/run", _TOKEN, returns=StartedGatewayRun, status=202)
-async def run_command(backend: Asked, name: Named, asked: GatewayCommandRun | None = None, key: Key = None) -> Response:
-    """Run a command or builtin that the health names, without a cron. The same Idempotency-Key is the same run."""
+async def run_command(
+    backend: CurrentBackend, name: Named, asked: GatewayCommandRun | None = None, key: Key = None
+) -> Response:
+    """Run a command or builtin of the health, without a cron. The same Idempotency-Key returns the same run."""
     arguments = (asked and asked.arguments) or {}
     run_id = await backend.run_command(name, arguments, key or _new_key())
     return reply(StartedGatewayRun(run_id=run_id), status=202)
@@ -141,26 +143,26 @@ async def run_command(backend: Asked, name: Named, asked: GatewayCommandRun | No
 
 @routes.at("GET", "/crons/{cron_id}/runs", _TOKEN, returns=GatewayRuns)
 async def list_runs(
-    backend: Asked,
+    backend: CurrentBackend,
     cron_id: Named,
     run_id: Annotated[str | None, Query(max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=RUNS_MAX)] = 20,
 ) -> Response:
-    """Runs of a cron, newest first, or the one that is named."""
+    """Runs of a cron, newest first, or only the run `run_id`."""
     return reply(GatewayRuns(runs=tuple(await backend.runs(cron_id, run_id, limit))))
 
 
 @routes.at("GET", "/runs/{run_id}", _TOKEN, returns=GatewayRun)
-async def get_run(backend: Asked, run_id: Named) -> Response:
+async def get_run(backend: CurrentBackend, run_id: Named) -> Response:
     """A run, of a cron or of a command."""
     return reply(await backend.run_of(run_id))
 
 
 @routes.at("GET", "/events", _TOKEN, returns=Any)
-async def stream_events(backend: Asked) -> Response:
+async def stream_events(backend: CurrentBackend) -> Response:
     """Server-sent events: changes of crons, and runs that start and finish.
 
-    `ready` is the first one. The stream ends for a reader that is slow; list the crons when it is open again.
+    The first event is `ready`. The stream of a slow reader ends; list the crons again after a reconnect.
     """
     return EventSourceResponse(_sse(backend.events()), headers={"X-Accel-Buffering": "no"})
 
@@ -178,7 +180,7 @@ async def _sse(events: AsyncIterator[GatewayEvent]) -> AsyncIterator[bytes]:
         while True:
             await asyncio.wait({following}, timeout=COMMENT_EVERY_S)
             if not following.done():
-                yield format_sse_event(comment="nothing new")  # a reader that is gone is found by writing to it
+                yield format_sse_event(comment="nothing new")  # a write detects a reader that has disconnected
                 continue
             try:
                 event = following.result()
@@ -191,16 +193,16 @@ async def _sse(events: AsyncIterator[GatewayEvent]) -> AsyncIterator[bytes]:
 
 
 class GatewayServer:
-    """An ASGI application that serves a backend. `is_token` says whether a token of a request is valid."""
+    """An ASGI application that serves a backend. `is_token` checks the token of a request."""
 
     def __init__(self, backend: Backend, is_token: IsToken, limits: Limits | None = None) -> None:
         api = FastAPI(title="Evertick gateway", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
         add_handlers(api)
         add_routes(api, [routes])
         api.openapi = lambda: _described(api)  # type: ignore[method-assign]
-        # Whatever a gateway is called: who sends a request has its token, which no page of another site has.
+        # All host names are allowed: requests need the token, which no page of another site has.
         api.state.limits = limits or Limits(hosts=())
-        api.state.described = "GET /v1/openapi.json lists what there is"
+        api.state.described = "GET /v1/openapi.json lists all paths"
         api.state.backend = backend
         api.state.is_token = is_token
         self._guard = Guard(api, api.state.limits)
@@ -210,7 +212,7 @@ class GatewayServer:
         await self._guard({**scope, "state": {}}, receive, send)
 
     async def dialed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request of the platform that the gateway has asked for itself."""
+        """Serve a request of the platform that the gateway has fetched itself."""
         await self._guard({**scope, "state": {"is_dialed": True}}, receive, send)
 
 
@@ -221,13 +223,13 @@ def _described(api: FastAPI) -> dict[str, Any]:
         stream = made["paths"]["/v1/events"]["get"]["responses"]["200"]
         stream["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
         add = made["paths"]["/v1/crons"]["post"]["responses"]
-        add["200"] = add["201"] | {"description": "The key was known; the cron is what was declared."}
+        add["200"] = add["201"] | {"description": "The key was known; the cron was updated."}
         api.openapi_schema = made
     return api.openapi_schema
 
 
 def _revision(request: Request) -> str | None:
-    """The revision that `If-Match` names; None without one."""
+    """The revision in `If-Match`; None without one."""
     given = request.headers.get("if-match", "").strip()
     return None if given in ("", "*") else given.removeprefix("W/").strip('"')
 

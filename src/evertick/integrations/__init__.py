@@ -1,1 +1,1 @@
-"""Integrations: Evertick inside web frameworks, Django, and the standard library's logging; a module for each."""
+"""Integrations with web frameworks, Django, logging and OpenTelemetry; a module for each."""

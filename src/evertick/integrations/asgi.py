@@ -1,15 +1,15 @@
-"""ASGI: Evertick inside a web application of FastAPI, Starlette or Litestar, for as long as that lives.
+"""ASGI: Evertick inside a web application of FastAPI, Starlette or Litestar, for its whole lifetime.
 
-    api = FastAPI(lifespan=lifespan(app))                  # schedules; its database is open
+    api = FastAPI(lifespan=lifespan(app))                  # only schedules jobs; its database is open
     api = FastAPI(lifespan=lifespan(app, worker=True))     # runs the jobs as well
     api = Litestar([...], lifespan=[lifespan(app)])
 
 The server begins the lifespan before the first request and ends it at SIGTERM or Ctrl-C, after the last one.
 
-`router` is the HTTP API of `evertick serve`, to be mounted there:
+`router` is the HTTP API of `evertick serve`, for mounting:
 
     api.mount("/jobs", router(app, tokens=True))           # for programs, with tokens of the API
-    api.mount("/jobs", router(app, authorize=who))         # for those who have logged in to the application
+    api.mount("/jobs", router(app, authorize=who))         # for users who have logged in to the application
 """
 
 import inspect
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Identity", "lifespan", "router"]
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
-"""What frameworks take: a function of the web application that returns an asynchronous context manager."""
+"""A lifespan of a framework: a function of the web application that returns an asynchronous context manager."""
 
-_NO_WORKER: Final = "lifespan(pools=...) says what a worker runs; give worker=True as well"
+_NO_WORKER: Final = "lifespan(pools=...) needs a worker; give worker=True as well"
 
 
 def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), around: Lifespan | None = None) -> Lifespan:
@@ -49,13 +49,13 @@ def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), aroun
         api = FastAPI(lifespan=lifespan(app, worker=True, around=mine))
 
     A wrong address or missing tables are an error at the start of the server, not in its first request. The worker
-    runs on the server's event loop, on the jobs of `pools` or of all. At the end it takes no new jobs and waits until
-    running ones have ended, at most `Settings.drain`; give the server's supervisor more time than that to stop it.
+    runs on the server's event loop and runs the jobs of `pools`, or of all pools. At the end it takes no new jobs and
+    waits for the running ones, at most `Settings.drain`; the server's supervisor must allow more time than that.
 
-    `around` is a lifespan of yours: it begins before this one and ends after it, so that jobs find what it provides,
-    and what it yields is the state of the application.
+    `around` is a lifespan of your own: it begins before this one and ends after it, so that jobs can use its resources.
+    Its yielded value is the state of the application.
 
-    In a test's world the database is the world's, and no second worker runs.
+    In a test's world it uses the world's database, and starts no second worker.
 
     Raises Misuse for pools without a worker. The lifespan raises what `App.open` and `App.worker` raise.
     """
@@ -86,11 +86,11 @@ def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), aroun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who sends a request, and what it may do.
+    """The sender of a request, and its permissions.
 
-    `name` is shown as `user <name>` in the audit log and in the histories of schedules. `tenant` is whose data is
-    reached; None means that of all tenants, and what belongs to none, such as pools. `scope` is read, operate, edit or
-    admin; each may do what those before it may.
+    `name` is shown as `user <name>` in the audit log and in the histories of schedules. `tenant` is the tenant whose
+    data it can access; None means all tenants, and data without a tenant, such as pools. `scope` is read, operate, edit
+    or admin; each includes those before it.
 
     Raises Misuse for another scope or a name that is not printable text of 1 to 200 characters, InvalidTenant.
     """
@@ -103,19 +103,19 @@ class Identity:
         if not isinstance(self.name, str) or not self.name.isprintable() or not 1 <= len(self.name.strip()) <= 200:
             raise Misuse(f"the name of an identity is printable text of 1 to 200 characters, not {self.name!r}")
         if self.scope not in list(Scope):
-            raise Misuse(f"{self.scope!r} is no scope; there are {', '.join(Scope)}")
+            raise Misuse(f"{self.scope!r} is not a scope; the scopes are {', '.join(Scope)}")
         if self.tenant is not None:
             tenant_named(self.tenant)
 
 
 Authorize = Callable[["Request"], Identity | Awaitable[Identity | None] | None]
-"""A function of the application that says who sends a request; None is for who may not."""
+"""A function of the application that returns the sender of a request; None means that it is not allowed."""
 
 
 def router(
     app: App, *, tokens: bool = False, authorize: Authorize | None = None, hosts: Iterable[str] = ()
 ) -> "Server":
-    """The HTTP API of an app, as an ASGI application to be mounted in another one at any path.
+    """The HTTP API of an app as an ASGI application, which can be mounted in another one at any path.
 
         def who(request: Request) -> Identity | None:
             user = request.session.get("user")
@@ -123,21 +123,21 @@ def router(
 
         api.mount("/jobs", router(app, authorize=who))     # GET /jobs/api/v1/tenants/default/jobs
 
-    With `tokens=True` callers send tokens of `app.tokens`, as to `evertick serve`. `authorize` says who sends a request
-    by means of the application's own login; it gets the request without its body, as the application's middleware has
-    left it (its session, its user), and runs in a thread unless it is `async def`. With both, it is asked about
-    requests without a valid token. Only `/health` and `/ready` are open to everybody. One of both has to be given.
+    With `tokens=True` callers send tokens of `app.tokens`, as to `evertick serve`. `authorize` returns the sender of a
+    request from the application's own login. It gets the request without its body, with the data of the application's
+    middleware (its session, its user), and runs in a thread unless it is `async def`. With both, it is called for
+    requests without a valid token. Only `/health` and `/ready` are public. At least one of both is required.
 
     Requests of web pages of other sites are refused, because a browser adds its user's cookies to them: their `Origin`
     has to be the `Host` that they are sent to. Behind a proxy that changes the `Host`, or for pages at other addresses,
-    list in `hosts` all names that either may have, without ports; others are refused then.
+    list all their host names in `hosts`, without ports; other hosts are then refused.
 
-    The app's database has to be open; `lifespan` does that, with the jobs run by this process or not.
+    The app's database has to be open; `lifespan` opens it, with or without a worker.
 
     Raises Misuse with neither tokens nor authorize, or if FastAPI is missing.
     """
     if not tokens and authorize is None:
-        raise Misuse("router(app) would let everybody in; give tokens=True, or authorize= with your own login, or both")
+        raise Misuse("router(app) would be public; give tokens=True, or authorize= with your own login, or both")
     if authorize is not None and not callable(authorize):
         raise Misuse(f"authorize= is a function of a request, not {authorize!r}")
     names = (hosts,) if isinstance(hosts, str) else tuple(hosts)
@@ -151,8 +151,8 @@ def router(
             raise
         raise Misuse("the HTTP API needs FastAPI: pip install 'evertick[server]'") from None
 
-    async def known(request: "Request") -> AccessToken | None:
-        assert authorize is not None  # noqa: S101  # it is given to the server only if there is one
+    async def identified(request: "Request") -> AccessToken | None:
+        assert authorize is not None  # noqa: S101  # only passed to the server if it is set
         asked = type(request)(request.scope)  # without the body, which is read later
         if inspect.iscoroutinefunction(authorize):
             found = await authorize(asked)
@@ -167,4 +167,6 @@ def router(
         tenant = None if found.tenant is None else tenant_named(found.tenant)
         return AccessToken("", tenant, f"user {found.name}", Scope(found.scope), "", Instant(0), "")
 
-    return Server(app, limits=Limits(hosts=names), asks_tokens=tokens, authorize=None if authorize is None else known)
+    return Server(
+        app, limits=Limits(hosts=names), asks_tokens=tokens, authorize=None if authorize is None else identified
+    )

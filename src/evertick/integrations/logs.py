@@ -1,12 +1,12 @@
-"""Standard logging with job ids: each record that is written inside a running function says which job writes it.
+"""Standard logging with job ids: each record that a running function writes contains the id of its job.
 
     handler = logging.StreamHandler()
     handler.addFilter(JobFilter())
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level="INFO")
 
-The loggers may be anyone's: your own, a library's, the root. Put the filter on the handlers: a filter of a logger does
-not see the records of the loggers below it.
+This works for all loggers: your own, a library's, the root. Add the filter to handlers: a filter of a logger does not
+get the records of its child loggers.
 """
 
 import json
@@ -26,16 +26,16 @@ _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "
 class JobFilter(logging.Filter):
     """Adds `job_id`, `function`, `attempt` and `tenant` to every record.
 
-    All of them pass but those that the code of a workflow has written before: a run that goes on is replayed first.
+    It drops records that the code of a workflow has already written: a run that continues is replayed first.
 
-    They are those of the function that runs in this thread or task: a query, mutation or action, `def` or `async def`,
-    or a workflow's code. Threads that a function starts itself are outside, unless they run in a copy of its context
-    (`asyncio.to_thread` does). In a function that was called and not scheduled `job_id` and `attempt` are None; outside
-    of functions all four are. A value that the record has already stays.
+    The values are those of the function in this thread or task: a query, mutation or action, `def` or `async def`, or a
+    workflow's code. Threads that a function starts itself are excluded, unless they run in a copy of its context (as
+    `asyncio.to_thread` does). In a function that was called directly `job_id` and `attempt` are None; outside of
+    functions all four are None. Existing values of the record are not changed.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Complete the record; returns whether it is to be written."""
+        """Complete the record; return whether it should be written."""
         run = current_run()
         if run is not None and run.repeats is not None and run.repeats():
             return False
@@ -49,7 +49,7 @@ class JobFilter(logging.Filter):
 class JsonFormatter(logging.Formatter):
     """`{"time", "level", "logger", "message", ...}` with every extra value of the record, on one line.
 
-    As `evertick worker --log-format json` writes them. What a `JobFilter` has left at None is not written.
+    The format of `evertick worker --log-format json`. Fields of `JobFilter` that are None are omitted.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -67,7 +67,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def extras_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record carries beside the standard attributes."""
+    """The attributes of a record that are not standard ones."""
     return {
         key: value
         for key, value in vars(record).items()
@@ -76,6 +76,6 @@ def extras_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def time_of(record: logging.LogRecord) -> str:
-    """When a record was written: ISO 8601, UTC, in milliseconds."""
+    """The time of a record: ISO 8601, UTC, in milliseconds."""
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,12 +1,12 @@
-"""OpenTelemetry: traces and metrics of an app. From the extra `otel`.
+"""OpenTelemetry: traces and metrics of an app. Needs the extra `otel`.
 
     from evertick.integrations.otel import instrument
 
     app = App("shop")
     instrument(app)
 
-Which spans there are stands in `evertick/engine/runtime/spans.py` and in the guide. Only the API of OpenTelemetry is
-used: providers and exporters are those that the program has configured, and without any nothing is recorded.
+The spans are listed in `evertick/engine/runtime/spans.py` and in the guide. Only the API of OpenTelemetry is used:
+the program configures providers and exporters, and without them nothing is recorded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,14 +53,14 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     database: bool = True,
 ) -> None:
-    """Make traces and metrics of what the app does, by means of these providers, or of the global ones.
+    """Record traces and metrics of an app with these providers, or with the global ones.
 
-    Call it once, before the app is used, where the app is made: then `evertick worker`, `evertick serve` and the
-    program's own processes are traced. From then on jobs carry the trace context in which they were scheduled.
+    Call it once, before the app is used, in the module of the app: then `evertick worker`, `evertick serve` and the
+    program's own processes are traced. Jobs then store the trace context in which they were scheduled.
 
-    `database=False` leaves out the metrics that are read from the database, which every process would report the same.
+    `database=False` omits the metrics that are read from the database, which are the same in every process.
 
-    Raises Misuse if the app is instrumented already, or its database is open.
+    Raises Misuse if the app is already instrumented, or its database is open.
     """
     from evertick.integrations.otel_metrics import observe
 
@@ -69,7 +69,7 @@ def instrument(
 
 
 class _OpenTelemetry:
-    """A `Tracing` by means of OpenTelemetry."""
+    """Implements `Tracing` with OpenTelemetry."""
 
     def __init__(self, provider: TracerProvider | None) -> None:
         self._tracer = get_tracer(SCOPE, __version__, tracer_provider=provider)
@@ -92,7 +92,7 @@ class _OpenTelemetry:
 
 
 class _Span:
-    """A `Span` by means of OpenTelemetry."""
+    """Implements `Span` with OpenTelemetry."""
 
     def __init__(self, span: OtelSpan) -> None:
         self._span = span
@@ -106,7 +106,7 @@ class _Span:
         self._span.set_attribute(name, value)
 
     def fail(self, error_type: str, message: str = "", traceback: str = "") -> None:
-        """See `Span.fail`. What the span holds is sent as UTF-8."""
+        """See `Span.fail`. The texts are escaped where UTF-8 cannot encode them."""
         error_type, message, traceback = map(storable, (error_type, message, traceback))
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(Status(StatusCode.ERROR, message or None))
@@ -118,7 +118,7 @@ class _Span:
 
 
 def _context_of(text: str) -> Context:
-    """The context that a text carries; an empty one if it carries none."""
+    """The trace context in a text; an empty one if there is none."""
     traceparent, _, tracestate = text.partition(" ")
     return _PROPAGATOR.extract({"traceparent": traceparent, "tracestate": tracestate}, Context())
 

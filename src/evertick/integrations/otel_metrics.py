@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from evertick.app.app import App
 
 FRESH_S: Final = 1.0
-"""How long what was read from the database serves the gauges: each of them is asked by itself in a collection."""
+"""The seconds for which values from the database are cached, because a collection reads each gauge separately."""
 
 
 def observe(app: "App", provider: MeterProvider | None, *, database: bool) -> None:
-    """Report what is measured of an app to a meter of the provider, or of the global one."""
+    """Report the metrics of an app to a meter of the provider, or of the global one."""
     meter = get_meter("evertick", __version__, meter_provider=provider)
     observer = _Observer(app.name, meter)
     app.counters.observers.append(observer)
@@ -78,7 +78,7 @@ class _Observer:
 
 
 class _Readings:
-    """What the database holds, read once for all the gauges of a collection."""
+    """The values of the database, read once for all gauges of a collection."""
 
     def __init__(self, app: "App") -> None:
         self._app = app

@@ -1,9 +1,9 @@
-"""Recurrence: every way of saying when, compiled to one form that is searched exactly and fast.
+"""Recurrence: crons, calendars, intervals, RRULEs and dates, compiled to one form that is searched exactly and fast.
 
-Rooms: `spec` (what an author wrote, as data), `parse` (text to `spec`: crons, calendars, intervals, RRULEs, dates),
-`zones` (time zones), `wire` (JSON), `search` (from a spec to something that is asked for times), `english` (describing
-specs and reading sentences). On top of them: `builders` (specs in Python), `explain` (why a moment fires or not) and
-`lint` (what is rarely meant). Pure: no clock, no database, no floats; instants are whole seconds since the Unix epoch.
+Packages: `spec` (the written rule, as data), `parse` (text to `spec`: crons, calendars, intervals, RRULEs, dates),
+`zones` (time zones), `wire` (JSON), `search` (compiles a spec and finds its times), `english` (describing specs and
+reading sentences). On top of them: `builders` (specs in Python), `explain` (why an instant fires or not) and `lint`
+(legal rules that are rarely intended). Pure: no clock, no database, no floats; instants are Unix seconds.
 
 `compile_spec` makes a `Recurrence` of a `Spec`, which has `next`, `prev`, `between`, `count`, `matches` and `preview`.
 """

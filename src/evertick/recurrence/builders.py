@@ -1,4 +1,4 @@
-"""The Python vocabulary of times: the same words for crons in code, schedules, tests and gateways.
+"""Builders of specs in Python: the same functions for crons in code, schedules, tests and gateways.
 
     cron("0 9 * * 1-5", tz="America/New_York")
     every(hours=5, offset=timedelta(minutes=15))
@@ -6,13 +6,13 @@
     calendar(day_of_week="Fri", hour=11, minute=3)
     sentence("every weekday at 9am except holidays in New York, New York time")
 
-Each word returns a `Spec`. They all take the same keywords:
+Each function returns a `Spec`. They all take the same keywords:
 
 - `tz`: the zone, an IANA name or a `ZoneInfo`; UTC unless given.
-- `exclude`: what to leave out: another spec made by `calendar`, `cron`, `daily` ..., a `date`, a pair of
+- `exclude`: the excluded times: another spec made by `calendar`, `cron`, `daily` ..., a `date`, a pair of
   dates (both included), or what `holidays.resolve` returns; or a list of these.
-- `start`, `end`: aware datetimes, both included. `jitter`: the most an occurrence may be delayed.
-- `dst`: what clock changes do to fixed times, see `Dst`.
+- `start`, `end`: aware datetimes, both included. `jitter`: the largest delay of an occurrence.
+- `dst`: the effect of clock changes on fixed times, see `Dst`.
 
 Errors raise InvalidSpec here, not when the schedule first runs.
 """
@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.instants import by_packaged_zone, warn_of_gaps
+from evertick.base.instants import in_packaged_zone, warn_of_gaps
 from evertick.base.options import shown_options
 from evertick.recurrence.parse.cron import Written, parse_calendar, parse_cron
 from evertick.recurrence.parse.duration import MONTHS_HINT, check_interval, format_duration
@@ -41,11 +41,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
 Excepted = Spec | exclude.Exclusion | date | tuple[date, date] | Mapping[str, object]
-"""What may be left out. A mapping is an exclusion in its wire form: `{"holidays": {"country": "US"}}`."""
+"""An excluded time. A mapping is an exclusion in its wire form: `{"holidays": {"country": "US"}}`."""
 
 
 class Common(TypedDict, total=False):
-    """The keywords that every word takes."""
+    """The keywords that every builder takes."""
 
     tz: str | tzinfo | None
     exclude: Excepted | Iterable[Excepted]
@@ -57,7 +57,7 @@ class Common(TypedDict, total=False):
 
 @shown_options
 def cron(expression: str, **common: Unpack[Common]) -> Spec:
-    """A cron line: minute, hour, day of month, month, day of week (see `cron` for all that it knows).
+    """A cron line: minute, hour, day of month, month, day of week (see `parse.cron` for the full syntax).
 
     >>> cron("0 9 * * 1-5", tz="America/New_York").crons[0].text
     '0 9 * * 1-5'
@@ -100,7 +100,7 @@ def every(
 
 @shown_options
 def hourly(*, minute: int = 0, **common: Unpack[Common]) -> Spec:
-    """Once in every hour, at that minute.
+    """Once an hour, at the given minute.
 
     >>> hourly(minute=5).crons[0].text
     '5 * * * *'
@@ -166,7 +166,7 @@ class Fields(Common, total=False):
 def calendar(**fields: Unpack[Fields]) -> Spec:
     """Named fields that must all match. Time fields left out are 0, the others match everything.
 
-    As an exception, a calendar without time fields leaves out whole days. `day` is short for `day_of_month`.
+    As an exclusion, a calendar without time fields excludes whole days. `day` is short for `day_of_month`.
 
     >>> calendar(day_of_week="Fri", hour=11, minute=3).calendars[0].hour.text
     '11'
@@ -194,7 +194,7 @@ def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[
     """An RRULE of RFC 5545, counted from `dtstart`; or the lines of a whole set, DTSTART among them.
 
     The rule is counted on the wall clock of `tz`, or of the zone that `dtstart` has: a `ZoneInfo`, or a TZID in the
-    lines. A `dtstart` without a zone is local time in `tz`; one in UTC may stand beside any `tz`. Raises InvalidSpec
+    lines. A `dtstart` without a zone is local time in `tz`; one in UTC is allowed with any `tz`. Raises InvalidSpec
     if `dtstart` has another zone than `tz`, or an offset such as +01:00 and there is no `tz`.
 
     >>> rrule("FREQ=WEEKLY;BYDAY=MO,WE", dtstart="2026-01-05T09:00:00").rrules[0].recur.interval
@@ -219,7 +219,7 @@ def rrule(rule: str, *, dtstart: datetime | str | None = None, **common: Unpack[
 
 @shown_options
 def at(*moments: datetime, **common: Unpack[Common]) -> Spec:
-    """Single moments, once each. They must be aware.
+    """Single times, once each. The datetimes must be aware.
 
     >>> at(datetime(2026, 12, 24, 9, tzinfo=UTC)).times[0].text
     '2026-12-24T09:00:00Z'
@@ -234,24 +234,24 @@ def at(*moments: datetime, **common: Unpack[Common]) -> Spec:
 
 @shown_options
 def sentence(text: str, **common: Unpack[Common]) -> Spec:
-    """Times in English, in the grammar that `describe` writes; a text that is a cron line is read as one.
+    """Times in English, in the grammar that `describe` writes. A cron line is also accepted.
 
-    The sentence may name a time zone, exceptions, a start, an end, a jitter and a policy for clock changes. Exceptions
-    add up with `exclude`. What the sentence and a keyword both say must not differ.
+    The sentence may name a time zone, exceptions, a start, an end, a jitter and a policy for clock changes. Its
+    exceptions are added to `exclude`. Anything else that both the sentence and a keyword define must be equal.
 
-    Raises InvalidSpec, which says which words are not understood and what could stand there.
+    Raises InvalidSpec, which lists the words that are not understood and what is allowed in their place.
 
     >>> sentence("every weekday at 9am, New York time").crons[0].text
     '0 9 * * 1-5'
     """
-    # The grammar is loaded by those who use it: most programs state their times with the other words.
+    # The grammar is loaded on first use: most programs do not need it.
     from evertick.recurrence.english.parser.sentence import spec_of_text
 
     return _finished(spec_of_text(text, _zone_name(common.get("tz"))), common)
 
 
 def _refuse_units(common: Common) -> None:
-    """Raise InvalidSpec for a length that is not fixed, and for one in the singular; with what to write instead."""
+    """Raise InvalidSpec for units without a fixed length and for units in the singular."""
     for name in common:
         if name in ("months", "month", "quarters", "quarter", "years", "year"):
             raise InvalidSpec(f"every({name}=...) has no fixed length: months and years differ; {MONTHS_HINT}")
@@ -259,7 +259,7 @@ def _refuse_units(common: Common) -> None:
             raise InvalidSpec(f"every() takes {name}s=, not {name}=")
 
 
-# --- what they share ----------------------------------------------------------------------------------------
+# --- shared helpers ----------------------------------------------------------------------------------------
 
 _OFFSET_HINT: Final = (
     "dtstart {} has an offset and no time zone, whose days and clock changes an RRULE is counted in; "
@@ -269,7 +269,7 @@ _WEEKDAY_HINT: Final = 'day_of_week must be a string like "monday", or a list of
 
 
 def _finished(spec: Spec, common: Common) -> Spec:
-    """The spec with what the keywords say. Raises InvalidSpec where the spec says something else itself."""
+    """The spec with the keywords applied. Raises InvalidSpec if the spec itself has another value."""
     unknown = set(common) - set(Common.__annotations__)
     if unknown:
         raise InvalidSpec(
@@ -282,8 +282,8 @@ def _finished(spec: Spec, common: Common) -> Spec:
     given = {name: value for name, value in given.items() if value is not None}
     given |= bounds_of(replace(spec, **given), common)
     for name, value in given.items():
-        said = getattr(spec, name)
-        if name != "excludes" and said not in (None, 0, value):
+        own = getattr(spec, name)
+        if name != "excludes" and own not in (None, 0, value):
             raise InvalidSpec(f"{name.removesuffix('_ms')}= differs from what the sentence says; say it once")
     given["excludes"] = (*spec.excludes, *given.get("excludes", ()))
     spec = replace(spec, **given)
@@ -300,7 +300,7 @@ def bounds_of(spec: Spec, bounds: Mapping[str, Any]) -> dict[str, Any]:
     try:
         excludes = None if excepted is None else tuple(_exclusions(excepted))
     except RecursionError:
-        raise InvalidSpec("exclude takes a list, not lists inside of each other") from None
+        raise InvalidSpec("exclude takes a list, not nested lists") from None
     given = {
         "start": None if start is None else _bound(spec, start, "start"),
         "end": None if end is None else _bound(spec, end, "end"),
@@ -334,7 +334,7 @@ def _exclusions(excepted: Excepted | Iterable[Excepted]) -> Iterable[exclude.Exc
     elif isinstance(excepted, exclude.Calendar | exclude.Cron | exclude.Dates | exclude.DateRange | exclude.Holidays):
         yield excepted
     elif isinstance(excepted, Mapping):
-        from evertick.recurrence.wire.reading import spec_from_wire  # costs more than all else here, and few need it
+        from evertick.recurrence.wire.reading import spec_from_wire  # slow to import, and rarely needed
 
         yield from spec_from_wire({"except": [dict(excepted)]}).excludes
     elif isinstance(excepted, date):
@@ -364,7 +364,7 @@ def _bound(spec: Spec, bound: datetime | date, what: Literal["start", "end"]) ->
 def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
     if not isinstance(moment, datetime):
         raise InvalidSpec(f"{what} must be a datetime, not {type(moment).__name__}")
-    moment = by_packaged_zone(moment)
+    moment = in_packaged_zone(moment)
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidSpec(
             f"{what}: {moment.isoformat(sep=' ')} has no time zone, so it is ambiguous; "
@@ -377,7 +377,7 @@ def _instant(moment: datetime, what: str, *, round_up: bool = False) -> int:
 
 
 def _beginning(dtstart: datetime | str, zone: str | None) -> tuple[Moment, str | None]:
-    """DTSTART, and the zone whose wall clock it is on. `zone` is the one given beside it."""
+    """DTSTART, and its zone, or None if it names none. `zone` is the one from `tz=`."""
     if isinstance(dtstart, str):
         moment = parse_moment(dtstart, "dtstart")
         if zone is None and moment.kind is MomentKind.INSTANT and dtstart[-1] not in "Zz":
@@ -390,7 +390,7 @@ def _beginning(dtstart: datetime | str, zone: str | None) -> tuple[Moment, str |
     named = getattr(dtstart.tzinfo, "key", None)
     if named is None and zone is None and dtstart.tzname() != "UTC":
         raise InvalidSpec(_OFFSET_HINT.format(dtstart))
-    # `fold` does not count: a local time that comes twice is the first of the two (RFC 5545), or what `dst` says.
+    # `fold` is ignored: of a repeated local time the first one counts (RFC 5545), or what `dst` says.
     return (moment, None) if named is None or is_utc(named) else (_local(dtstart), named)
 
 

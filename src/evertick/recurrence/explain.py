@@ -1,7 +1,7 @@
-"""Why a moment is one of a spec's times, or why it is not.
+"""Explains why a spec fires at an instant, or why it does not.
 
-The answer is found by asking what would be otherwise: the spec without its bounds, without its exclusions,
-without its EXDATEs; and by looking at the zone's clock changes around the moment.
+The reason is found by comparing the spec with variants of it: without its bounds, without its exclusions, without its
+EXDATEs; and from the zone's clock changes around the instant.
 """
 
 from bisect import bisect_right
@@ -20,22 +20,22 @@ from evertick.recurrence.zones.zones import Zone, local_of
 
 
 class ReasonKind(StrEnum):
-    """What kind of reason it is."""
+    """The kinds of reasons."""
 
-    NAMED = "named"  # a source names this time
-    NOT_NAMED = "not_named"  # no source does
-    MOVED = "moved"  # a clock change skipped the time that was meant
+    NAMED = "named"  # a source has this time
+    NOT_NAMED = "not_named"  # no source has it
+    MOVED = "moved"  # a clock change skipped the intended time
     FIRST_OF_TWO = "first_of_two"  # the local time happens twice; this is the first time
     SECOND_OF_TWO = "second_of_two"
     OTHER_OF_TWO = "other_of_two"  # the local time happens twice, and the policy takes the other one
     EXCLUDED = "excluded"
-    REMOVED = "removed"  # an EXDATE or EXRULE takes it away
+    REMOVED = "removed"  # an EXDATE or EXRULE removes it
     BEFORE_START = "before_start"
     AFTER_END = "after_end"
 
 
 class Reason(NamedTuple):
-    """One step of the answer, as data and as a sentence. `exclusion` counts from 0."""
+    """One reason, as data and as a sentence. `exclusion` counts from 0."""
 
     kind: ReasonKind
     text: str
@@ -44,7 +44,7 @@ class Reason(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Whether the spec fires at an instant, and why."""
+    """Whether the spec fires at an instant, and the reasons."""
 
     instant: int
     local: int
@@ -53,7 +53,7 @@ class Explanation(NamedTuple):
 
 
 def explain(recurrence: Recurrence, instant: int) -> Explanation:
-    """Why the spec fires, or does not fire, at the instant."""
+    """The reasons why the spec fires, or does not fire, at the instant."""
     spec, zone = recurrence.spec, recurrence.zone
     fires = recurrence.matches(instant)
     reasons: list[Reason] = []
@@ -80,7 +80,7 @@ def explain(recurrence: Recurrence, instant: int) -> Explanation:
 
 
 def clock_note(recurrence: Recurrence, instant: int) -> Reason | None:
-    """What a clock change has to do with a time of the spec, or None, which is nearly always."""
+    """The effect of a clock change on a time of the spec; None if there is none, which is nearly always."""
     zone = recurrence.zone
     change = change_near(zone, instant)
     if change is None:
@@ -102,7 +102,7 @@ def clock_note(recurrence: Recurrence, instant: int) -> Reason | None:
 
 
 def change_near(zone: Zone, instant: int) -> tuple[int, int, int] | None:
-    """The clock change nearest to an instant, if it is close enough to move or repeat it: (when, before, after)."""
+    """The clock change near an instant that can move or repeat it: (instant, offset before, offset after); or None."""
     starts, offsets, *_ = zone.covering(instant)
     segment = bisect_right(starts, instant) - 1
     for k in (segment, segment + 1):
@@ -114,7 +114,7 @@ def change_near(zone: Zone, instant: int) -> tuple[int, int, int] | None:
 
 
 def _other_pass(recurrence: Recurrence, instant: int) -> Reason | None:
-    """Whether the same local time fires in the other pass of a repeated hour."""
+    """The reason if the same local time fires in the other pass of a repeated hour; else None."""
     change = change_near(recurrence.zone, instant)
     if change is None or change[2] >= change[1]:
         return None
@@ -135,7 +135,7 @@ def _bounds(spec: Spec, instant: int) -> list[Reason]:
 
 
 def _exception(spec: Spec, number: int, local: int) -> str:
-    """An exclusion in words; of holidays also the one that it is."""
+    """An exclusion in words; for holidays with the name of the holiday."""
     exclusion = spec.excludes[number]
     words = describe_exclusion(spec, number)
     if not isinstance(exclusion, exclude.Holidays):

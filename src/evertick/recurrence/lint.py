@@ -1,7 +1,6 @@
-"""Lints: what is legal in a spec and still rarely what its author meant.
+"""Lints: parts of a spec that are legal but rarely intended.
 
-A lint never changes anything and never refuses; it says what will happen and what to write instead. Every
-lint has a code that stays the same, see `CODES`.
+A lint changes and refuses nothing. It says what will happen and what to write instead. Its code is stable, see `CODES`.
 """
 
 import re
@@ -53,7 +52,7 @@ from evertick.recurrence.zones.zones import local_of
 _WEEKDAY_NUMBER: Final = re.compile(r"(?<![#/0-9])[0-7](?![0-9])")
 LINTS_MAX: Final = 100
 SOURCES_MAX: Final = 50
-"""So many sources of each kind are looked at."""
+"""The number of sources of each kind that are checked."""
 EXDATES_MAX: Final = 50
 
 CODES: Final = {
@@ -69,10 +68,10 @@ CODES: Final = {
     "every_second": "a second of `*` with a fixed minute",
     "clock_gap": "a time that a clock change within the next year skips",
     "clock_overlap": "a time that a clock change within the next year repeats",
-    "dtstart_off_rule": "a DTSTART that is no occurrence of its rule",
+    "dtstart_off_rule": "a DTSTART that is not an occurrence of its rule",
     "until_local": "an UNTIL without a zone",
     "exdate_date": "an EXDATE that is a date, on a rule with a time",
-    "exdate_unmatched": "an EXDATE that is no occurrence",
+    "exdate_unmatched": "an EXDATE that is not an occurrence",
     "interval_not_daily": "an interval of whole days in a zone whose clocks change",
     "interval_from_thursday": "an interval of weeks counted from the Unix epoch, a Thursday",
 }
@@ -80,7 +79,7 @@ CODES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lint:
-    """One remark: a stable code, where in the spec (`crons[0]`), and what to know and do."""
+    """One remark: a stable code, the place in the spec (`crons[0]`), and a message."""
 
     code: str
     where: str
@@ -88,7 +87,7 @@ class Lint:
 
 
 Remark = tuple[str, str]
-"""The code and the message of a lint, before it is said where."""
+"""The code and the message of a lint, without its place."""
 
 
 def lint(spec: Spec, now: int) -> list[Lint]:
@@ -145,7 +144,7 @@ def _of_cron(cron: Cron, spec: Spec, scope: Scope, now: int) -> Iterator[Remark]
 
 
 def _of_quartz(cron: Cron) -> Iterator[Remark]:
-    """What means something else in Quartz and AWS, whose lines have six or seven fields, too."""
+    """Remarks on parts with another meaning in Quartz and AWS, whose lines also have six or seven fields."""
     if cron.second is None:
         return
     text = cron.day_of_week.text or ""
@@ -170,7 +169,7 @@ def _number_of(number: str) -> str:
 
 
 def _of_wrap(item: Range, kind: Kind) -> Iterator[Remark]:
-    """A range such as `5-1/2` of weekdays: it steps on across the end of its field."""
+    """A range such as `5-1/2` of weekdays: its steps continue across the end of its field."""
     size = 7 if kind is DAY_OF_WEEK else kind.high - kind.low + 1
     count = (item.last - item.first) % size // item.step + 1
     values = [(item.first - kind.low + at * item.step) % size + kind.low for at in range(count)]
@@ -183,7 +182,7 @@ def _of_wrap(item: Range, kind: Kind) -> Iterator[Remark]:
 
 
 def _of_moment(moment: Moment, scope: Scope) -> Iterator[Remark]:
-    """A single time on the wall clock that the clocks skip or repeat."""
+    """Remarks on a single local time that a clock change skips or repeats."""
     if moment.kind is not MomentKind.LOCAL or scope.utc:
         return
     instant = scope.instant(moment)
@@ -216,7 +215,7 @@ def _of_fields(source: Cron | Calendar, days: Days) -> Iterator[Remark]:
 
 
 def _is_whole(item: Star | From | Range, kind: Kind) -> bool:
-    """Whether an item steps through its whole field: `*/7`, `0/7` and `0-59/7` say the same. Weekdays have no end."""
+    """Whether an item steps through its whole field: `*/7`, `0/7` and `0-59/7` are equal. Weekdays have no end."""
     if kind is DAY_OF_WEEK:
         return False
     if isinstance(item, Range):
@@ -248,7 +247,7 @@ def _step(step: int, kind: Kind) -> Iterator[Remark]:
 
 
 def _missing(field: Field | None, days: Days) -> Iterator[Remark]:
-    """Days 29 to 31 that are named one by one, in months that may lack them."""
+    """Remarks on single days from 29 to 31 in months that may not have them."""
     if field is None or days.either:
         return
     named = [item.value for item in field.items if isinstance(item, Value)]
@@ -259,13 +258,13 @@ def _missing(field: Field | None, days: Days) -> Iterator[Remark]:
 def _missing_days(named: Iterable[int], months: list[int]) -> Iterator[Remark]:
     for day in sorted({day for day in named if day >= 29}):
         if all(month_length(2000, month) < day for month in months):
-            continue  # it never fires, which is reported elsewhere
+            continue  # it never fires, which is reported separately
         if months == [2] and day == 29:
             yield "missing_days", "29 February comes in leap years only"
         elif any(month_length(2000, month) < day for month in months) or (day == 29 and 2 in months):
             yield (
                 "missing_days",
-                f"months without a {ordinal(day)} are left out; the last day of every month is 'L' (BYMONTHDAY=-1)",
+                f"months without a {ordinal(day)} are skipped; the last day of every month is 'L' (BYMONTHDAY=-1)",
             )
 
 
@@ -287,7 +286,7 @@ def _wild_minute(second: Field | None, minute: Field | None, hour: Field | None)
 
 
 def _changes(scope: Scope, now: int) -> Iterator[tuple[int, int, int]]:
-    """The clock changes of the next year: when, and the offsets before and after."""
+    """The clock changes of the next year: the instant, and the offsets before and after."""
     table = scope.zone.covering(now + 366 * DAY)
     starts, offsets = table.starts, table.offsets
     for at in range(max(1, bisect_right(starts, now)), min(bisect_right(starts, now + 366 * DAY), len(offsets))):
@@ -296,9 +295,9 @@ def _changes(scope: Scope, now: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _clock_changes(spec: Spec, source: Spec, scope: Scope, now: int) -> Iterator[Remark]:
-    """Times of `source` that lie in a gap or an overlap of the spec's zone.
+    """Remarks on times of `source` in a gap or an overlap of the spec's zone.
 
-    The source is compiled in UTC, where the clock never changes: its instants then are its local times.
+    The source is compiled in UTC, where the clock never changes, so its instants are its local times.
     """
     if scope.utc:
         return
@@ -369,7 +368,7 @@ def _of_interval(interval: Interval, spec: Spec, scope: Scope, now: int) -> Iter
 def _of_rrule(rrule: RRule, spec: Spec, scope: Scope, now: int) -> Iterator[Remark]:
     recur = rrule.recur
     if rrule.dtstart.kind is not MomentKind.DATE and any(day.kind is MomentKind.DATE for day in rrule.exdates):
-        yield "exdate_date", "an EXDATE is a date while the rule has a time: the whole of that day is left out"
+        yield "exdate_date", "an EXDATE is a date while the rule has a time: it excludes that whole day"
     if recur is None:
         return
     yield from _of_recur(recur, rrule, scope, now)
@@ -384,7 +383,7 @@ def _of_rrule(rrule: RRule, spec: Spec, scope: Scope, now: int) -> Iterator[Rema
     for day in rrule.exdates[:EXDATES_MAX]:
         at = scope.instant(day)
         if day.kind is not MomentKind.DATE and not compiled.matches(at) and day not in rrule.rdates:
-            yield "exdate_unmatched", f"EXDATE {scope.say(at)} is no time of the rule and leaves nothing out"
+            yield "exdate_unmatched", f"EXDATE {scope.say(at)} is not a time of the rule and excludes nothing"
     local = replace(rrule.dtstart, kind=MomentKind.LOCAL, value=scope.local(rrule.dtstart))
     yield from _clock_changes(spec, Spec(rrules=(replace(bare, dtstart=local),)), scope, now)
 

@@ -1,7 +1,7 @@
-"""Customers' JavaScript and Python, run in hardened processes: one per run.
+"""Runs customers' JavaScript and Python in hardened processes, one per run.
 
-`Sandbox` is the supervisor; `protocol` has the values that go in and come out. The package imports nothing of the rest
-of Evertick, and engines are imported in the sandbox's own processes only.
+`Sandbox` is the supervisor; `protocol` has the input and output values. The package imports nothing else of Evertick
+except `evertick.base.errors`, and engines are imported only in the sandbox's own processes.
 
     with Sandbox() as sandbox:
         ended = sandbox.run(ScriptRun("run-1", Language.JAVASCRIPT, source, {"input": {}}))

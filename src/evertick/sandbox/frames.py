@@ -1,16 +1,16 @@
-"""Frames between the supervisor and a child, and JSON as strict as results have to be.
+"""Frames between the supervisor and a child, and strict JSON for results.
 
 A frame is its length (four bytes, little-endian), then a letter, then the body. The Python engine has the same
-lengths and bodies of its own; see `monty.py`.
+lengths and different bodies; see `monty.py`.
 
     to a child      J  the job, as JSON            V  what a host function returned, as JSON     X  its error, as JSON
     from a child    L  a line of log: a letter of its level, then the text
-                    C  a call of a host function: its name, @LINE:COLUMN if known, NUL, its arguments as a JSON list
+                    C  a host call: the function's name, @LINE:COLUMN if known, NUL, its arguments as a JSON list
                     R  the result, as JSON text
-                    E  how the run ended otherwise, as JSON
+                    E  another end of the run, as JSON
 
-Whoever reads frames of a child trusts nothing in them: `read_event` returns an event or raises `Malformed`, which
-no script can cause without having taken over its engine. What scripts can cause has an event of its own.
+Frames of a child are untrusted: `read_event` returns an event or raises `Malformed`, which a script can cause only by
+taking over its engine. For everything that a script can cause there is an event.
 """
 
 import difflib
@@ -46,11 +46,11 @@ ENDS: Final = {
     "limit": Outcome.LIMIT,
     "internal": Outcome.INTERNAL,
 }
-"""What a child may say of its own end; the supervisor finds out the rest."""
+"""The outcomes that a child may report; the supervisor determines the others."""
 ERROR_BYTES: Final = 8 * (MESSAGE_BYTES + STACK_BYTES)
-"""The longest frame with an error: its texts, with every letter as an escape."""
+"""The longest frame with an error: its texts with every letter escaped."""
 EXACT: Final = (1 << 53) - 1
-"""The largest integer up to which all are numbers of JavaScript."""
+"""The largest integer that JavaScript represents exactly, with all below it."""
 CALL: Final = re.compile(r"(?<![\w$.])ctx\.([A-Za-z_]\w{0,62}(?:\.\w{1,62}){0,2})\s{0,9}\(", re.ASCII)
 SEARCHED_CHARS: Final = 200
 LARGE: Final = re.compile(r"[0-9]{16}")
@@ -60,20 +60,20 @@ LIMITS_OF_CHILDREN: Final = {
 
 
 class Malformed(Exception):
-    """A frame that only a child sends that was taken over."""
+    """A frame that only a compromised child can send."""
 
 
 class NotStrict(Exception):
-    """A text that is not JSON as every program can read it."""
+    """A text that is not strict JSON."""
 
     def __init__(self, what: str, message: str) -> None:
         super().__init__(message)
         self.what = what
-        """json, depth, number or text: the end of the limit's name."""
+        """json, depth, number or text: the suffix of the limit's name."""
 
 
 class Logged(NamedTuple):
-    """A line of log, and what the child waits for, if it does."""
+    """A log line, and the reply that the child waits for, if any."""
 
     level: str
     text: str
@@ -86,9 +86,9 @@ class Called(NamedTuple):
     name: str
     arguments: list[Json]
     fault: NotStrict | None = None
-    """Why the arguments are no values of JSON; the script gets this as an error."""
+    """The reason why the arguments are not JSON; the script gets it as an error."""
     number: int = 0
-    """Which call it is, where the engine numbers them."""
+    """The number of the call, if the engine numbers them."""
     place: Place = NOWHERE
 
 
@@ -107,19 +107,19 @@ class Stopped(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The child waits for these bytes; nothing else happened."""
+    """The child waits for these bytes only."""
 
     data: bytes
 
 
 class Seal(NamedTuple):
-    """The child has loaded its engine: its loader's calls end, and only then these bytes are sent."""
+    """The child has loaded its engine: the system calls of its loader are disabled before these bytes are sent."""
 
     data: bytes
 
 
 class Sleep(NamedTuple):
-    """The script sleeps; the bytes wake it."""
+    """The script sleeps; the bytes are sent afterwards."""
 
     seconds: float
     data: bytes
@@ -128,15 +128,15 @@ class Sleep(NamedTuple):
 Event = Logged | Called | Returned | Stopped | Reply | Seal | Sleep
 
 
-class Talk(Protocol):
-    """The conversation with one child, as the supervisor holds it: how its engine says what `Event` has."""
+class EngineProtocol(Protocol):
+    """The protocol of an engine, on the supervisor's side of one child: converts frames to events."""
 
     longest: int
     """The longest frame that is read."""
     head: int
-    """How much of a longer one is read, for `oversized` to decide what it means."""
+    """The bytes of a longer frame that are read and passed to `oversized`."""
     cuts_logs: bool
-    """Whether a child stops to send logs at their limit, unless it was taken over."""
+    """Whether a child that is not compromised stops sending logs at their limit."""
 
     def begin(self) -> bytes: ...
 
@@ -149,8 +149,8 @@ class Talk(Protocol):
     def raised(self, call: Called, name: str, text: str, code: str) -> bytes: ...
 
 
-class JavaScriptTalk:
-    """The conversation with a child of `javascript.py`."""
+class JavaScriptProtocol:
+    """The protocol of a child of `javascript.py`."""
 
     def __init__(
         self, source: str, names: Sequence[tuple[str, bool]], context: Mapping[str, Json], limits: Limits, mode: str,
@@ -187,12 +187,12 @@ class JavaScriptTalk:
 
 
 def frame(body: bytes) -> bytes:
-    """The body with its length before it."""
+    """The body after its length."""
     return HEADER.pack(len(body)) + body
 
 
 def read_event(body: bytes, limits: Limits) -> Event:
-    """What a child says with a frame. Raises Malformed."""
+    """The event of a frame. Raises Malformed."""
     kind, rest = body[:1], body[1:]
     if kind == b"L":
         if not 1 <= len(rest) <= LOG_LINE_BYTES + 1 or rest[0] not in LEVELS:
@@ -231,12 +231,12 @@ def _called(name: str, text: str) -> Called:
             raise Malformed("arguments that are not JSON") from error
         return Called(name, [], error)
     if not isinstance(arguments, list):
-        raise Malformed("arguments that are no list")
+        raise Malformed("arguments that are not a list")
     return Called(name, arguments)
 
 
 def returned(text: str) -> Returned | Stopped:
-    """The result, if it is strict JSON; what is not JSON at all raises Malformed."""
+    """The result, or Stopped if it is not strict JSON. Raises Malformed if it is not JSON at all."""
     try:
         strict(text)
     except NotStrict as error:
@@ -247,7 +247,7 @@ def returned(text: str) -> Returned | Stopped:
 
 
 def not_strict(error: NotStrict) -> Stopped:
-    """The end of a run whose result is no value of JSON."""
+    """The end of a run whose result is not JSON."""
     message = f"the result is not JSON: {error}"
     return Stopped(Outcome.OUTPUT, f"result_{error.what}", ScriptError("", message))
 
@@ -276,7 +276,7 @@ def _stopped(body: bytes) -> Stopped:
 
 
 def unknown_function(source: str, line: int | None, column: int | None, names: Sequence[str]) -> str | None:
-    """What an error of JavaScript is about that has called, at a place, a function which `ctx` does not have."""
+    """The message for a call, at this place, of a function that `ctx` does not have; None for any other error."""
     lines = source.splitlines()
     if line is None or line > len(lines):
         return None
@@ -289,7 +289,7 @@ def unknown_function(source: str, line: int | None, column: int | None, names: S
 
 
 def functions_of(path: str, names: Sequence[str]) -> str:
-    """Which functions `ctx` has where it does not have `path`, for people."""
+    """A hint with the functions that `ctx` has instead of `path`."""
     group, _, word = path.rpartition(".")
     there = sorted(name.removeprefix(f"{group}.") for name in names if group and name.startswith(f"{group}."))
     if not there:
@@ -324,10 +324,10 @@ def utf8(body: bytes) -> str:
 
 
 def strict(text: str) -> Json:
-    """The value of a JSON text that every JSON reader and every database can hold.
+    """The value of a JSON text that every JSON reader and every database can process.
 
-    Raises NotStrict for what is not JSON, for NaN and infinity (`1e999`, too), for names that are there twice, for
-    integers of more than `INTEGER_DIGITS` digits, for lone surrogates, and for what is deeper than `RESULT_DEPTH`.
+    Raises NotStrict for what is not JSON, for NaN and infinity (`1e999`, too), for duplicate names, for integers
+    of more than `INTEGER_DIGITS` digits, for lone surrogates, and for values nested deeper than `RESULT_DEPTH`.
     """
     try:
         found = json.loads(
@@ -342,12 +342,12 @@ def strict(text: str) -> Json:
     if text.count("[") + text.count("{") > RESULT_DEPTH:
         _check_depth(found)
     if "\\u" in text and _has_surrogate(found):
-        raise NotStrict("text", "a text has half of a character (a lone surrogate)")
+        raise NotStrict("text", "a text contains a lone surrogate (\\ud83d)")
     return found
 
 
 def _as_doubles(value: Json) -> Json:
-    """A value of JavaScript, in which integers beyond 2^53 are written with digits that they do not have."""
+    """A JavaScript value with integers beyond 2^53 as floats, because their last digits are not exact."""
     if isinstance(value, list):
         return [_as_doubles(each) for each in value]
     if isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""JavaScript in a child: the engine behind five methods, and the one program that every run begins with.
+"""JavaScript in a child: the engine behind five methods, and the prelude with which every run begins.
 
-Runs in the zygote's children, behind the walls. The engine is QuickJS-ng, by the package `jsbox`. Another one, such as
-the package `quickjs-ng`, needs the five methods of `Engine`: new, bind, module, evaluate and check.
+Runs in the zygote's hardened children. The engine is QuickJS-ng in the package `jsbox`. Another one, such as the
+package `quickjs-ng`, needs a constructor and the four methods of `Engine`: bind, module, evaluate and check.
 
-The prelude runs before the customer's code and makes `ctx` and `console`. It is one expression whose names nobody
-else can reach: what it uses of the language is taken before the customer's code can replace it, its functions are
-strict and bound, errors have no `prepareStackTrace`, and only texts cross the boundary.
+The prelude runs before the customer's code and creates `ctx` and `console`. It is one expression whose names no other
+code can reach: it takes its built-ins before the customer's code can replace them, its functions are strict and bound,
+errors have no `prepareStackTrace`, and only texts cross the boundary.
 """
 
 import json
@@ -19,16 +19,16 @@ from typing import Any, Final, Never, Protocol
 MODULE: Final = "script.js"
 PLACE: Final = re.compile(
     r"\b(?:script\.js|check):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?"
-)  # the engine's check has no name of ours
+)  # "check" is the engine's name at a syntax check
 LINE_BYTES: Final = 4 << 10
 TEXT_BYTES: Final = 2 << 10
 LINE_COST: Final = 16
 EXIT_START: Final = 70
-"""The exit status of a child whose walls could not be put up, or whose engine did not start."""
+"""The exit status of a child that could not be hardened, or whose engine did not start."""
 EXIT_ENGINE: Final = 72
-"""The exit status of a child whose engine has raised what it should not."""
+"""The exit status of a child whose engine raised an unexpected error."""
 EXIT_MEMORY: Final = 71
-"""The exit status of a child without the memory to say so."""
+"""The exit status of a child without the memory for a report."""
 
 PRELUDE: Final = r"""
 (async () => {
@@ -53,13 +53,13 @@ const clock = Date.now, began = clock();
 const own = f => apply(bind, f, [undefined]);
 const put = (object, name, value) => defineProperty(object, name, {value, enumerable: true, configurable: true});
 
-// JSON drops or changes some values. Logs show whatever there is. A result may leave out what is undefined; its objects
-// are not examined, which would take longer than to write them. Arguments must arrive as they are, because a filter
-// without one of its fields finds other documents.
+// JSON drops or changes some values. Logs show every value. A result may omit undefined values; its objects are not
+// examined, which would take longer than writing them. Arguments must be passed unchanged, because a filter without one
+// of its fields finds other documents.
 const LOG = 0, RESULT = 1, ARGUMENT = 2;
 const unfit = (key, value, given) => {
   const kind = typeof value;
-  if (kind === 'undefined') return use === ARGUMENT && 'undefined (leave it out, or give null)';
+  if (kind === 'undefined') return use === ARGUMENT && 'undefined (omit it, or pass null)';
   if (kind === 'function' && key === 'toJSON') return false;
   if (kind === 'function' || kind === 'symbol' || kind === 'bigint') return `a ${kind}`;
   if (kind === 'number') return text(value);
@@ -127,17 +127,17 @@ const call = (name, list) => {
   throw error;
 };
 
-// A call that failed and that nothing waits for must not be lost: the run ends with its error. `await`, `catch` and the
-// rest ask such a promise for `then`, because its constructor is not that of others.
-const {resolve, reject} = Later, {then} = Later.prototype, unheard = [];
+// The error of a failed call must not be lost if nothing waits for it: the run ends with it. `await`, `catch` and the
+// others read `then` of such a promise, because it has another constructor.
+const {resolve, reject} = Later, {then} = Later.prototype, unhandled = [];
 const Unlike = freeze(defineProperty(function () {}, Symbol.species, {value: Later}));
 const failing = error => {
-  const promise = apply(reject, Later, [error]), record = {error, heard: false};
-  put(unheard, unheard.length, record);
+  const promise = apply(reject, Later, [error]), record = {error, handled: false};
+  put(unhandled, unhandled.length, record);
   apply(then, promise, [undefined, () => {}]);
-  const hear = own((done, lost) => { record.heard = true; return apply(then, promise, [done, lost]) });
+  const handle = own((done, lost) => { record.handled = true; return apply(then, promise, [done, lost]) });
   defineProperty(promise, 'constructor', {value: Unlike});
-  defineProperty(promise, 'then', {value: hear});
+  defineProperty(promise, 'then', {value: handle});
   return promise;
 };
 const later = name => own((...list) => {
@@ -181,12 +181,12 @@ for (const table of tables) freeze(table);
 const {default: main} = await import('script.js');
 if (typeof main !== 'function') throw new TypeError('the script has no `export default async function (ctx) {...}`');
 const result = await apply(main, undefined, [ctx]);
-// What the script began and did not wait for goes on until it calls nothing any more.
+// Unawaited work of the script continues until it makes no further calls.
 for (let quiet = 0, before = calls; quiet < 100; quiet++) {
   await undefined;
   if (calls !== before) before = calls, quiet = 0;
 }
-for (let i = 0; i < unheard.length; i++) if (!unheard[i].heard) throw unheard[i].error;
+for (let i = 0; i < unhandled.length; i++) if (!unhandled[i].handled) throw unhandled[i].error;
 host('stage', 'result', '');
 try { return json(result === undefined ? null : result, budget.result_bytes, RESULT) }
 catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw refused(e, '') }
@@ -195,7 +195,7 @@ catch (e) { if (e instanceof OverLimit) host('over', 'result_bytes', ''); throw 
 
 
 class Engine(Protocol):
-    """What a run needs of a JavaScript engine."""
+    """The interface of a JavaScript engine for a run."""
 
     def bind(self, name: str, function: Callable[..., Any]) -> None: ...
 
@@ -207,7 +207,7 @@ class Engine(Protocol):
 
 
 class ThrownError(Exception):
-    """An error of the customer's code: its texts may be of any size and content."""
+    """An error of the customer's code. Its texts can have any size and content."""
 
     def __init__(self, name: str, message: str, stack: str) -> None:
         super().__init__(message)
@@ -215,7 +215,7 @@ class ThrownError(Exception):
 
 
 class QuickJs:
-    """QuickJS-ng by `jsbox`. There is no time limit here: the CPU timer of the process is exact."""
+    """QuickJS-ng in `jsbox`. It needs no time limit, because the CPU timer of the process is exact."""
 
     def __init__(self, memory_bytes: int, value_bytes: int) -> None:
         import jsbox
@@ -260,7 +260,7 @@ class Channel:
         parts, left = [], size
         while left:
             part = os.read(self.descriptor, min(left, 1 << 20))
-            if not part:  # the supervisor has no use for this run any more
+            if not part:  # the supervisor has closed the run
                 os._exit(0)
             parts.append(part)
             left -= len(part)
@@ -268,7 +268,7 @@ class Channel:
 
 
 class Run:
-    """One run in its child: what the prelude calls, and how the end is reported."""
+    """One run in its child: the callbacks of the prelude, and the report of the end."""
 
     def __init__(self, channel: Channel, job: dict[str, Any]) -> None:
         self.channel, self.job, self.limits = channel, job, job["limits"]
@@ -303,7 +303,7 @@ class Run:
         self.channel.send(b"R" + body)
 
     def host(self, what: str, name: str, text: str) -> str:
-        """What the prelude calls: a line of log, a host function, a limit that was exceeded, or a new stage."""
+        """The callback of the prelude: a log line, a host call, an exceeded limit, or a new stage."""
         if what == "call":
             return self.call(name, text)
         if what == "log":
@@ -342,7 +342,7 @@ class Run:
         self.stop(outcome, limit, message=f"{what} more than {figure} bytes")
 
     def stop(self, outcome: str, limit: str | None, name: str = "", message: str = "", stack: str = "") -> Never:
-        """Tell how the run ended, and end."""
+        """Report the end of the run, and exit."""
         place = PLACE.search(stack)
         line, column = (int(at) if at else None for at in place.groups()) if place else (None, None)
         said = {
@@ -354,7 +354,7 @@ class Run:
         os._exit(0)
 
     def unfit(self, message: str) -> Never:
-        """The end by a value that the engine cannot take or give, such as a NUL in the source, or a text too large."""
+        """End the run because of a value that the engine cannot convert, such as NUL in the source, or a large text."""
         if self.stage == "source":
             self.stop("error", None, "SyntaxError", message)
         if self.stage == "result":
@@ -362,7 +362,7 @@ class Run:
         self.stop("limit", "argument_bytes", message=message)
 
     def thrown(self, error: ThrownError) -> Never:
-        """The end by an error of the customer's code."""
+        """End the run with an error of the customer's code."""
         exhausted = error.name == "InternalError" and "out of memory" in error.message
         if exhausted or (error.message == "null" and not error.stack and self.short_of_memory()):
             self.stop("memory", "memory_bytes", error.name, "the script needs more memory than it may use", error.stack)
@@ -370,27 +370,27 @@ class Run:
             self.stop("output", "result_json", error.name, f"the result is not JSON: {error.message}", error.stack)
         message = error.message
         if "promise never settled" in message and not error.stack:
-            message = "the script awaits a promise that nothing settles"
+            message = "the script awaits a promise that is never settled"
         self.stop("error", None, error.name or "Error", message, error.stack)
 
     def short_of_memory(self) -> bool:
-        """Whether an error without a value is likely the engine's own, for which there was no memory."""
+        """Whether an error without a value is probably an out-of-memory error of the engine."""
         limit: int = self.limits["memory_bytes"]
         return used_bytes() - self.began_bytes > limit // 2
 
 
 def used_bytes() -> int:
-    """The most memory that this process has had."""
+    """The peak memory of this process."""
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1_024
 
 
 def clean(text: str, size: int) -> str:
-    """The beginning of a text as UTF-8 can hold it, at most `size` bytes."""
+    """The beginning of a text that UTF-8 can encode, at most `size` bytes."""
     return text[:size].encode(errors="replace")[:size].decode(errors="ignore")
 
 
 def serve(descriptor: int) -> Never:
-    """The life of a child: read the job, run it, tell the end, die."""
+    """The main function of a child: read the job, run it, report the end, exit."""
     channel = Channel(descriptor)
     try:
         job = json.loads(channel.receive()[1:])
@@ -405,6 +405,6 @@ def serve(descriptor: int) -> Never:
             run.unfit(str(error))
     except MemoryError:
         os._exit(EXIT_MEMORY)
-    except BaseException:  # a panic of the engine; a report of it would need files
+    except BaseException:  # a panic of the engine; a traceback would need files
         os._exit(EXIT_ENGINE)
     os._exit(0)

@@ -1,12 +1,12 @@
-"""The Python engine, Monty 1.4.0, as the supervisor talks with it: its frames, read and written here.
+"""The protocol of the Python engine, Monty 1.4.0, on the supervisor's side: reads and writes its frames.
 
-Monty is a program of its own that reads requests on its input and writes events to its output. Its own client runs in
-the process of whoever uses it, starts the program itself and converts values of any size; so the supervisor does not
-use it. A child of the zygote becomes the program, behind the walls, and the few messages that a run needs are here.
+Monty is a separate program that reads requests on its input and writes events to its output. The supervisor does not
+use its client, because that runs in the caller's process, starts the program itself and converts values of any size. A
+hardened child of the zygote executes the program, and this module has the few messages that a run needs.
 
-A message is a list of fields, each with a number (Protocol Buffers). Values of Python are a list of nodes, which refer
-to earlier ones; a list that is in another twice is there once. So a small message can mean a huge value, and sizes are
-added up before a value is built. What is not a value of JSON is the script's mistake; what breaks the format is not.
+A message is a list of fields, each with a number (Protocol Buffers). A Python value is a list of nodes, which refer to
+earlier ones; a list that is in another twice is sent once. So a small message can describe a huge value, and sizes are
+summed before a value is built. A value that is not JSON is a mistake of the script; a broken format is not.
 
     configure -> ok -> (the supervisor seals the child) -> feed: the script -> complete -> feed: its main -> complete
     meanwhile:  print | function call -> resume | import, sleep, files: os call -> resume | name lookup -> undefined
@@ -55,22 +55,22 @@ VERSION: Final = "1.4.0"
 PROTOCOL: Final = 6
 RECURSION: Final = 1_000
 SCRIPT: Final = "<python-input-0>"
-"""How Monty calls what it is fed first."""
+"""Monty's name for the first code of a session."""
 START: Final = """\
 import ctx as __ctx
 __ended = main(__ctx)
 (await __ended) if type(__ended).__name__ == 'coroutine' else __ended
 """
 CHECK: Final = "raise KeyboardInterrupt\n"
-"""The line before a source that is only checked: what is parsed as a whole is not executed beyond it."""
+"""The first line of a source that is only checked: the source is parsed completely, but not executed beyond it."""
 HAS_MAIN: Final = re.compile(
     r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+main\b|(?<![\w.])main[ \t]*(?:=(?!=)|:)|\bas[ \t]+main\b", re.MULTILINE
 )
-"""Matches where a script gives the name main to something."""
+"""Matches a definition of the name main in a script."""
 NO_MAIN: Final = "the script has no function main: def main(ctx): ..."
 MISSING: Final = re.compile(r"module '(ctx(?:\.\w+)*)' has no attribute '(\w+)'")
 INTERNAL: Final = "Internal error in monty: "
-"""What Monty says of what it does not have."""
+"""The prefix of Monty's messages for unsupported features."""
 ODD: Final = {
     "exceptions can only be called with zero or one string argument":
         "an exception takes nothing or one text: raise ValueError('why')",
@@ -84,13 +84,13 @@ KINDS: Final = {
 
 
 class Node(NamedTuple):
-    """A value, and how large and deep its JSON is."""
+    """A value, and the size and depth of its JSON."""
 
     value: Json
     size: int
     depth: int
     fault: str = ""
-    """Why it is not JSON, if it is not."""
+    """The reason why it is not JSON; empty if it is."""
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
@@ -130,7 +130,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def message(body: bytes) -> dict[int, int | bytes]:
-    """A message by its fields' numbers; of a field that is there twice, the last. Raises Malformed."""
+    """A message by its fields' numbers; the last one of duplicate fields. Raises Malformed."""
     return dict(fields(body))
 
 
@@ -158,7 +158,7 @@ def packed(body: bytes) -> list[int]:
 
 
 def varint(value: int) -> bytes:
-    """A number as messages have it."""
+    """The encoding of a number."""
     parts = bytearray()
     while value > 127:
         parts.append(value & 127 | 128)
@@ -168,7 +168,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: int | bytes | str) -> bytes:
-    """A field: a number, or bytes with their length."""
+    """The encoding of a field: a number, or bytes with their length."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, str):
@@ -232,7 +232,7 @@ def _large_integer(found: Mapping[int, int | bytes]) -> Node:
 
 def _earlier(index: int, nodes: list[Node]) -> Node:
     if index >= len(nodes):
-        raise Malformed("a value that is inside of itself")
+        raise Malformed("a value that contains itself")
     return nodes[index]
 
 
@@ -257,12 +257,12 @@ def _dict(body: bytes, nodes: list[Node]) -> Node:
         if isinstance(key.value, str):
             value[key.value] = item.value
         else:
-            fault = fault or "a key of a dict is no str"
+            fault = fault or "a key of a dict is not a str"
     return Node(value, size, depth, fault)
 
 
 class Values:
-    """Values that are being written: nodes, each after those that it refers to."""
+    """Values to be written: nodes, each after those that it refers to."""
 
     def __init__(self) -> None:
         self.nodes: list[bytes] = []
@@ -320,9 +320,9 @@ class Values:
 
 
 def configure(limits: Limits, now_ms: int | None = None) -> bytes:
-    """The request that begins a session. Its clock stands still at `now_ms`, if that is given."""
+    """The request that begins a session. If `now_ms` is given, its clock stands still at that time."""
     bounds = field(2, limits.memory_bytes) + field(4, RECURSION) + field(5, limits.host_calls)
-    wait = field(1, field(1, 10_000_000))  # of `sleep`: the client does it, here the supervisor
+    wait = field(1, field(1, 10_000_000))  # for `sleep`, which the client does, here the supervisor
     clock = field(1, b"") if now_ms is None else field(3, field(1, now_ms // 1_000) + field(2, now_ms % 1_000 * 1_000))
     policy = clock + field(4, field(1, b"")) + field(5, wait) + field(6, b"") + field(9, b"")
     said = field(1, "script.py") + field(2, bounds) + field(5, VERSION) + field(6, 120) + field(7, 1)
@@ -352,8 +352,8 @@ def resume_futures(calls: Sequence[int]) -> bytes:
 UNDEFINED: Final = frame(field(5, field(3, b"")))
 
 
-class PythonTalk:
-    """The conversation with one Monty: frames in, events and replies out."""
+class PythonProtocol:
+    """The protocol of one Monty process: converts frames to events and replies."""
 
     def __init__(
         self, source: str, names: Sequence[str], context: Mapping[str, Json], limits: Limits, mode: str,
@@ -378,7 +378,7 @@ class PythonTalk:
         return configure(self.limits, self.now_ms)
 
     def oversized(self, head: bytes) -> Event:
-        """What a frame means that is too long. Raises Malformed."""
+        """The event of a frame that is too long. Raises Malformed."""
         kind = head[0] >> 3 if head else 0
         if kind == 6:
             return Stopped(Outcome.OUTPUT, "result_bytes", None)
@@ -389,7 +389,7 @@ class PythonTalk:
         raise Malformed("a frame that is too long")
 
     def read(self, body: bytes) -> list[Event]:
-        """What a frame means. Raises Malformed."""
+        """The events of a frame. Raises Malformed."""
         kinds = [(number, content) for number, content in fields(body) if number < 20 and isinstance(content, bytes)]
         if len(kinds) != 1:
             raise Malformed("an event of no kind or two")
@@ -416,7 +416,7 @@ class PythonTalk:
         raise Malformed("an event of an unknown kind")
 
     def flush(self) -> list[Event]:
-        """The line that was printed without its end."""
+        """The printed line that has no line break yet."""
         rest, self.line = self.line, ""
         return [Logged("info", cut(rest, LOG_LINE_BYTES))] if rest else []
 
@@ -448,7 +448,7 @@ class PythonTalk:
         nodes = read_nodes(_bytes(found, 7))
         if not name.startswith("ctx."):
             if name in {"ctx", ""} or 5 in found:
-                raise Malformed("a call of what is no function")
+                raise Malformed("a call of something that is not a function")
             return Reply(resume(call, field(4, name)))
         name = name.removeprefix("ctx.")
         items = [_earlier(index, nodes) for index in packed(_bytes(found, 2))]
@@ -510,7 +510,7 @@ class PythonTalk:
         waits = {call: self.sleeping.get(call) for call in packed(_bytes(found, 1))}
         times = [at for at in waits.values() if at is not None]
         if not times or len(times) < len(waits):
-            raise Malformed("a wait for what was not begun")
+            raise Malformed("a wait for a call that was not begun")
         first = min(times)
         over = [call for call, at in waits.items() if at == first]
         for call in over:
@@ -567,7 +567,7 @@ class PythonTalk:
         found = message(body)
         start = message(_bytes(found, 2))
         source, name = utf8(_bytes(found, 1)), utf8(_bytes(found, 4)) or "<module>"
-        above = self.stage == "check"  # lines of ours
+        above = self.stage == "check"  # the line of CHECK
         line, column = (at if 0 < at < 1 << 31 else None for at in (_number(start, 1) - above, _number(start, 2)))
         shown = f"script.py:{line}:{column} in {name}\n    {utf8(_bytes(found, 5)).strip()}"
         return source, line or 0, column, shown

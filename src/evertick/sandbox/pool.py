@@ -1,14 +1,14 @@
-"""The supervisor: it starts the zygote, talks with the children, and enforces every limit.
+"""The supervisor: starts the zygote, communicates with the children, and enforces every limit.
 
-A run is a thread of the caller, a socket and a child. The thread reads the child's frames until the result, the end of
-the socket or the deadline, and calls host functions for it; then the child is killed, whatever it says, and the zygote
-reports what the kernel counted. The child is never trusted: a frame that no engine sends ends the run as `violation`.
+A run consists of a thread of the caller, a socket and a child. The thread reads the child's frames until the result,
+the end of the socket or the deadline, and calls host functions for it. Then the child is always killed, and the zygote
+reports the kernel's counts. The child is untrusted: a frame that no engine sends ends the run as `violation`.
 
-The one deadline of a run includes everything: the start of the child, host functions, sleeps. Host functions run in
-threads of their own, because one that hangs must not keep the run: it is left behind, and its result is dropped.
+The deadline of a run includes everything: the start of the child, host functions, sleeps. Host functions run in
+separate threads, because one that hangs must not block the run: it is abandoned, and its result is dropped.
 
-A zygote that dies takes its children with it; their runs end as `killed`, and a new one is started at once. It is
-replaced after a while in any case: all children of a zygote have the same layout of addresses.
+A zygote that dies takes its children with it; their runs end as `killed`, and a new one is started immediately.
+It is also replaced regularly, because all children of a zygote have the same address space layout.
 """
 
 import contextlib
@@ -38,7 +38,8 @@ from evertick.base.errors import Misuse, SandboxUnavailable
 from evertick.sandbox.frames import (
     HEADER,
     Called,
-    JavaScriptTalk,
+    EngineProtocol,
+    JavaScriptProtocol,
     Logged,
     Malformed,
     Reply,
@@ -46,11 +47,11 @@ from evertick.sandbox.frames import (
     Seal,
     Sleep,
     Stopped,
-    Talk,
     cut,
 )
+from evertick.sandbox.hardening import KernelFeatures
 from evertick.sandbox.javascript import EXIT_ENGINE, EXIT_MEMORY, EXIT_START
-from evertick.sandbox.monty import VERSION, PythonTalk
+from evertick.sandbox.monty import VERSION, PythonProtocol
 from evertick.sandbox.protocol import (
     LOG_LINE_BYTES,
     LOG_LINE_COST,
@@ -71,7 +72,6 @@ from evertick.sandbox.protocol import (
     ScriptRun,
     StopRun,
 )
-from evertick.sandbox.walls import Walls
 
 logger = logging.getLogger("evertick.sandbox")
 
@@ -86,30 +86,30 @@ if library:
 from evertick.sandbox.zygote import main
 main(int(control), monty)
 """
-"""What the zygote's Python executes: the packages are empty shells there, so that it loads three modules of ours."""
+"""The code of the zygote's Python: the packages are empty shells there, so that it loads only three modules."""
 START_S: Final = 20.0
 EXIT_S: Final = 10.0
-"""How long a zygote may take to report the end of a child that was killed; then it is replaced."""
+"""The time limit for a zygote to report the end of a killed child; after it the zygote is replaced."""
 ZYGOTE_RUNS: Final = 10_000
 ZYGOTE_S: Final = 600.0
 ENGINE_BYTES: Final = 18 << 20
-"""The memory of a child that has done nothing yet."""
+"""The memory of a child before it runs the script."""
 LEAST_BYTES: Final = 4 << 20
-"""The least memory that an engine can be given."""
+"""The smallest memory limit of an engine."""
 STARTS: Final = 10
-"""How many zygotes may die before one has made the child of a run."""
+"""The number of attempts to start a child if zygotes die."""
 IDLE_HELPERS: Final = 16
 READ_BYTES: Final = 1 << 16
 CALLS_MS: Final = 500
 """Processor time of the supervisor for a run, besides `cpu_ms`: a thousand calls need about a tenth of a second."""
-TURNS: Final = 2_000
-"""How often a script may ask for what is no host function, besides its `host_calls`: imports, sleeps, unknown names."""
-FLOOD: Final = 16
-"""A script that logs this many times its `log_bytes` is ended; until then what is too much is dropped."""
+REQUESTS_MAX: Final = 2_000
+"""The limit of requests other than host calls, in addition to `host_calls`: imports, sleeps, unknown names."""
+LOG_FACTOR: Final = 16
+"""A script that logs this many times its `log_bytes` is ended; before that, further logs are dropped."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 SIGNALS_OF_TIME: Final = {signal.SIGPROF, signal.SIGXCPU}
 EXITS_OF_MEMORY: Final = {Language.JAVASCRIPT: EXIT_MEMORY, Language.PYTHON: 65}
-"""The exit statuses of children that had no memory to say so."""
+"""The exit statuses of children without memory for a report."""
 TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
     Kind.TEXT: ((str,), "a text"),
     Kind.INTEGER: ((int,), "a whole number"),
@@ -121,7 +121,7 @@ TYPES: Final[Mapping[Kind, tuple[tuple[type, ...], str]]] = {
 
 
 class Exit(NamedTuple):
-    """How a child ended, as the zygote reports it; a negative signal if it was never started."""
+    """The end of a child, as reported by the zygote."""
 
     signal: int
     status: int
@@ -130,15 +130,15 @@ class Exit(NamedTuple):
 
 
 class DeadlinePassed(Exception):
-    """The run is at its deadline."""
+    """The deadline of the run has passed."""
 
 
 class ZygoteGone(Exception):
     """The zygote has died or was closed."""
 
 
-class Live:
-    """A run that is under way."""
+class ActiveRun:
+    """A run in progress."""
 
     def __init__(self, number: int, deadline: float) -> None:
         self.number = number
@@ -147,10 +147,10 @@ class Live:
         self.over = threading.Event()
         """Set when the zygote has reported the end of the child, or has died."""
         self.inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        """What the run's thread waits for in addition to its socket: sealed, done (of a host function), killed."""
+        """Messages to the run's thread besides its socket: sealed, done (of a host function), killed, gone."""
         self.killed = False
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the deadline. Raises DeadlinePassed."""
         left = self.deadline - time.monotonic()
         if left <= 0:
@@ -169,7 +169,7 @@ class Zygote:
         package = str(Path(__file__).parents[1])
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, package, library, str(theirs.fileno()), monty]
         with theirs:
-            self.process = subprocess.Popen(  # noqa: S603 - of our own words
+            self.process = subprocess.Popen(  # noqa: S603 - no untrusted arguments
                 arguments, env={}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
         ours.settimeout(START_S)
@@ -179,26 +179,26 @@ class Zygote:
             ours.close()
             self.process.kill()
             self.process.wait()
-            raise SandboxUnavailable("the sandbox's process does not start; its standard error says why") from error
+            raise SandboxUnavailable("the sandbox's process does not start; see its standard error") from error
         ours.settimeout(None)
         self.control = ours
-        self.walls = Walls(*hello["walls"])
+        self.features = KernelFeatures(*hello["features"])
         self.engines: dict[str, str] = hello["engines"]
         self.began = time.monotonic()
         self.started = 0
-        self.lives: dict[int, Live] = {}
+        self.lives: dict[int, ActiveRun] = {}
         self.lock = threading.Lock()
         self.dead = self.retired = False
         self._on_death = on_death
         threading.Thread(target=self._read, name="evertick-sandbox", daemon=True).start()
 
     @property
-    def worn(self) -> bool:
-        """Whether it has served long enough."""
+    def is_expired(self) -> bool:
+        """Whether it has reached its age or its number of runs."""
         return self.started >= ZYGOTE_RUNS or time.monotonic() - self.began >= ZYGOTE_S
 
-    def start(self, live: Live, run: ScriptRun) -> socket.socket:
-        """Make the child of a run; returns the supervisor's end of its socket. Raises ZygoteGone."""
+    def start(self, live: ActiveRun, run: ScriptRun) -> socket.socket:
+        """Start the child of a run; return the supervisor's end of its socket. Raises ZygoteGone."""
         ours, theirs = socket.socketpair()
         message = {
             "run": live.number, "language": run.language.value, "niceness": run.niceness,
@@ -215,18 +215,18 @@ class Zygote:
                 socket.send_fds(self.control, [json.dumps(message).encode()], [theirs.fileno()])
             except OSError as error:
                 ours.close()
-                self.dead = True  # known here before the reading thread knows it
+                self.dead = True  # set here before the reading thread notices it
                 self.finish(live)
                 raise ZygoteGone from error
         return ours
 
-    def say(self, message: dict[str, Any]) -> None:
-        """Send a message; one to a zygote that is gone is lost, and so are its children."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message. If the zygote has died, the message is lost, as are its children."""
         with contextlib.suppress(OSError):
             self.control.send(json.dumps(message).encode())
 
-    def finish(self, live: Live) -> None:
-        """Forget a run; the last one of a retired zygote ends it."""
+    def finish(self, live: ActiveRun) -> None:
+        """Remove a run. A retired zygote ends after its last run."""
         with self.lock:
             self.lives.pop(live.number, None)
             last = self.retired and not self.lives
@@ -234,7 +234,7 @@ class Zygote:
             self.close()
 
     def retire(self) -> None:
-        """End when the runs that it has have ended."""
+        """End the process after its current runs."""
         with self.lock:
             self.retired = True
             last = not self.lives
@@ -255,7 +255,7 @@ class Zygote:
                 message = b""
             if not message:
                 break
-            self._heard(json.loads(message))
+            self._handle(json.loads(message))
         with self.lock:
             self.dead = True
             lives = list(self.lives.values())
@@ -267,7 +267,7 @@ class Zygote:
             live.over.set()
         self._on_death(self)
 
-    def _heard(self, said: dict[str, Any]) -> None:
+    def _handle(self, said: dict[str, Any]) -> None:
         with self.lock:
             live = self.lives.get(said.get("ended", said.get("sealed", said.get("failed", 0))))
         if live is None:
@@ -287,7 +287,7 @@ class Zygote:
 
 
 class Helpers:
-    """Threads that call host functions; one that hangs is left behind."""
+    """Threads that call host functions; one that hangs is abandoned."""
 
     def __init__(self) -> None:
         self.idle: queue.SimpleQueue[queue.SimpleQueue[Callable[[], None]]] = queue.SimpleQueue()
@@ -309,7 +309,7 @@ class Helpers:
 
 
 def checked(parameters: Sequence[Parameter], arguments: Sequence[Json]) -> list[Json]:
-    """The arguments of a call as a host function takes them. Raises TypeError for a script that gives others."""
+    """The checked arguments for a host function. Raises TypeError if the script passed wrong ones."""
     if len(arguments) > len(parameters):
         raise TypeError(f"takes at most {len(parameters)} arguments, not {len(arguments)}")
     for parameter in parameters[len(arguments) :]:
@@ -342,10 +342,12 @@ def _argument(parameter: Parameter, value: Json) -> Json:
 
 
 class Conversation:
-    """The supervisor's part of one run, in the thread of its caller."""
+    """The supervisor's side of one run, in the thread of its caller."""
 
-    def __init__(self, run: ScriptRun, live: Live, talk: Talk, zygote: Zygote, helpers: Helpers) -> None:
-        self.run, self.live, self.talk, self.zygote, self.helpers = run, live, talk, zygote, helpers
+    def __init__(
+        self, run: ScriptRun, live: ActiveRun, protocol: EngineProtocol, zygote: Zygote, helpers: Helpers
+    ) -> None:
+        self.run, self.live, self.protocol, self.zygote, self.helpers = run, live, protocol, zygote, helpers
         self.began = time.monotonic()
         self.began_cpu = time.thread_time()
         self.logs: list[LogLine] = []
@@ -355,20 +357,20 @@ class Conversation:
         self.turns = 0
         self.buffer = bytearray()
 
-    def hold(self, child: socket.socket) -> Returned | Stopped | None:
-        """Talk until the run has ended; None if the child is gone without a word."""
+    def converse(self, child: socket.socket) -> Returned | Stopped | None:
+        """Exchange frames until the run has ended; None if the child ended without a report."""
         try:
-            self._send(child, self.talk.begin())
+            self._send(child, self.protocol.begin())
             while True:
                 events = self._read(child)
-                # What a child makes us compute is limited as its own time is: large frames are cheap to send.
+                # The supervisor's own processor time for a child is limited, too: large frames are cheap to send.
                 if (time.thread_time() - self.began_cpu) * 1_000 > self.run.limits.cpu_ms + CALLS_MS:
                     message = "the calls and logs of the script need more processor time than cpu_ms allows"
                     return Stopped(Outcome.TIMEOUT, "cpu_ms", ScriptError("", message))
                 for event in events:
                     if isinstance(event, Returned | Stopped):
                         return event
-                    if (stopped := self._answer(child, event)) is not None:
+                    if (stopped := self._process(child, event)) is not None:
                         return stopped
         except DeadlinePassed:
             return Stopped(Outcome.TIMEOUT, "wall_ms", None)
@@ -379,7 +381,7 @@ class Conversation:
             return None
 
     def _send(self, child: socket.socket, data: bytes) -> None:
-        child.settimeout(self.live.left())
+        child.settimeout(self.live.seconds_left())
         try:
             child.sendall(data)
         except TimeoutError:
@@ -387,7 +389,7 @@ class Conversation:
 
     def _receive(self, child: socket.socket, size: int) -> bytes:
         while len(self.buffer) < size:
-            child.settimeout(self.live.left())
+            child.settimeout(self.live.seconds_left())
             try:
                 part = child.recv(READ_BYTES)
             except TimeoutError:
@@ -401,21 +403,21 @@ class Conversation:
 
     def _read(self, child: socket.socket) -> Sequence[Any]:
         (size,) = HEADER.unpack(self._receive(child, 4))
-        if size > self.talk.longest:
-            return [self.talk.oversized(self._receive(child, min(size, self.talk.head)))]
-        return self.talk.read(self._receive(child, size))
+        if size > self.protocol.longest:
+            return [self.protocol.oversized(self._receive(child, min(size, self.protocol.head)))]
+        return self.protocol.read(self._receive(child, size))
 
-    def _answer(self, child: socket.socket, event: Any) -> Stopped | None:
-        """Do what an event asks for; returns how the run ends, if it does."""
+    def _process(self, child: socket.socket, event: Any) -> Stopped | None:
+        """Process an event; return the end of the run, or None if it continues."""
         if isinstance(event, Logged):
             self._log(event)
-            if self.talk.cuts_logs and self.log_bytes > FLOOD * self.run.limits.log_bytes + READ_BYTES:
+            if self.protocol.cuts_logs and self.log_bytes > LOG_FACTOR * self.run.limits.log_bytes + READ_BYTES:
                 return Stopped(Outcome.LIMIT, "log_bytes", None)
             if event.reply:
                 self._send(child, event.reply)
             return None
         self.turns += 1
-        if self.turns > self.run.limits.host_calls + TURNS:
+        if self.turns > self.run.limits.host_calls + REQUESTS_MAX:
             return Stopped(Outcome.LIMIT, "host_calls", None)
         if isinstance(event, Called):
             reply = self._call(event)
@@ -423,10 +425,10 @@ class Conversation:
                 return reply
             self._send(child, reply)
         elif isinstance(event, Sleep):
-            self._wait(min(event.seconds, self.live.left()))
+            self._wait(min(event.seconds, self.live.seconds_left()))
             self._send(child, event.data)
         elif isinstance(event, Seal):
-            self.zygote.say({"seal": self.live.number})
+            self.zygote.send({"seal": self.live.number})
             self._wait(None)
             self._send(child, event.data)
         elif isinstance(event, Reply):
@@ -448,7 +450,7 @@ class Conversation:
 
     def _wait(self, seconds: float | None) -> Any:
         """Wait for a message, at most until the deadline; None if `seconds` have passed. Raises ZygoteGone."""
-        left = self.live.left()
+        left = self.live.seconds_left()
         try:
             kind, content = self.live.inbox.get(timeout=left if seconds is None else seconds)
         except queue.Empty:
@@ -472,7 +474,7 @@ class Conversation:
                 raise TypeError(str(call.fault))
             arguments = checked(function.parameters, call.arguments)
         except TypeError as error:
-            return self.talk.raised(call, "TypeError", f"{call.name}: {error}", "invalid_argument")
+            return self.protocol.raised(call, "TypeError", f"{call.name}: {error}", "invalid_argument")
         host_call = HostCall(self.run.id, call.name, self.live.deadline, call.place)
         try:
             result = self._result(function, host_call, arguments)
@@ -480,17 +482,19 @@ class Conversation:
             if size > limits.argument_bytes:
                 raise HostError(f"the result has {size} bytes, more than {limits.argument_bytes}", "too_large")
         except HostError as error:
-            return self.talk.raised(call, "HostError", str(error), error.code)
+            return self.protocol.raised(call, "HostError", str(error), error.code)
         except StopRun as stop:
             return Stopped(stop.outcome, stop.limit, ScriptError("", str(stop)) if str(stop) else None)
         except (DeadlinePassed, ZygoteGone):
             raise
-        except BaseException as error:  # a function of the developer; the script is not told what it was
+        except BaseException as error:  # an error of the developer's function; the script does not get its details
             logger.error("the host function %s failed in run %s", call.name, self.run.id, exc_info=error)
-            return self.talk.raised(call, "HostError", f"{call.name} failed; the service has the details", "internal")
+            return self.protocol.raised(
+                call, "HostError", f"{call.name} failed; the service's log says why", "internal"
+            )
         finally:
             host_call.cancel()
-        return self.talk.returned(call, result)
+        return self.protocol.returned(call, result)
 
     def _result(self, function: HostFunction, host_call: HostCall, arguments: list[Json]) -> Json:
         inbox, context = self.live.inbox, contextvars.copy_context()
@@ -512,9 +516,9 @@ class Conversation:
 
 
 class Sandbox:
-    """Runs scripts, each in a process of its own that dies with the run. Thread-safe; many runs at once.
+    """Runs scripts, each in a separate process that ends with the run. Thread-safe, for many concurrent runs.
 
-    It is started by its first use, or by `start`. Only Linux has what it needs.
+    It is started by its first use, or by `start`. It needs Linux.
     """
 
     def __init__(self) -> None:
@@ -522,11 +526,11 @@ class Sandbox:
         self._zygote: Zygote | None = None
         self._closed = False
         self._numbers = itertools.count(1)
-        self._runs: dict[str, tuple[Live, Zygote]] = {}
+        self._runs: dict[str, tuple[ActiveRun, Zygote]] = {}
         self._helpers = Helpers()
         self._process = os.getpid()
         self.restarts = 0
-        """How often a zygote died and was replaced; replacements by age do not count."""
+        """The number of zygotes that died and were replaced, without replacements by age."""
 
     def start(self) -> None:
         """Start the zygote and probe the isolation. Raises SandboxUnavailable."""
@@ -553,23 +557,22 @@ class Sandbox:
         self.close()
 
     def isolation(self, language: Language) -> Isolation:
-        """What was probed for a language; starts the zygote if needed. Raises SandboxUnavailable."""
+        """The probed isolation of a language; starts the zygote if needed. Raises SandboxUnavailable."""
         zygote = self._current()
         if language.value not in zygote.engines:
             return Isolation(Level.NONE, _missing(language))
-        return isolation_of(language, zygote.walls)
+        return isolation_of(language, zygote.features)
 
     def run(self, run: ScriptRun) -> Ended:
-        """Run a script to its end, at most until `limits.wall_ms` and a little.
+        """Run a script to its end, for little more than `limits.wall_ms` at most.
 
-        Raises SandboxUnavailable, and Misuse for a run that is under way already, for names that `ctx` cannot have, and
-        for limits that are none.
+        Raises SandboxUnavailable, and Misuse for a run in progress, for invalid names in `ctx` and invalid limits.
         """
         _check_names(run.functions, run.context)
         return self._execute(run, "run")
 
     def check(self, language: Language, source: str, limits: Limits | None = None) -> ScriptError | None:
-        """The syntax error of a source, found inside a child; None if it has none. Raises SandboxUnavailable."""
+        """The syntax error of a source, checked in a child; None if there is none. Raises SandboxUnavailable."""
         run = ScriptRun(f"check-{next(self._numbers)}", language, source, {}, limits or Limits())
         ended = self._execute(run, "check")
         if ended.outcome is Outcome.OK:
@@ -579,7 +582,7 @@ class Sandbox:
         return ended.error or ScriptError("", f"the check of the script ended as {ended.outcome}")
 
     def kill(self, run_id: str) -> bool:
-        """End a run as `killed`; False if no such run is under way."""
+        """End a run as `killed`; return False if no such run is in progress."""
         with self._lock:
             found = self._runs.get(run_id)
         if found is None:
@@ -587,7 +590,7 @@ class Sandbox:
         live, zygote = found
         live.killed = True
         live.inbox.put(("killed", None))
-        zygote.say({"kill": live.number})
+        zygote.send({"kill": live.number})
         return True
 
     def _current(self) -> Zygote:
@@ -597,7 +600,7 @@ class Sandbox:
             if self._closed or os.getpid() != self._process:
                 raise SandboxUnavailable("the sandbox is closed, or it belongs to another process")
             zygote = self._zygote
-            if zygote is None or zygote.dead or zygote.worn:
+            if zygote is None or zygote.dead or zygote.is_expired:
                 fresh = self._zygote = Zygote(_library(), _monty(), self._died)
                 if zygote is not None:
                     zygote.retire()
@@ -605,7 +608,7 @@ class Sandbox:
             return zygote
 
     def _died(self, zygote: Zygote) -> None:
-        """Replace a zygote that died by itself, so that the next run need not wait."""
+        """Replace a zygote that died unexpectedly, so that the next run does not have to wait."""
         if zygote.retired:
             return
         logger.error("the sandbox's process died with status %s; a new one is started", zygote.process.returncode)
@@ -622,15 +625,15 @@ class Sandbox:
         level = self.isolation(run.language).level
         if (refused := _refused(run)) is not None:
             return Ended(*refused, isolation=level)
-        live = Live(next(self._numbers), time.monotonic() + limits.wall_ms / 1_000)
-        talk = _talk(run, mode)
+        live = ActiveRun(next(self._numbers), time.monotonic() + limits.wall_ms / 1_000)
+        protocol = _protocol(run, mode)
         child, zygote = self._begin(run, live)
-        conversation = Conversation(run, live, talk, zygote, self._helpers)
+        conversation = Conversation(run, live, protocol, zygote, self._helpers)
         try:
             with child:
-                said = conversation.hold(child)
+                said = conversation.converse(child)
                 wall_ms = conversation._elapsed()
-                zygote.say({"kill": live.number})
+                zygote.send({"kill": live.number})
             if not live.over.wait(EXIT_S):
                 zygote.process.kill()
                 live.over.wait(EXIT_S)
@@ -644,7 +647,7 @@ class Sandbox:
         result = end.text if isinstance(end, Returned) else None
         outcome, limit, error = (Outcome.OK, None, None) if isinstance(end, Returned) else end
         if outcome is Outcome.VIOLATION:
-            logger.error("the script of run %s did what no script can do: it may have escaped its engine", run.id)
+            logger.error("the script of run %s violated the protocol: it may have escaped its engine", run.id)
         used = live.exit or Exit(0, 0, 0, 0)
         return Ended(
             outcome,
@@ -661,43 +664,43 @@ class Sandbox:
             _engine(run.language),
         )
 
-    def _begin(self, run: ScriptRun, live: Live) -> tuple[socket.socket, Zygote]:
+    def _begin(self, run: ScriptRun, live: ActiveRun) -> tuple[socket.socket, Zygote]:
         for _ in range(STARTS):
             zygote = self._current()
             if run.language.value not in zygote.engines:
                 raise SandboxUnavailable(_missing(run.language))
             with self._lock:
                 if run.id in self._runs:
-                    raise Misuse(f"the run {run.id!r} is under way already")
+                    raise Misuse(f"the run {run.id!r} is already in progress")
                 self._runs[run.id] = live, zygote
             try:
                 return zygote.start(live, run), zygote
             except ZygoteGone:
                 with self._lock:
                     del self._runs[run.id]
-        raise SandboxUnavailable("the sandbox's process dies again and again")
+        raise SandboxUnavailable("the sandbox's process died {STARTS} times in a row")
 
 
-def isolation_of(language: Language, walls: Walls) -> Isolation:
-    """How well children of a language are walled in, by what the kernel has."""
-    filtered = walls.seccomp and (walls.listener or language is Language.JAVASCRIPT)
+def isolation_of(language: Language, features: KernelFeatures) -> Isolation:
+    """The isolation of the children of a language on this kernel."""
+    filtered = features.seccomp and (features.listener or language is Language.JAVASCRIPT)
     missing = [
-        *([] if filtered else ["seccomp" if not walls.seccomp else "listeners of seccomp (Linux 5.5)"]),
-        *([] if walls.landlock else ["Landlock (Linux 5.13)"]),
+        *([] if filtered else ["seccomp" if not features.seccomp else "listeners of seccomp (Linux 5.5)"]),
+        *([] if features.landlock else ["Landlock (Linux 5.13)"]),
     ]
-    level = Level.FULL if not missing else Level.PARTIAL if filtered or walls.landlock else Level.NONE
+    level = Level.FULL if not missing else Level.PARTIAL if filtered or features.landlock else Level.NONE
     return Isolation(level, f"the kernel has no {' and no '.join(missing)}" if missing else "")
 
 
-def _talk(run: ScriptRun, mode: str) -> Talk:
+def _protocol(run: ScriptRun, mode: str) -> EngineProtocol:
     if run.language is Language.PYTHON:
-        return PythonTalk(run.source, list(run.functions), run.context, run.limits, mode, run.now_ms)
+        return PythonProtocol(run.source, list(run.functions), run.context, run.limits, mode, run.now_ms)
     names = [(name, function.awaited) for name, function in run.functions.items()]
-    return JavaScriptTalk(run.source, names, run.context, run.limits, mode, run.now_ms)
+    return JavaScriptProtocol(run.source, names, run.context, run.limits, mode, run.now_ms)
 
 
 def _refused(run: ScriptRun) -> tuple[Outcome, str | None, None, ScriptError] | None:
-    """How a run ends whose source is refused before it has a process."""
+    """The end of a run whose source is refused before a process is started; None if it is accepted."""
     size = len(run.source.encode(errors="surrogatepass"))
     if size > run.limits.source_bytes:
         message = f"the script has {size} bytes; the limit source_bytes is {run.limits.source_bytes}"
@@ -705,12 +708,12 @@ def _refused(run: ScriptRun) -> tuple[Outcome, str | None, None, ScriptError] | 
     try:
         run.source.encode()
     except UnicodeEncodeError:
-        return Outcome.ERROR, None, None, ScriptError("SyntaxError", "the script has half of a character (a surrogate)")
+        return Outcome.ERROR, None, None, ScriptError("SyntaxError", "the script contains a lone surrogate (\\ud83d)")
     return None
 
 
-def _silent(run: ScriptRun, live: Live) -> Stopped:
-    """How a run ended whose child said nothing: by what the kernel reports."""
+def _silent(run: ScriptRun, live: ActiveRun) -> Stopped:
+    """The end of a run whose child reported nothing, derived from the kernel's report."""
     end = live.exit
     if end is None or live.killed:
         return Stopped(Outcome.KILLED, None, None)
@@ -730,11 +733,11 @@ def _silent(run: ScriptRun, live: Live) -> Stopped:
     if end.signal or end.status == EXIT_ENGINE:
         message = f"the engine crashed ({signal.Signals(end.signal).name if end.signal else 'a panic'})"
         return Stopped(Outcome.CRASH, None, ScriptError("", message))
-    return Stopped(Outcome.VIOLATION, None, ScriptError("", "the process of the script ended without a word"))
+    return Stopped(Outcome.VIOLATION, None, ScriptError("", "the process of the script ended without a report"))
 
 
 def _sentence(outcome: Outcome, limit: str | None, limits: Limits) -> ScriptError | None:
-    """What people read about an outcome that has no error of the script."""
+    """The message for an outcome without an error of the script."""
     if outcome is Outcome.OK:
         return None
     if limit in Limits._fields:
@@ -747,17 +750,17 @@ def _sentence(outcome: Outcome, limit: str | None, limits: Limits) -> ScriptErro
 
 
 def _check_names(functions: Mapping[str, HostFunction], context: Mapping[str, Json]) -> None:
-    """Raises Misuse for names that `ctx` cannot have, or that are there twice."""
+    """Raise Misuse for invalid or duplicate names in `ctx`."""
     taken = {"log", *context}
     for name in [*functions, *context]:
         if not NAME.fullmatch(name):
             raise Misuse(
-                f"{name!r} is no name for ctx: use letters, digits and _, with dots between at most three words"
+                f"{name!r} is not a name for ctx: use letters, digits and _, with dots between at most three words"
             )
     for name in functions:
         words = name.split(".")
         if words[0] in taken or any(".".join(words[:count]) in functions for count in range(1, len(words))):
-            raise Misuse(f"ctx has {words[0]!r} already, so it cannot have the function {name!r}")
+            raise Misuse(f"ctx already has {words[0]!r}, so it cannot have the function {name!r}")
 
 
 def _missing(language: Language) -> str:
@@ -772,7 +775,7 @@ def _library() -> str:
 
 
 def _monty() -> str:
-    """The path of the Python engine; empty without it, or if it is of another version."""
+    """The path of the Python engine; empty without it, or if it has another version."""
     try:
         package = importlib.metadata.distribution("pydantic-monty-runtime")
     except importlib.metadata.PackageNotFoundError:

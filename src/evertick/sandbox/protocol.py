@@ -1,7 +1,7 @@
-"""The words of the sandbox: what a run is given, what it may use, and how it ended.
+"""The values of the sandbox: the input, the limits and the result of a run.
 
-Everything here is a value without behaviour that touches a process. The supervisor (`pool.py`) enforces the limits,
-because a child that was taken over would not; the children learn them only to fail early and with a better message.
+Nothing here starts or controls a process. The supervisor (`pool.py`) enforces the limits, because a compromised child
+would not; the children get them only to fail early and with a better message.
 """
 
 import threading
@@ -14,27 +14,27 @@ Json = Any  # None, bool, int, float, str, list or dict, as `json.loads` makes t
 
 
 class Language(StrEnum):
-    """What a script is written in."""
+    """The language of a script."""
 
     JAVASCRIPT = "javascript"
     PYTHON = "python"
 
 
 class Outcome(StrEnum):
-    """How a run ended. Customers can cause all but the last two; only `violation` and `crash` suggest an attack."""
+    """The outcome of a run. Scripts can cause all but the last two; only `violation` and `crash` suggest an attack."""
 
     OK = "ok"
     ERROR = "error"
-    """The script raised an error of its own; `Ended.error` has it."""
+    """The script raised an error, which is in `Ended.error`."""
     TIMEOUT = "timeout"
     """The limit is `cpu_ms` or `wall_ms`."""
     MEMORY = "memory"
     OUTPUT = "output"
     """The result is too large or is not JSON: `result_bytes`, `result_depth`, `result_number`, `result_text`."""
     LIMIT = "limit"
-    """A countable limit: `host_calls`, `source_bytes`, or one that a host function has named with `StopRun`."""
+    """A countable limit: `host_calls`, `source_bytes`, or the `limit` of a `StopRun`."""
     VIOLATION = "violation"
-    """The child did what no script can do: a forbidden system call, or a frame that is not of the protocol."""
+    """The child did something no script can do: a forbidden system call, or a frame outside of the protocol."""
     CRASH = "crash"
     """The engine crashed, and memory was not the reason."""
     KILLED = "killed"
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
 
 
 class Limits(NamedTuple):
-    """What one run may use. Sizes are bytes of UTF-8, counted by the supervisor."""
+    """The limits of one run. Sizes are bytes of UTF-8, counted by the supervisor."""
 
     cpu_ms: int = 1_000
     wall_ms: int = 10_000
@@ -52,21 +52,21 @@ class Limits(NamedTuple):
     result_bytes: int = 256 << 10
     log_bytes: int = 256 << 10
     argument_bytes: int = 1 << 20
-    """Of all arguments of one call of a host function, and of its result."""
+    """The limit of all arguments of one host call, and of its result."""
     host_calls: int = 1_000
     source_bytes: int = 256 << 10
 
 
 RESULT_DEPTH: Final = 64
-"""How deep lists and objects may be inside of each other, in results and arguments."""
+"""The nesting limit of lists and objects in results and arguments."""
 INTEGER_DIGITS: Final = 1_000
 """The digits of the longest integer in a result or an argument."""
 MESSAGE_BYTES: Final = 2 << 10
-"""The longest message of an error; the rest is cut."""
+"""The length limit of an error's message; the rest is cut."""
 STACK_BYTES: Final = 4 << 10
 LOG_LINE_BYTES: Final = 4 << 10
 LOG_LINE_COST: Final = 16
-"""What a line counts in addition to its text, in `Limits.log_bytes`: empty lines cost memory, too."""
+"""The bytes that a line adds to `log_bytes` besides its text: empty lines cost memory, too."""
 
 
 class Kind(StrEnum):
@@ -83,41 +83,41 @@ class Kind(StrEnum):
 
 
 class Parameter(NamedTuple):
-    """One argument of a host function, as the supervisor checks it before the function is called."""
+    """One argument of a host function, which the supervisor checks before the call."""
 
     name: str
     kind: Kind = Kind.JSON
     required: bool = True
-    """Otherwise a script may leave it out, or pass null (None); the function then gets None."""
+    """If False, a script may omit it, or pass null (None); the function then gets None."""
     max_bytes: int | None = None
-    """Of a text, or of the JSON of another value; None leaves it to `Limits.argument_bytes`."""
+    """The limit of a text, or of the JSON of another value; None means only `Limits.argument_bytes`."""
 
 
 class Place(NamedTuple):
-    """A place in a script; lines and columns begin at 1."""
+    """A place in a script; lines and columns count from 1."""
 
     line: int | None
     column: int | None
 
 
 NOWHERE: Final = Place(None, None)
-"""The place that an engine does not report."""
+"""The place of a call if the engine does not report it."""
 
 
 class HostCall:
-    """What a host function learns about its call: whose it is, and until when it is worth anything.
+    """The call of a host function: its run and its deadline.
 
-    The run does not wait beyond its deadline. A function that takes long asks `cancelled` between its steps, or passes
-    `remaining_ms()` to what it waits for; what it returns afterwards is dropped.
+    The run does not wait beyond its deadline. A long function checks `cancelled` between its steps, or uses
+    `remaining_ms()` as a timeout; later results are dropped.
     """
 
     def __init__(self, run_id: str, name: str, deadline: float, place: Place = NOWHERE) -> None:
         self.run_id = run_id
         self.name = name
         self.place = place
-        """Where in the script the call is."""
+        """The place of the call in the script."""
         self.deadline = deadline
-        """On the clock `time.monotonic()`."""
+        """By the clock `time.monotonic()`."""
         self._canceled = threading.Event()
 
     @property
@@ -130,7 +130,7 @@ class HostCall:
         return 0 if self._canceled.is_set() else max(0, int((self.deadline - time.monotonic()) * 1_000))
 
     def cancel(self) -> None:
-        """Nothing that the function still does is of use; the supervisor says so."""
+        """Mark the call as over. Called by the supervisor."""
         self._canceled.set()
 
 
@@ -138,15 +138,15 @@ class HostFunction(NamedTuple):
     """A function of the host that a script may call as `ctx.<name>`; names may have dots: `db.get`.
 
     `call(host_call, *arguments)` runs in a thread of the supervisor and returns a value of JSON. It may raise
-    `HostError`, which the script can catch, or `StopRun`, which it cannot. Of other exceptions the script learns
-    nothing but that there was one; the log of the service has them.
+    `HostError`, which the script can catch, or `StopRun`, which it cannot. Other exceptions are written to the
+    log of the service; the script learns only that there was one.
     """
 
     call: Callable[..., Json]
     parameters: tuple[Parameter, ...] = ()
     awaited: bool = True
-    """Whether it returns a promise in JavaScript; otherwise the value itself, as for `ctx.time.format`. In Python, it
-    is never awaited.
+    """Whether it returns a promise in JavaScript, or else the value itself, as `ctx.time.format`. In Python it is never
+    awaited.
     """
 
 
@@ -168,20 +168,20 @@ class StopRun(Exception):
 
 
 class ScriptRun(NamedTuple):
-    """One run of a script. `id` is the caller's, unique among the runs that are under way; `Sandbox.kill` takes it."""
+    """One run of a script. `id` is the caller's, unique among the runs in progress; `Sandbox.kill` takes it."""
 
     id: str
     language: Language
     source: str
     context: Mapping[str, Json]
-    """What `ctx` has apart from functions: `input`, `run`, `tenant`."""
+    """The members of `ctx` that are not functions: `input`, `run`, `tenant`."""
     limits: Limits = Limits()
     functions: Mapping[str, HostFunction] = {}
-    """By dotted name: what this script was given. `ctx` is made from it, and nothing else can be called."""
+    """The functions of `ctx` by dotted name. The script can call no others."""
     now_ms: int | None = None
-    """What the script's clock shows, which then stands still; None is the machine's clock."""
+    """The time of the script's clock, which then stands still; None means the machine's clock."""
     niceness: int = 0
-    """How much its process leaves the processors to others, as `os.nice` takes it."""
+    """The niceness of its process, as for `os.nice`."""
 
 
 class LogLine(NamedTuple):
@@ -194,7 +194,7 @@ class LogLine(NamedTuple):
 
 
 class ScriptError(NamedTuple):
-    """An error of a script, with the customer's own lines; both begin at 1."""
+    """An error of a script; lines and columns of the script count from 1."""
 
     name: str
     message: str
@@ -204,42 +204,42 @@ class ScriptError(NamedTuple):
 
 
 class Level(StrEnum):
-    """How well a child is walled in."""
+    """The level of isolation of a child."""
 
     FULL = "full"
-    """Code that has taken over the engine reaches nothing: seccomp, Landlock, limits, no descriptors."""
+    """Code that has taken over the engine can reach nothing: seccomp, Landlock, limits, no descriptors."""
     PARTIAL = "partial"
-    """Some walls are missing; `Isolation.reason` names them."""
+    """Some protections are missing; `Isolation.reason` lists them."""
     NONE = "none"
-    """No wall but the engine's own."""
+    """No protection except the engine itself."""
 
 
 class Isolation(NamedTuple):
-    """What was probed on this machine for one language."""
+    """The probed isolation of one language on this machine."""
 
     level: Level
     reason: str = ""
-    """Why it is not `full`; empty if it is."""
+    """The reason why it is not `full`; empty if it is."""
 
 
 class Ended(NamedTuple):
-    """How a run ended, and what it used."""
+    """The result of a run, and the resources that it used."""
 
     outcome: Outcome
     limit: str | None = None
-    """The name of the limit that was exceeded: a field of `Limits`, `result_depth`, or what `StopRun` named."""
+    """The name of the limit that was exceeded: a field of `Limits`, `result_depth`, or the `limit` of a `StopRun`."""
     result: str | None = None
     """JSON text, if the outcome is OK."""
     error: ScriptError | None = None
-    """Of the script itself, or a sentence about the limit."""
+    """The error of the script, or a message about the limit."""
     logs: tuple[LogLine, ...] = ()
     logs_cut: bool = False
     """Whether lines or parts of lines are missing because of `log_bytes` and the like."""
     cpu_ms: int = 0
-    """Of the child, by the kernel's account. What it makes the supervisor compute is limited, but not part of this."""
+    """The child's processor time, by the kernel. The supervisor's processor time is limited, but not included."""
     wall_ms: int = 0
     max_rss_kb: int = 0
     host_calls: Mapping[str, int] = {}
     isolation: Level = Level.NONE
     engine: str = ""
-    """`quickjs-ng (jsbox 0.1.3)`."""
+    """For example `quickjs-ng (jsbox 0.1.3)`."""

@@ -1,11 +1,11 @@
-"""The zygote: a small process that forks a child for each run, and reports to the supervisor how each ended.
+"""The zygote: a small process that forks a child for each run, and reports its end to the supervisor.
 
 It is started with an empty environment, imports the JavaScript engine once, and never reads a customer's code. It
-speaks JSON messages with the supervisor over a socket that keeps them apart (SOCK_SEQPACKET):
+exchanges JSON messages with the supervisor over a SOCK_SEQPACKET socket:
 
     to the zygote   {"run": id, "language", "cpu_s", "memory_bytes"} with the child's end of the run's socket
                     {"kill": id}    {"seal": id}
-    from it         {"ready": pid, "walls", "engines"}    {"sealed": id}
+    from it         {"ready": pid, "features", "engines"}    {"sealed": id}
                     {"ended": id, "signal", "status", "cpu_ms", "rss_kb"}    {"failed": id, "reason"}
 
 It ends when the supervisor does: its end of the socket closes, or the parent of the process changes. Its children end
@@ -25,38 +25,38 @@ import time
 from pathlib import Path
 from typing import Any, Final, Never
 
-from evertick.sandbox import javascript, walls
+from evertick.sandbox import hardening, javascript
 
 PAGE: Final = resource.getpagesize()
 SLACK_BYTES: Final = 16 << 20
-"""Address space of a child in addition to its engine's memory, twice over: copies of values at the boundary."""
+"""The address space of a child in addition to twice its engine's memory, for copies of values at the boundary."""
 PYTHON_BYTES: Final = 256 << 20
-"""Address space that Monty reserves: itself, stacks, and the allocator's arenas, which stay mostly untouched."""
+"""The address space that Monty reserves: the program, stacks, and the allocator's mostly unused arenas."""
 PYTHON_DATA_BYTES: Final = 32 << 20
-"""What of it is writable from its start: mostly a stack of 16 MiB."""
+"""The part of it that is writable from the start: mostly a stack of 16 MiB."""
 LOADING_S: Final = 0.05
-"""Processor time for the start of an engine."""
+"""The processor time of the start of an engine."""
 
 
-def probe() -> walls.Walls:
-    """What the kernel can do here, tried out in children."""
+def probe() -> hardening.KernelFeatures:
+    """The features of this kernel, tested in children."""
 
     def forbidden() -> None:
-        walls.libc.prctl(38, 1, 0, 0, 0)
-        walls.install_filter(walls.filter_of(os.getpid(), loads=False))
+        hardening.libc.prctl(38, 1, 0, 0, 0)
+        hardening.install_filter(hardening.filter_of(os.getpid(), loads=False))
         os.getppid()  # not on the list
 
     def listening() -> None:
-        walls.libc.prctl(38, 1, 0, 0, 0)
-        walls.install_filter(walls.filter_of(os.getpid(), loads=True), listener=True)
+        hardening.libc.prctl(38, 1, 0, 0, 0)
+        hardening.install_filter(hardening.filter_of(os.getpid(), loads=True), listener=True)
 
-    known = platform.machine() in walls.NUMBERS
+    known = platform.machine() in hardening.NUMBERS
     seccomp = known and _ended(forbidden) == -signal.SIGSYS
-    return walls.Walls(seccomp, seccomp and _ended(listening) == 0, walls.landlock_version())
+    return hardening.KernelFeatures(seccomp, seccomp and _ended(listening) == 0, hardening.landlock_version())
 
 
 def _ended(function: Any) -> int:
-    """How a child that calls the function ends: its status, or its signal below zero."""
+    """The exit status of a child that calls the function; the negative signal if a signal ended it."""
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
@@ -76,12 +76,12 @@ class Child:
 
 
 class Zygote:
-    """The loop: messages of the supervisor, ends of children, calls of those that load."""
+    """The main loop: messages of the supervisor, ends of children, calls of loading children."""
 
     def __init__(self, control: socket.socket, monty: str) -> None:
         self.control = control
         self.parent = os.getppid()
-        self.walls = probe()
+        self.features = probe()
         self.engines: dict[str, str] = {}
         try:
             import jsbox  # noqa: F401 - its children run it
@@ -93,27 +93,27 @@ class Zygote:
         if self.monty >= 0:
             self.engines["python"] = "monty"
         self.null = os.open("/dev/null", os.O_WRONLY)
-        self.wakeup, tell = os.pipe()
+        self.wakeup, writer = os.pipe()
         os.set_blocking(self.wakeup, False)
-        os.set_blocking(tell, False)
+        os.set_blocking(writer, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self.by_run: dict[int, Child] = {}
         self.by_pid: dict[int, Child] = {}
-        self.loading: dict[int, Child] = {}  # by the descriptor that is waited for
+        self.loading: dict[int, Child] = {}  # by the polled descriptor
         self.poll = select.poll()
         for descriptor in (self.control.fileno(), self.wakeup):
             self.poll.register(descriptor, select.POLLIN)
         self.base = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
 
     def serve(self) -> Never:
-        """Serve until the supervisor is gone."""
-        if self.walls.seccomp:
+        """Serve until the supervisor ends."""
+        if self.features.seccomp:
             for loads in (False, True):  # built once, before the first fork
-                walls.filter_of(0, loads=loads)
+                hardening.filter_of(0, loads=loads)
         gc.collect()
         gc.freeze()
-        self.say({"ready": os.getpid(), "walls": list(self.walls), "engines": self.engines})
+        self.send({"ready": os.getpid(), "features": list(self.features), "engines": self.engines})
         while True:
             for descriptor, _ in self.poll.poll(5_000):
                 if descriptor == self.wakeup:
@@ -123,18 +123,18 @@ class Zygote:
                 elif descriptor in self.loading:
                     self.loads(self.loading[descriptor], descriptor)
                 elif descriptor == self.control.fileno():
-                    self.obey()
+                    self.handle_message()
             if os.getppid() != self.parent:
                 os._exit(0)
 
-    def say(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         try:
             self.control.send(json.dumps(message).encode())
         except OSError:
             os._exit(0)
 
-    def obey(self) -> None:
-        """Do what the next message says."""
+    def handle_message(self) -> None:
+        """Execute the next message."""
         message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 1)
         if not message:
             os._exit(0)
@@ -143,7 +143,7 @@ class Zygote:
             try:
                 self.fork(said, descriptors[0])
             except OSError as error:
-                self.say({"failed": said["run"], "reason": str(error)})
+                self.send({"failed": said["run"], "reason": str(error)})
             finally:
                 os.close(descriptors[0])
         elif "kill" in said and said["kill"] in self.by_run:
@@ -151,17 +151,17 @@ class Zygote:
         elif "seal" in said:
             if said["seal"] in self.by_run:
                 self.seal(self.by_run[said["seal"]])
-            self.say({"sealed": said["seal"]})
+            self.send({"sealed": said["seal"]})
 
     def fork(self, said: dict[str, Any], descriptor: int) -> None:
-        """Make the child of a run. Raises OSError."""
+        """Fork the child of a run. Raises OSError."""
         python = said["language"] == "python"
         ours, theirs = socket.socketpair() if python else (None, None)
-        room = 2 * said["memory_bytes"] + SLACK_BYTES
-        caps = walls.Caps(
+        extra_bytes = 2 * said["memory_bytes"] + SLACK_BYTES
+        caps = hardening.Caps(
             said["cpu_s"] + LOADING_S,
-            (PYTHON_BYTES if python else self.base) + room,
-            (PYTHON_DATA_BYTES if python else self.base) + room,
+            (PYTHON_BYTES if python else self.base) + extra_bytes,
+            (PYTHON_DATA_BYTES if python else self.base) + extra_bytes,
         )
         me = os.getpid()
         pid = os.fork()
@@ -177,28 +177,28 @@ class Zygote:
             self.waits(child, ours.fileno())
 
     def become(
-        self, caps: walls.Caps, parent: int, descriptor: int, theirs: socket.socket | None, niceness: int
+        self, caps: hardening.Caps, parent: int, descriptor: int, theirs: socket.socket | None, niceness: int
     ) -> None:
-        """In the child: put up the walls, then run the engine. Raises OSError."""
+        """In the child: harden the process, then run the engine. Raises OSError."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.nice(niceness)
         os.dup2(descriptor, 0)
         if theirs is None:
-            program = walls.filter_of(os.getpid(), loads=False) if self.walls.seccomp else b""
-            walls.close_descriptors(1)
-            walls.harden(self.walls, caps, parent, program)
+            program = hardening.filter_of(os.getpid(), loads=False) if self.features.seccomp else b""
+            hardening.close_descriptors(1)
+            hardening.harden(self.features, caps, parent, program)
             javascript.serve(0)
         os.dup2(0, 1)
         os.dup2(self.null, 2)
-        # Above those that the next lines make, so that none is overwritten before it is copied.
+        # Above the descriptors of the next lines, so that none is overwritten before it is copied.
         high, engine = (os.dup2(one, at, inheritable=False) for one, at in ((theirs.fileno(), 64), (self.monty, 65)))
-        os.dup2(high, walls.HANDOVER, inheritable=False)
+        os.dup2(high, hardening.HANDOVER, inheritable=False)
         os.dup2(engine, 3, inheritable=False)
         theirs.detach()
-        walls.close_descriptors(5)
-        handover = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, walls.HANDOVER)
-        walls.load(self.walls, caps, parent, 3, [b"monty", b"subprocess"], handover)
+        hardening.close_descriptors(5)
+        handover = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, hardening.HANDOVER)
+        hardening.load(self.features, caps, parent, 3, [b"monty", b"subprocess"], handover)
 
     def waits(self, child: Child, descriptor: int) -> None:
         self.loading[descriptor] = child
@@ -209,9 +209,9 @@ class Zygote:
             self.poll.unregister(descriptor)
 
     def loads(self, child: Child, descriptor: int) -> None:
-        """Take the listener of a child that loads its engine, or let its next call through."""
+        """Receive the listener of a child that loads its engine, or allow its next call."""
         if descriptor == child.listener:
-            if not walls.let_through(descriptor):
+            if not hardening.let_through(descriptor):
                 self.seal(child)
             return
         handover, child.handover = child.handover, None
@@ -224,14 +224,14 @@ class Zygote:
                 self.waits(child, child.listener)
 
     def seal(self, child: Child) -> None:
-        """From now on the loader's calls of a child fail."""
+        """Make the loader's calls of a child fail from now on."""
         if child.listener >= 0:
             self.forget(child.listener)
             os.close(child.listener)
             child.listener = -1
 
     def reap(self) -> None:
-        """Tell how children ended."""
+        """Report the ends of children."""
         while self.by_pid:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:
@@ -243,7 +243,7 @@ class Zygote:
                 self.forget(child.handover.fileno())
                 child.handover.close()
             code = os.waitstatus_to_exitcode(status)
-            self.say(
+            self.send(
                 {
                     "ended": child.run,
                     "signal": max(0, -code),
@@ -255,10 +255,10 @@ class Zygote:
 
 
 def main(control: int, monty: str) -> Never:
-    """Be the zygote, on an inherited socket; `monty` is the path of the Python engine, or empty."""
+    """Run the zygote on an inherited socket; `monty` is the path of the Python engine, or empty."""
     os.environ.clear()
     os.environ["TZ"] = "UTC0"
     time.tzset()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the supervisor's to handle, which may let runs end
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the supervisor handles them, and may let runs end
         signal.signal(number, signal.SIG_IGN)
     Zygote(socket.socket(fileno=control), monty).serve()

@@ -18,7 +18,7 @@ from evertick.app.app import App
 from evertick.app.gateways.fetching import Polls
 from evertick.app.gateways.syncing import SyncLoop
 from evertick.base.ids import TenantId, WorkerId
-from evertick.base.records.history import Pulse
+from evertick.base.records.history import ChangeMarks
 from evertick.engine.runtime.tracing import NewSpan, SpanKind, Tracing
 from evertick.server.callers import PUBLIC, SCOPE_KEY, Authorize, add_routes
 from evertick.server.hints import Hints
@@ -223,7 +223,7 @@ class Server:
         await traced(tracing, self._guard, scope, receive, send)
 
 
-async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[Pulse]:
+async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[ChangeMarks]:
     """What changes when something of a tenant has changed, of each."""
     return await app.environment.executors.view(lambda transaction: [transaction.pulse(tenant) for tenant in tenants])
 

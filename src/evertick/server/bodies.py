@@ -22,7 +22,7 @@ _TOKENS: Final = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.
 
 
 class StrictRequest(Request):
-    """A request whose JSON has no member twice, no NaN, no half of a character, and is not too deep."""
+    """A request whose JSON has no duplicate members, no NaN, no lone surrogates, and is not too deep."""
 
     async def json(self) -> Any:
         """The body. Raises Problem."""
@@ -39,9 +39,9 @@ def strict_json(body: bytes) -> Any:
         text = body.decode("utf-8-sig")  # JSON is UTF-8 (RFC 8259, 8.1); the library would guess UTF-16 and UTF-32
         _check_depth(text)
         value = read_json(text)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a character, written as \ud800
+        json.dumps(value, ensure_ascii=False).encode()  # fails for a lone surrogate, written as \ud800
     except UnicodeError:
-        raise Problem(422, "invalid_json", "the body holds half of a character, or is not UTF-8") from None
+        raise Problem(422, "invalid_json", "the body contains a lone surrogate (\\ud83d), or is not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise Problem(422, "invalid_json", f"the body is not JSON: {json_fault(error)}") from None
     return value

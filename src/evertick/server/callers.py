@@ -344,7 +344,7 @@ def reply(value: Any, *, status: int = 200, etag: int | None = None) -> Response
 
 
 def _json_of(value: Any) -> bytes:
-    """As JSON in UTF-8. UTF-8 has no half of a character, which the text of an error may hold: JSON escapes it."""
+    """As JSON in UTF-8. Lone surrogates, which texts of errors may contain, are escaped."""
     try:
         return to_json(value, by_alias=True, inf_nan_mode="null")
     except PydanticSerializationError:

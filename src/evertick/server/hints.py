@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError
 from evertick.base.ids import TenantId
-from evertick.base.records.history import Pulse
+from evertick.base.records.history import ChangeMarks
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ READS_PAUSE_S_MAX: Final = 30.0
 READS_MEAN_OF: Final = 8
 """About as many of the last reads make the mean of what one takes."""
 
-Poll = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
+Poll = Callable[[Sequence[TenantId]], Awaitable[list[ChangeMarks]]]
 
 
 class Stream:
@@ -63,7 +63,7 @@ class Hints:
     def __init__(self, poll: Poll) -> None:
         self._poll = poll
         self._streams: list[Stream] = []
-        self._seen: dict[TenantId, Pulse] = {}
+        self._seen: dict[TenantId, ChangeMarks] = {}
         self._read_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self._has_ended = False
@@ -133,7 +133,7 @@ class Hints:
             with contextlib.suppress(EvertickError):  # the database is away; the next poll finds what has changed
                 self._compare(tenants, await self._poll(tenants))
 
-    def _compare(self, tenants: Sequence[TenantId], pulses: Sequence[Pulse]) -> None:
+    def _compare(self, tenants: Sequence[TenantId], pulses: Sequence[ChangeMarks]) -> None:
         before, self._seen = self._seen, dict(zip(tenants, pulses, strict=True))
         for stream in self._streams:  # a stream that was opened during the poll has seen its first pulse already
             if stream.tenant not in self._seen and stream.tenant in before:
@@ -142,5 +142,5 @@ class Hints:
             was, now = before.get(stream.tenant), self._seen.get(stream.tenant)
             if was is None or now is None:
                 continue
-            if changed := {kind for kind in Pulse._fields if getattr(was, kind) != getattr(now, kind)}:
+            if changed := {kind for kind in ChangeMarks._fields if getattr(was, kind) != getattr(now, kind)}:
                 stream.tell(changed)

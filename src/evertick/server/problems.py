@@ -21,7 +21,7 @@ from starlette.routing import Match
 
 from evertick.base import errors
 from evertick.base.error_text import message_of
-from evertick.base.suggested_commands import meant
+from evertick.base.suggested_commands import did_you_mean
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -152,7 +152,7 @@ def words_of(error: Mapping[str, Any], route: Any) -> str:
         what, known = "parameter; this address takes", getattr(route, "takes", ())
     else:
         what, known = "member; it takes", _members(route.body_field.field_info.annotation, inner[:-1])
-    if near := meant(str(inner[-1])[:60], known):
+    if near := did_you_mean(str(inner[-1])[:60], known):
         return f"there is no such {what.partition(';')[0]}; {near.rstrip()}"
     return f"there is no such {what} {', '.join(known) or 'none'}"
 

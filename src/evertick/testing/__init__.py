@@ -1,4 +1,4 @@
-"""Testing: a world whose clock jumps.
+"""Testing: a simulated world whose clock jumps.
 
     with World(app, at="2026-03-29T00:59:58Z") as world:
         message_id = world.call(send, "hello")

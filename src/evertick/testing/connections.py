@@ -1,4 +1,4 @@
-"""Connections of a test's own to the database of its world: for the program's tables, and for `app.bind`."""
+"""Connections of a test to the database of its world: for the program's tables, and for `app.bind`."""
 
 import sqlite3
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class OwnConnections(ABC):
-    """Hands out connections and engines. What they commit is noticed by the world's worker when time passes."""
+    """Creates connections and engines. The world's worker notices their commits when time passes."""
 
     _engine: "Engine | None" = None
     _async_engine: "AsyncEngine | None" = None
@@ -24,7 +24,7 @@ class OwnConnections(ABC):
         """The address of the world's database."""
 
     def connect(self) -> sqlite3.Connection:
-        """A new connection of sqlite3 to this world's database. Close it when it is done."""
+        """A new connection of sqlite3 to this world's database. The caller closes it."""
         connection = sqlite3.connect(path_of(self.database_url) or "", check_same_thread=False)
         connection.execute("pragma synchronous = off")
         return connection
@@ -38,9 +38,9 @@ class OwnConnections(ABC):
 
     @property
     def async_engine(self) -> "AsyncEngine":
-        """An async engine on this world's database: `AsyncSession(world.async_engine)`. It needs no driver of its own.
+        """An async engine on this world's database: `AsyncSession(world.async_engine)`. It needs no async driver.
 
-        Its statements take no time and use no thread, so it works in every event loop, the world's own too.
+        Its statements take no simulated time and use no thread, so it works in every event loop, including the world's.
         """
         if self._async_engine is None:
             engine = self._new_engine()
@@ -52,13 +52,13 @@ class OwnConnections(ABC):
 
             @event.listens_for(engine, "before_cursor_execute")
             def awaits(*_: Any) -> None:
-                await_only(_nothing())  # SQLAlchemy refuses a driver that never does
+                await_only(_nothing())  # SQLAlchemy refuses a driver that never awaits
 
             self._async_engine = AsyncEngine(engine)
         return self._async_engine
 
     def dispose(self) -> None:
-        """Let the engines go."""
+        """Dispose of the engines."""
         for engine in (self._engine, self._async_engine and self._async_engine.sync_engine):
             if engine is not None:
                 engine.dispose()
@@ -74,4 +74,4 @@ class OwnConnections(ABC):
 
 
 async def _nothing() -> None:
-    """Awaited at once."""
+    """Return immediately."""

@@ -1,7 +1,7 @@
-"""The engine of a world: one worker process after another, on one database in memory, under a clock that jumps.
+"""The engine of a world: successive worker processes on one database in memory, with a clock that jumps.
 
-Everything is the real thing but what waits: the loop jumps from timer to timer, there are no threads, and functions
-take no time. Workers look by themselves less often than in a real process, so that long times pass quickly.
+Everything is real except waiting: the loop jumps from timer to timer, there are no threads, and functions take no time.
+Workers poll less often than in a real process, so that long times pass quickly.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from evertick.app.execution.runner import Execution
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime
-from evertick.base.records.jobs import is_of
+from evertick.base.records.jobs import belongs_to
 from evertick.base.time_limit import Limit, TimeLimits
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
@@ -35,16 +35,16 @@ from evertick.testing.loop import JumpingLoop, Process, as_in_a_thread
 from evertick.testing.store import WorldStore
 from evertick.testing.stories import WithWork, Work
 
-# -- A world's executors: functions that have threads of their own in a worker run at once, in the thread of the test.
+# -- A world's executors: functions that a worker runs in threads run here immediately, in the thread of the test.
 #
-# No event loop is to be seen there, as in a thread. So functions may do what is refused beside a running loop, such as
-# using Django's ORM, and in the thread of the test they find the test's own connections, with its open transaction.
+# As in a thread, they see no running event loop. So functions may use APIs that refuse to run in an event loop, such as
+# Django's ORM. In the thread of the test they use the test's own connections, with its open transaction.
 
 T = TypeVar("T")
 
 
 class WorldExecutors(InlineExecutors):
-    """Inline, with functions as in a thread."""
+    """Runs functions inline, as in a thread."""
 
     async def call(self, function: Callable[[], T]) -> T:
         return await super().call(lambda: as_in_a_thread(function))
@@ -54,7 +54,7 @@ class WorldExecutors(InlineExecutors):
 
 
 class NoTimeLimits(TimeLimits):
-    """Functions in transactions, as in a thread too. They take no simulated time, so none takes too long."""
+    """Runs functions in transactions as in a thread, without limits, because they take no simulated time."""
 
     limits_steps = False
 
@@ -66,18 +66,18 @@ class NoTimeLimits(TimeLimits):
 P = ParamSpec("P")
 
 PRUNE_MS: Final = 3 * HOUR_MS
-"""How long after its retention a job may still be found."""
+"""The delay after its retention until a job is deleted."""
 
 LEASE_MS: Final = 3_650 * DAY_MS
-"""A world's worker sends no heartbeat; its lease ends when it is killed."""
+"""The lease of a world's worker, which sends no heartbeat. It ends when the worker is killed."""
 
 CALL_DAYS: Final = 30
-"""Simulated days that an action called by the test may take."""
-HEADS_MAX: Final = 1_000
-"""Queues looked at to see whether anything is left to do."""
+"""The limit of an action that the test calls, in simulated days."""
+QUEUES_MAX: Final = 1_000
+"""The number of queues that are checked for remaining work."""
 
-_inhabited: "WeakSet[App]" = WeakSet()
-"""Apps that live in a world just now."""
+_apps_in_worlds: "WeakSet[App]" = WeakSet()
+"""Apps that belong to an open world."""
 
 
 class SimulatedEngine:
@@ -106,7 +106,7 @@ class SimulatedEngine:
         self._leave: Callable[[], None] = _nothing
 
     def close(self) -> None:
-        """End the world: its worker, its database, and the faults that did not strike."""
+        """Close the world: its worker, its database, and the unused faults."""
         if not self._closed:
             self._closed = True
             self.kill()
@@ -120,32 +120,32 @@ class SimulatedEngine:
 
     @property
     def now(self) -> datetime:
-        """The present of this world, in UTC."""
+        """The current time of this world, in UTC."""
         return to_datetime(self._clock.now())
 
     @property
     def database_url(self) -> str:
-        """The address of this world's database: a file, for as long as the world lasts.
+        """The address of this world's database: a file that exists until the world is closed.
 
-        A world begins in memory and moves into the file when this is read first.
+        A world begins in memory. The first read of this property moves it to the file.
         """
         if self._files is None:
             self._files = tempfile.TemporaryDirectory(prefix="evertick-world-")
             self._store.move_to(Path(self._files.name) / "world.db")
-            self._loop.look = self._store.look
+            self._loop.poll = self._store.poll
         return self._store.url
 
     def kill(self) -> None:
-        """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
+        """Kill the worker process immediately, as by SIGKILL: no `finally` block of its code runs."""
         if self._process is not None and self._process.alive:
             self._loop.kill(self._process)
             self._store.end_leases(self._clock.now())
         self._store.forget_listeners()
 
     def restart(self) -> None:
-        """Start a worker process; one that still lives is killed before.
+        """Start a worker process, after killing a live one.
 
-        It gives back what the dead one held, and runs at once what is due.
+        It recovers the jobs of the dead one, and runs due jobs immediately.
         """
         self.kill()
         self._boots += 1
@@ -161,7 +161,7 @@ class SimulatedEngine:
         self._run_until(self._clock.now())
 
     def deploy(self, app: App) -> None:
-        """Replace the code: a worker with the functions and tables of another app goes on with the same database."""
+        """Replace the code: start a worker with the functions and tables of another app on the same database."""
         self.kill()
         self._faults.close()
         self._leave()
@@ -170,13 +170,13 @@ class SimulatedEngine:
         self.restart()
 
     def job_ended(self, event: JobEnded, /) -> None:
-        """Counts attempts; the engine calls it."""
+        """Count the attempts. Called by the engine."""
         self._attempts += not event.lost
         if self.app.failures is not None:
             self.app.failures.failed_now(event)
 
     def _execution_for(self, tenant: TenantId) -> Execution:
-        """What runs the app's functions, as an app has it."""
+        """The execution of the app's functions, with tracing if the app has it."""
         e = self._environment
         if e.tracing is None:
             return Execution(e, tenant)
@@ -185,8 +185,8 @@ class SimulatedEngine:
         return TracedExecution(e, tenant, e.tracing)
 
     def _enter(self, app: App) -> None:
-        if app in _inhabited:
-            raise Misuse(f"the app {app.name!r} lives in another world; close that one first (world.close())")
+        if app in _apps_in_worlds:
+            raise Misuse(f"the app {app.name!r} belongs to another world; close that one first (world.close())")
         app.check()
         self.app = app
         settings = self._settings or app.settings
@@ -200,7 +200,7 @@ class SimulatedEngine:
                 evaluate_every=max(settings.evaluate_every, timedelta(days=1)),
                 prune_every=max(settings.prune_every, timedelta(milliseconds=PRUNE_MS)),
                 lease=timedelta(milliseconds=LEASE_MS),
-                runs_in_memory=0,  # each step replays the run: so code that is not deterministic is found here
+                runs_in_memory=0,  # each step replays the run, which detects nondeterministic code
             ),
             time_limits=NoTimeLimits(),
             sleep=_no_sleep,
@@ -208,24 +208,24 @@ class SimulatedEngine:
             await_action=self._await_action,
         )
         leave = app.enter(self._environment)
-        _inhabited.add(app)
+        _apps_in_worlds.add(app)
 
         def leave_app() -> None:
             leave()
-            _inhabited.discard(app)
+            _apps_in_worlds.discard(app)
 
         self._leave = leave_app
 
     def _await_action(self, action: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """An action that the program has called, on the world's loop, where time passes without waiting."""
+        """Run an action that the program has called on the world's loop, where time passes without waiting."""
         if asyncio.get_running_loop() is self._loop:
             return action
 
         if self._loop.is_running():
             action.close()
             raise Misuse(
-                "in a world a `def` function cannot call an `async def` action, because no time could pass for it: "
-                "make the caller an `async def` action too"
+                "in a world a `def` function cannot call an `async def` action, because no time can pass meanwhile; "
+                "make the caller an `async def` action, too"
             )
 
         async def run() -> T:
@@ -244,7 +244,7 @@ class SimulatedEngine:
         self._raise_what_ended_the_worker()
 
     def _refuse_open_transactions(self) -> None:
-        """Nothing could be written while a connection of the test's holds a transaction that writes."""
+        """Raise Misuse if a connection of the test has an open write transaction, which would block all others."""
         if self._files is not None:
             with contextlib.closing(sqlite3.connect(path_of(self._store.url) or "", timeout=0)) as probe:
                 try:
@@ -267,19 +267,19 @@ class SimulatedEngine:
 
         def is_waiting(transaction: Transaction) -> bool:
             if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
-                return True  # a mutation between two conflicts
+                return True  # a mutation that retries after a conflict
             waiting_until = transaction.next_waiting_at()
             if waiting_until is not None and waiting_until < NEVER:
                 return True
-            queues = {head.queue for head in transaction.ready_heads(limit=HEADS_MAX)}
+            queues = {head.queue for head in transaction.ready_heads(limit=QUEUES_MAX)}
             named = [transaction.queue_name(queue) for queue in queues]
             found = [each for each in named if each is not None]
-            found += [(each.pool, each.name) for each in transaction.suspects(limit=HEADS_MAX)]
-            # Others wait for their code, or their app.
+            found += [(each.pool, each.name) for each in transaction.suspects(limit=QUEUES_MAX)]
+            # The others are blocked: the worker does not have their function or app.
             apps = self._environment.apps
-            own = {pool_name(pool) for pool, name in found if is_of(pool, apps) and self._execution.function(name)}
+            own = {pool_name(pool) for pool, name in found if belongs_to(pool, apps) and self._execution.function(name)}
             stopped = {pool for pool, each in transaction.pool_limits().items() if each.paused} if own else set()
-            if own <= stopped:  # what is left waits for its pool, and runs may wait for that
+            if own <= stopped:  # the remaining jobs wait for a paused pool, and runs can wait for them
                 return waiting_until is not None and not own
             return True
 
@@ -294,17 +294,17 @@ class _WorldClock:
         self._loop = loop
 
     def now(self) -> Instant:
-        """The present."""
+        """The current time."""
         return Instant(self._start + round(self._loop.time() * 1000))
 
     def seconds_at(self, at: Instant) -> float:
-        """The loop's time at a moment; never before its present."""
+        """The loop's time at an instant; never before its current time."""
         return max(self._loop.time(), (at - self._start) / 1000)
 
 
 def _nothing() -> None:
-    """The world has no app yet, or none any more."""
+    """Used while the world has no app."""
 
 
 def _no_sleep(seconds: float) -> None:
-    """Nothing waits in a thread here."""
+    """Return immediately: there are no threads here."""

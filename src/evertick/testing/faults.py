@@ -1,7 +1,7 @@
-"""Faults: what a test lets go wrong, once each, at a place it names.
+"""Faults: single failures that a test injects at given places.
 
-The faults of a function are put around its handler while a world lives, so that they strike wherever it is called: as
-a job, from outside, or from another function.
+The faults of a function wrap its handler while a world is open, so that they apply wherever it is called: as a job,
+from outside, or from another function.
 """
 
 import functools
@@ -23,46 +23,46 @@ class Faults:
         self._errors: dict[Function[..., Any], deque[BaseException]] = {}
         self._crashes: dict[Function[..., Any], int] = {}
         self._conflicts: dict[Function[..., Any], int] = {}
-        self._doomed: Process | None = None
+        self._to_kill: Process | None = None
         self._conflicting: str | None = None
-        self.database_is_away = False
+        self.database_is_down = False
 
     def fail(self, function: Function[..., Any], error: BaseException) -> None:
-        """Let the next run of the function raise `error` instead of running."""
+        """Make the next run of the function raise `error` instead of running."""
         self._watch(function)
         self._errors.setdefault(function, deque()).append(error)
 
     def crash(self, function: Function[..., Any], times: int) -> None:
-        """Let the worker die when the function has run as a job, before anything of it is committed."""
+        """Kill the worker after the function has run as a job, before its commit."""
         self._watch(function)
         self._crashes[function] = self._crashes.get(function, 0) + times
 
     def conflict(self, function: Function[..., Any], times: int) -> None:
-        """Let the next `times` transactions in which the function runs meet a write conflict when they commit."""
+        """Make the next `times` commits of transactions with the function raise WriteConflict."""
         self._watch(function)
         self._conflicts[function] = self._conflicts.get(function, 0) + times
 
     def before_work(self) -> None:
-        """A transaction begins."""
+        """Called at the begin of a transaction. Raises an injected fault."""
         process = current_process()
         if process is not None and not process.alive:
             raise ProcessKilled
-        if self.database_is_away:
-            raise DatabaseUnavailable("the database does not respond: the test took it away")
+        if self.database_is_down:
+            raise DatabaseUnavailable("the database does not respond: the test has made it unavailable")
         self._conflicting = None
 
     def before_commit(self) -> None:
-        """A transaction is about to commit. Raises what was arranged for it."""
-        if self._doomed is not None and current_process() is self._doomed:
-            to_drop, self._doomed = self._doomed, None
-            self._kill(to_drop)
+        """Called before a commit. Raises an injected fault."""
+        if self._to_kill is not None and current_process() is self._to_kill:
+            process, self._to_kill = self._to_kill, None
+            self._kill(process)
             raise ProcessKilled
         if self._conflicting is not None:
             name, self._conflicting = self._conflicting, None
-            raise WriteConflict(f"{name} met a write conflict that the test arranged")
+            raise WriteConflict(f"{name} raised a write conflict injected by the test")
 
     def close(self) -> None:
-        """Give every function its own handler back."""
+        """Restore the handlers of all functions."""
         for function, handler in self._handlers.items():
             function.handler = handler
         self._handlers.clear()
@@ -99,7 +99,7 @@ class Faults:
     def _after(self, function: Function[..., Any]) -> None:
         if self._crashes.get(function) and current_process() is not None:
             self._crashes[function] -= 1
-            self._doomed = current_process()
+            self._to_kill = current_process()
         if self._conflicts.get(function):
             self._conflicts[function] -= 1
             self._conflicting = function.name

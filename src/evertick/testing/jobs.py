@@ -1,4 +1,4 @@
-"""What a test sees of a job."""
+"""Jobs as a test sees them."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from evertick.base.records.jobs import FunctionKind, Job, JobState, lines_of, tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job as it stood when it was looked at. Moments are aware datetimes in UTC."""
+    """A snapshot of a job. Times are aware datetimes in UTC."""
 
     id: JobId
     function: str
@@ -24,32 +24,32 @@ class JobView:
     args: dict[str, Any]
     """Arguments by parameter name, as JSON."""
     requested_at: datetime
-    """The moment that was asked for."""
+    """The requested time."""
     due_at: datetime
-    """When it may run (again)."""
+    """The time from which it may run, or run again."""
     created_at: datetime
     completed_at: datetime | None
     attempt: int
-    """How often it was started."""
+    """The number of attempts so far."""
     failures: int
     crashes: int
     result: Any
     error: str | None
     """`Type: message` of the last failure."""
     error_data: Any
-    """What an ApplicationError carried."""
+    """The `data` of an ApplicationError."""
     traceback: str | None
     logs: list[str]
-    """`level: text`, line by line, of the last attempt; of a run of a workflow all."""
+    """`level: text`, line by line, of the last attempt; of all attempts for a run of a workflow."""
     logs_truncated: bool
     key: str | None
     parent_id: JobId | None
     blocked: bool
-    """It is due, and the worker does not have its function."""
+    """Whether it is due and the worker does not have its function."""
 
 
 def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
-    """What a test sees of `job`, whose attempts logged `lines`."""
+    """The view of `job`, whose attempts logged `lines`."""
     error = None if job.error is None else job.error.value
     logs = JobLogs.of(lines, lines_of(job))
     return JobView(

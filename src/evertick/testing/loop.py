@@ -1,12 +1,12 @@
-"""A jumping event loop: asyncio as it is, but time passes without waiting.
+"""A jumping event loop: asyncio with simulated time.
 
-`loop.time()` is virtual seconds from 0. When nothing can run, the loop does not sleep until its next timer but moves
-its time there at once. So the real engine runs on it unmodified, with its loops and timers, and so do `asyncio.sleep`
+`loop.time()` is virtual seconds from 0. When nothing can run, the loop does not sleep until its next timer but sets
+its time to it. So the real engine runs on it unmodified, with its loops and timers, and so do `asyncio.sleep`
 and `asyncio.timeout` of the code under test. It runs in one thread: `run_in_executor` (hence `asyncio.to_thread`)
 runs the function at once. Real sockets work, but no time passes while they wait.
 
-A `Process` is what tasks inherit from the task that started it. `kill` means SIGKILL: none of the process's callbacks
-runs again, so no `finally` and no `except` gets a say. Its coroutines are thrown away when the loop is closed.
+Tasks inherit their `Process` from the task that started them. `kill` means SIGKILL: none of the process's callbacks
+runs again, so no `finally` and no `except` block runs. Its coroutines are discarded when the loop is closed.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Ts = TypeVarTuple("Ts")
 H = TypeVar("H", bound=asyncio.Handle)
 
 RESOLUTION_S: Final = 1e-6
-"""Timers closer than this are the same moment; after years, floats of seconds are no finer than a tenth of it."""
+"""Timers closer than this are due at the same time; after years, floats of seconds have a tenth of this precision."""
 
 
 class Process:
@@ -35,7 +35,7 @@ class Process:
 
 
 class ProcessKilled(BaseException):
-    """Leaves synchronous code of a process that was killed in the middle of it. Nothing of the process goes on."""
+    """Raised in synchronous code of a process that was killed while it ran. The process does not continue."""
 
 
 _PROCESS: Final[contextvars.ContextVar[Process | None]] = contextvars.ContextVar("process", default=None)
@@ -47,9 +47,9 @@ def current_process() -> Process | None:
 
 
 def as_in_a_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call a function that has a thread of its own in a real process, where no event loop runs.
+    """Call a function that a real process runs in a thread, where no event loop runs.
 
-    So it may do what is refused beside a running loop: use Django's ORM, or `asyncio.run`.
+    So it may use APIs that refuse to run in an event loop: Django's ORM, or `asyncio.run`.
     """
     loop, task = asyncio._get_running_loop(), None
     if loop is not None:
@@ -66,7 +66,7 @@ def as_in_a_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> 
 
 
 class _Selector(selectors.DefaultSelector):
-    """Looks at sockets without waiting; when there is nothing to do, it says so instead."""
+    """Polls sockets without waiting; calls `idle` instead of waiting."""
 
     idle: Callable[[float | None], None]
 
@@ -78,7 +78,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """The loop; the module says what it is."""
+    """The jumping event loop; see the module."""
 
     def __init__(self) -> None:
         selector = _Selector()
@@ -86,28 +86,28 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         self._now_s = 0.0
         self._until_s = 0.0
         self._enough: Callable[[], bool] | None = None
-        self.look: Callable[[], bool] | None = None
-        """Asked whenever nothing can run: whether there is something new to do, so that time does not go on yet."""
+        self.poll: Callable[[], bool] | None = None
+        """Called when nothing can run; returns whether there is new work, so that time does not advance yet."""
         self._dead: set[Process] = set()
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_max = 1_000
         super().__init__(selector)
-        self._clock_resolution = RESOLUTION_S  # asyncio's own name for "timers this close are due"
+        self._clock_resolution = RESOLUTION_S  # asyncio treats timers within it as due
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Virtual seconds since the loop was created."""
         return self._now_s
 
     # -- running
 
     def run_until(self, until_s: float, *, enough: Callable[[], bool] | None = None) -> None:
-        """Run everything up to and including the moment `until_s`, and let it be that moment.
+        """Run everything up to and including the time `until_s`, and set the time to it.
 
-        `enough` is asked whenever nothing can run; once it returns true, time stops there.
+        `enough` is called when nothing can run; if it returns True, the run ends at that time.
         """
         self._until_s, self._enough = until_s, enough
         outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)  # a test may itself run on an event loop
+        asyncio._set_running_loop(None)  # a test can itself run on an event loop
         try:
             self.run_forever()
         finally:
@@ -115,23 +115,23 @@ class JumpingLoop(asyncio.SelectorEventLoop):
             self._enough = None
 
     def run_task(self, coroutine: Coroutine[Any, Any, T], *, until_s: float) -> T:
-        """Run until a coroutine is done and return its result. Raises TimeoutError at the moment `until_s`."""
+        """Run until a coroutine is done and return its result. Raises TimeoutError at the time `until_s`."""
         task: asyncio.Task[T] = self.create_task(coroutine)
         self.run_until(until_s, enough=task.done)
         if not task.done():
             task.cancel()
             self.run_until(self._now_s, enough=task.done)
-            raise TimeoutError("it was still running when its simulated time was over, so it was cancelled")
+            raise TimeoutError("it did not end within its simulated time, so it was cancelled")
         return task.result()
 
     def start(self, process: Process, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task that belongs, with everything it starts, to `process`."""
+        """Create a task that belongs to `process`, with everything that it starts."""
         context = contextvars.copy_context()
         context.run(_PROCESS.set, process)
         return self.create_task(coroutine, context=context)
 
     def kill(self, process: Process) -> None:
-        """SIGKILL: nothing of the process runs any more."""
+        """Kill a process as by SIGKILL: none of its code runs again."""
         process.alive = False
         self._dead.add(process)
         for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
@@ -139,7 +139,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
                 handle.cancel()
 
     def close(self) -> None:
-        """Close the loop and throw away what still waits in it."""
+        """Close the loop and discard its waiting tasks."""
         if not self.is_closed():
             for task in self._tasks:
                 self._abandon(task)
@@ -149,7 +149,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     # -- what asyncio calls
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """As in asyncio; keeps the task, so that nothing of it outlives the loop."""
+        """As in asyncio; also keeps the task, so that `close` can discard it."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
         self._tasks.append(task)
         if len(self._tasks) > self._tasks_max:
@@ -160,7 +160,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        """As in asyncio, but nothing for the dead."""
+        """As in asyncio; callbacks of dead processes are canceled."""
         return self._unless_dead(super().call_soon(callback, *args, context=context))
 
     def call_at(
@@ -170,11 +170,11 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        """As in asyncio, but nothing for the dead."""
+        """As in asyncio; callbacks of dead processes are canceled."""
         return self._unless_dead(super().call_at(when, callback, *args, context=context))
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """Run the function here and now: there are no threads in a simulated world."""
+        """Run the function immediately: there are no threads in a simulated world."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(as_in_a_thread(func, *args))
@@ -185,8 +185,8 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     # -- helpers
 
     def _idle(self, timeout: float | None) -> None:
-        """Nothing can run: jump to the next timer, or end the run where it is time to."""
-        if self.look is not None and self.look():
+        """Called when nothing can run: jump to the next timer, or end the run."""
+        if self.poll is not None and self.poll():
             return
         if self._enough is not None and self._enough():
             self.stop()
@@ -202,13 +202,13 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return handle
 
     def _abandon(self, task: asyncio.Task[Any]) -> None:
-        """Forget a task without a word about what it did not do."""
+        """Discard a task without asyncio's warnings."""
         if task.done():
             if not task.cancelled():
                 task.exception()  # or asyncio would warn that the exception was never retrieved
             return
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine = task.get_coro()
-        with contextlib.suppress(BaseException):  # what its `finally` blocks say does not matter any more
+        with contextlib.suppress(BaseException):  # errors of its `finally` blocks are irrelevant
             if coroutine is not None:
                 coroutine.close()

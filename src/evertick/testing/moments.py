@@ -1,19 +1,19 @@
-"""Words for moments and durations, so that tests read as stories: `moment("00:01:00")`, `minutes(3) + seconds(45)`."""
+"""Readable times and durations for tests: `moment("00:01:00")`, `minutes(3) + seconds(45)`."""
 
 from datetime import UTC, datetime, timedelta
 
 from evertick.base.errors import Misuse
 
 START = "2026-01-01T00:00:00Z"
-"""When a world begins unless it is told otherwise; its day is that of `moment("09:30")`."""
+"""The default start of a world; its day is also that of `moment("09:30")`."""
 
 _TIME_CHARS_MAX = len("00:00:00.000000")
 
 
 def moment(text: str) -> datetime:
-    """The moment that `text` names: `00:01:00` is on the day on which worlds begin, `2026-03-29T02:30` on another.
+    """The time in `text`: `00:01:00` is on the day of START, `2026-03-29T02:30` on the given day.
 
-    It is in UTC unless the text says otherwise (`2026-03-29T02:30+02:00`). Raises Misuse for other text.
+    It is in UTC unless the text has an offset (`2026-03-29T02:30+02:00`). Raises Misuse for other text.
     """
     is_time_alone = ":" in text[:3] and len(text) <= _TIME_CHARS_MAX
     whole = f"{START[:11]}{text}" if is_time_alone else text
@@ -25,20 +25,20 @@ def moment(text: str) -> datetime:
 
 
 def seconds(number: float) -> timedelta:
-    """That many seconds."""
+    """A number of seconds."""
     return timedelta(seconds=number)
 
 
 def minutes(number: float) -> timedelta:
-    """That many minutes."""
+    """A number of minutes."""
     return timedelta(minutes=number)
 
 
 def hours(number: float) -> timedelta:
-    """That many hours."""
+    """A number of hours."""
     return timedelta(hours=number)
 
 
 def days(number: float) -> timedelta:
-    """That many days of 24 hours."""
+    """A number of days of 24 hours."""
     return timedelta(days=number)

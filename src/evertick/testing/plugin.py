@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures that open simulated worlds and close them at the end of the test.
+"""The pytest plugin: fixtures that open simulated worlds, and close them at the end of the test.
 
     def test_a_message_destroys_itself(world):
         w = world(app, at="2026-03-29T00:59:58Z")
@@ -6,10 +6,10 @@
         w.advance(5)
         assert w.get(message_id) is None
 
-`evertick_world` is a world of the app that the ini option `evertick_app` names (`shop.jobs:app`), or the marker
+`evertick_world` is a world of the app in the ini option `evertick_app` (`shop.jobs:app`), or in the marker
 `@pytest.mark.evertick(app=..., at=..., seed=..., settings=..., crons=...)`, whose other arguments are those of `World`.
 
-pytest imports this file in every run, so it loads nothing of Evertick until a test asks for a fixture.
+pytest imports this file in every run, so it imports Evertick only when a test uses a fixture.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 OPTION: Final = "evertick_app"
 MARKER: Final = "evertick"
 MARKED: Final = ("app", "at", "seed", "settings", "crons")
-"""What the marker takes."""
+"""The arguments of the marker."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the ini option."""
-    parser.addini(OPTION, "Where the app of the fixture evertick_world is: module:variable.", default="")
+    parser.addini(OPTION, "The app of the fixture evertick_world, as module:variable.", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,7 +57,7 @@ def world() -> "Iterator[Callable[..., World]]":
 
 @pytest.fixture
 def evertick_app(request: pytest.FixtureRequest) -> "App":
-    """The app under test: of the marker `evertick`, else of the ini option `evertick_app`. A project may replace it."""
+    """The app under test: from the marker `evertick`, else from the ini option `evertick_app`. Can be overridden."""
     return _app_at(_marked(request).get("app") or request.config.getini(OPTION))
 
 
@@ -72,7 +72,7 @@ def evertick_world(request: pytest.FixtureRequest, evertick_app: "App") -> "Iter
 
 
 def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the markers of a test say, of the nearest where several say it. Raises UsageError."""
+    """The arguments of a test's markers; the nearest marker takes precedence. Raises UsageError."""
     found: dict[str, Any] = {}
     for marker in request.node.iter_markers(MARKER):
         if marker.args or not marker.kwargs.keys() <= {*MARKED}:
@@ -85,7 +85,7 @@ def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def _app_at(place: "App | str") -> "App":
-    """The app at `module:variable`, or itself. Raises UsageError with what to write."""
+    """The app at `module:variable`, or the app itself. Raises UsageError with the fix."""
     from importlib import import_module
 
     from evertick.app.app import App

@@ -1,4 +1,4 @@
-"""Replay: whether the code of a workflow fits the history of a run."""
+"""Replay: tests whether the code of a workflow fits the history of a run."""
 
 import json
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from evertick.base.outcomes import Raised, Returned
 
 
 def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any] | str) -> Any:
-    """Run the code of a workflow over the history of a run, as far as that goes; nothing else is run.
+    """Run the code of a workflow with the history of a run, up to its end, without running any step.
 
-    Returns what the run returned, as plain JSON; None if the history ends before. So a test can hold new code against
-    histories that old code has written: `replay(onboard, app.workflows.history(run_id))`, or one that was saved, as the
-    object that `history.to_json()` returns or as the text that `evertick workflow history ID -o json` prints (NaN
-    and infinities, which JSON does not have, are null there). It needs no world.
+    Returns the result of the run, as plain JSON; None if the history ends before it. So a test can check new code with
+    histories of old code: `replay(onboard, app.workflows.history(run_id))`, or with a saved one, as the object of
+    `history.to_json()` or as the text of `evertick workflow history ID -o json` (which has null for NaN and infinity).
+    It needs no world.
 
-    Raises ReplayMismatch where the code makes other calls, AssertionError with the error of a run that failed, Misuse
-    for what is no history, and for that of another workflow.
+    Raises ReplayMismatch if the code makes other calls, AssertionError with the error of a run that failed, and Misuse
+    for an invalid history or one of another workflow.
     """
     read = _history_of(history)
     if read.function not in (workflow.name, *workflow.aliases):
@@ -38,12 +38,12 @@ def _history_of(given: RunHistory | Mapping[str, Any] | str) -> RunHistory:
         return RunHistory.model_validate(json.loads(given) if isinstance(given, str) else given)
     except (ValueError, RecursionError) as error:
         raise Misuse(
-            f"this is no history of a run, as `evertick workflow history ID -o json` prints it: {_problem(error)}"
+            f"this is not a history of a run as printed by `evertick workflow history ID -o json`: {_problem(error)}"
         ) from error
 
 
 def _problem(error: Exception) -> str:
-    """The first thing that is wrong with what should be a history."""
+    """The first mistake in an invalid history."""
     from pydantic_core import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -1,7 +1,7 @@
-"""The world's store: SQLite in memory, which tells of every change at once and lets commits fail on demand.
+"""The world's store: SQLite in memory, which notifies of every change immediately and can make commits fail.
 
-The real store hints only at jobs that are due within seconds, because workers look by themselves every few seconds.
-A world's workers look seldom, so that months pass quickly; so here every commit that changed something is a hint.
+The real store notifies only of jobs that are due within seconds, because workers poll every few seconds. A world's
+workers poll rarely, so that months pass quickly; so here every commit with a change is a notification.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class WorldStore:
         self._listeners: list[Listener] = []
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """See `Store.write`. Raises what the test arranged, too."""
+        """See `Store.write`. Also raises injected faults."""
 
         def watched(transaction: Transaction) -> tuple[T, bool]:
             self._faults.before_work()
@@ -49,7 +49,7 @@ class WorldStore:
 
         result, changed = self._inner.write(watched, isolation=isolation)
         if changed:
-            self._tell_listeners()
+            self._notify_listeners()
         return result
 
     def write_failure(self, *, thorough: bool = False) -> WriteFailure | None:
@@ -64,7 +64,7 @@ class WorldStore:
         return self._inner.view(work)
 
     def settle(self) -> None:
-        """See `Store.settle`: a world's database is Evertick's alone."""
+        """See `Store.settle`: only Evertick uses a world's database."""
 
     def migrate(self) -> list[str]:
         return self._inner.migrate()
@@ -77,29 +77,29 @@ class WorldStore:
         return lambda: self._listeners.remove(listener)
 
     def move_to(self, path: Path) -> None:
-        """Go on in a file, which others can open. Their commits are seen by `look`."""
+        """Move to a file, which other connections can open. `poll` detects their commits."""
         with contextlib.closing(sqlite3.connect(path)) as target:
             self._inner.read(lambda transaction: transaction.connection.backup(target))
         self._inner.close()
         self._inner = SqliteStore(f"sqlite:///{path}", synchronous="off")
         self._inner.lock_engine()
         self.url = self._inner.url
-        self.look()
+        self.poll()
 
-    def look(self) -> bool:
-        """Whether another connection has committed since the last look; then listeners were told."""
+    def poll(self) -> bool:
+        """Notify the listeners if another connection has committed since the last poll; return whether it has."""
         seen: int = self._inner.read(lambda transaction: transaction.connection.execute(COMMITS).fetchone()[0])
         is_new, self._commits_seen = seen != self._commits_seen, seen
         if is_new:
-            self._tell_listeners()
+            self._notify_listeners()
         return is_new
 
     def forget_listeners(self) -> None:
-        """Who listened is dead."""
+        """Remove all listeners, because their process is dead."""
         self._listeners.clear()
 
     def end_leases(self, now: Instant) -> None:
-        """The worker is dead. Whatever the test arranged, this does not fail."""
+        """End the leases of dead workers. Injected faults do not apply."""
 
         def work(transaction: Transaction) -> None:
             for worker in transaction.list_workers():
@@ -111,7 +111,7 @@ class WorldStore:
         return None
 
     def lock_engine(self) -> None:
-        """See `Store.lock_engine`: a database in memory has no other process to be locked against."""
+        """See `Store.lock_engine`: no other process can open a database in memory."""
 
     def unlock_engine(self) -> None:
         """See `Store.unlock_engine`."""
@@ -119,6 +119,6 @@ class WorldStore:
     def close(self) -> None:
         self._inner.close()
 
-    def _tell_listeners(self) -> None:
+    def _notify_listeners(self) -> None:
         for listener in tuple(self._listeners):
             listener(EVERYTHING)

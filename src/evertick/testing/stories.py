@@ -1,4 +1,4 @@
-"""Stories about schedules: work that takes as long as the story says, and the ledger in a few words."""
+"""Tests of schedules: work with a given duration, and short forms of the ledger."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -29,22 +29,22 @@ from evertick.testing.moments import minutes
 from evertick.testing.store import WorldStore
 from evertick.testing.timeline import Timeline
 
-# -- Work that takes as long as a test says: what a world's schedules do when a test names no function of its own.
+# -- Work with a given duration: the function of a world's schedules if a test has none of its own.
 #
-# It is a real action, known to the world alone: the app that lives there does not notice it.
+# It is a real action that only the world has; the app does not.
 
 NAME: Final = "evertick.testing.stories"
 TIMEOUT_MS: Final = 10 * 366 * DAY_MS
 
 
 class Work:
-    """The action, and when its runs were asked to stop."""
+    """The action, and the times at which its runs were asked to stop."""
 
     def __init__(self) -> None:
         self.asked_to_stop: dict[JobId, Instant] = {}
 
         async def work(ctx: ActionCtx, takes: float, cleans_up: float) -> None:
-            """Takes `takes` seconds, and `cleans_up` more when it is asked to stop before that."""
+            """Take `takes` seconds, and `cleans_up` more if it is asked to stop before that."""
             try:
                 await asyncio.sleep(takes)
             except asyncio.CancelledError:
@@ -59,7 +59,7 @@ class Work:
 
 
 class WithWork:
-    """An app's functions, and the work of a world beside them."""
+    """An app's functions and the work of a world."""
 
     def __init__(self, functions: Functions, work: Work) -> None:
         self._functions = functions
@@ -87,7 +87,7 @@ class StoryOptions(CreateOptions):
 
 
 class ScheduleStories(ABC):
-    """What a world does for stories about schedules; its engine has the rest."""
+    """The methods of a world for tests of schedules."""
 
     app: App
     _store: WorldStore
@@ -102,25 +102,25 @@ class ScheduleStories(ABC):
     @property
     @abstractmethod
     def now(self) -> datetime:
-        """The present of this world, in UTC."""
+        """The current time of this world, in UTC."""
 
     @abstractmethod
     def pending(self) -> list[JobView]:
-        """Jobs that wait."""
+        """The pending jobs."""
 
     @takes(StoryOptions, "a schedule")
     def schedule(self, new: StoryOptions) -> ScheduleId:
         """Create a schedule (named `schedule-1`, `schedule-2` and so on), and return its id.
 
-        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of
-        the app, or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The
-        options are those of `app.schedules.create`, which also says what it raises.
+        Its times are an interval `every=`, counted from the Unix epoch, or a spec `when=`. It runs `do`, a function of
+        the app, or else work that takes `takes` seconds, and `cleans_up` seconds after a request to stop. The options
+        and errors are those of `app.schedules.create`.
         """
         every, when, do = new.every, new.when, new.do
         if (every is None) == (when is None):
-            raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")
+            raise Misuse("a schedule takes either every=minutes(5) or when=daily(hour=9)")
         if do is not None and (new.takes or new.cleans_up):
-            raise Misuse("do= is a function of yours, which takes as long as it takes; leave takes= and cleans_up= out")
+            raise Misuse("takes= and cleans_up= are only for schedules without do=; omit them")
         self._schedules += 1
         if every is not None:
             when = every_(seconds=duration_ms(every, name="every") // 1000)
@@ -133,22 +133,22 @@ class ScheduleStories(ABC):
         return self.app.tenant(self._tenant).schedules.create(**options).id
 
     def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
-        """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""
+        """The whole ledger of a schedule: every occurrence so far with its fate, by nominal time."""
         where = OccurrenceFilter(tenant=self._tenant, schedule_id=ScheduleId(schedule_id))
         return self._store.read(
             lambda transaction: [occurrence_view(row) for row in all_occurrences(transaction, where)]
         )
 
     def starts(self, schedule_id: str) -> list[datetime]:
-        """When runs of a schedule were started, in order: by time, by a trigger or by a backfill."""
+        """The start times of a schedule's runs, in order: by time, by a trigger or by a backfill."""
         return sorted(each.started for each in self.occurrences(schedule_id) if each.started is not None)
 
     def skips(self, schedule_id: str) -> list[datetime]:
-        """The nominal times that were skipped: a policy decided against them."""
+        """The nominal times that a policy skipped."""
         return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.SKIPPED]
 
     def missed(self, schedule_id: str) -> list[datetime]:
-        """The nominal times that were missed: they should have run and did not."""
+        """The nominal times that were missed: they should have run but did not."""
         return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.MISSED]
 
     def waiting(self, schedule_id: str) -> list[datetime]:
@@ -160,7 +160,7 @@ class ScheduleStories(ABC):
         stops = {job_id: to_datetime(moment) for job_id, moment in self._work.asked_to_stop.items()}
         occurrences = self.occurrences(schedule_id)
         asked: dict[str, datetime] = {}
-        with suppress(NotFound):  # a deleted schedule has no backfills any more
+        with suppress(NotFound):  # a deleted schedule has no backfills
             for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
                 asked[request] = self.app.tenant(self._tenant).schedules.backfill_status(schedule_id, request).asked
         blocked = {job.id for job in self.pending() if job.blocked}

@@ -1,13 +1,13 @@
-"""Timelines: what became of a schedule's times, drawn with letters. For a look at a test that fails, and for the docs.
+"""Timelines: the occurrences of a schedule, drawn with letters, for the analysis of failing tests and for the docs.
 
     time  1     2     3     4     5
     1     S==============|
     2           .........S====
     3                 x  overlap
 
-A row for every time. `S` is a start, `=` a run that goes on, `|` its end; `f` a failure, `c` the moment at which it was
-asked to stop, `t` its termination. `b` is a run that is blocked: the worker does not have its function. `.` waits for
-a run, `~` for a worker (an outage), and `x` did not run, for the reason beside it.
+Each occurrence has a row. `S` is a start, `=` a continuing run, `|` its end; `f` a failure, `c` a request to stop, `t`
+a termination. `b` is a blocked run: the worker does not have its function. `.` waits for a run, `~` for a worker (an
+outage), and `x` did not run, for the reason after it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,20 +20,20 @@ from evertick.base.ids import JobId
 from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
 
 CELLS: Final = 6
-"""Letters that a unit of time takes."""
+"""The number of letters for a unit of time."""
 
 AT_ONCE: Final = frozenset({Reason.PAUSED, Reason.LIMIT})
-"""Reasons that are clear when the time comes, though they may be written down later."""
+"""Reasons that apply at the nominal time, although they can be recorded later."""
 
 Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The frame of a drawing: from the unit in which the first time lies until `now`.
+    """The frame of a drawing: from the unit of the first time until `now`.
 
-    Units are counted from `origin`. `outages` are spans in which no worker lived; `stops` is when jobs were asked to
-    stop, `asked` when backfills were asked for, by their ids; `blocked` are jobs that no worker can run.
+    Units are counted from `origin`. `outages` are spans without a live worker; `stops` are the times of requests to
+    stop by job id, `asked` those of backfills by their ids; `blocked` are jobs that no worker can run.
     """
 
     origin: datetime
@@ -45,7 +45,7 @@ class Timeline:
     blocked: Collection[JobId] = ()
 
     def draw(self, occurrences: Sequence[OccurrenceView]) -> str:
-        """The drawing, its lines without blanks at their ends."""
+        """The drawing, without spaces at the ends of lines."""
         rows = sorted(occurrences, key=lambda each: (self._arrived(each), each.nominal))
         first = min((self._cell(self._arrived(each)) for each in rows), default=self._cell(self.now)) // CELLS * CELLS
         labels = [self._label(each) for each in rows]
@@ -83,12 +83,12 @@ class Timeline:
         return (moment - self.origin) * CELLS // self.unit
 
     def _is_outage(self, cell: int) -> bool:
-        # A cell is a stretch of time; what counts is its middle.
+        # A cell is a span of time; its middle counts.
         middle = self.origin + (2 * cell + 1) * self.unit / (2 * CELLS)
         return any(start <= middle < end for start, end in self.outages)
 
     def _arrived(self, occurrence: OccurrenceView) -> datetime:
-        """When its row begins. The time of a backfilled one lies in the past, so there it is when it was asked for."""
+        """The begin of its row. For a backfill, whose time is in the past, it is the time of the request."""
         if occurrence.origin is Origin.BACKFILL:
             return self.asked.get(occurrence.request, occurrence.started or occurrence.decided)
         return occurrence.actual

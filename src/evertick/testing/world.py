@@ -1,19 +1,19 @@
-"""A world: the real engine on a database in memory, under a clock that jumps.
+"""A world: the real engine on a database in memory, with a clock that jumps.
 
     with World(app, at="2026-03-29T00:59:58Z") as world:
         message_id = world.call(send_expiring_message, "hello", "ada")
         world.advance(5)
         assert world.get(message_id) is None
 
-Nothing runs by itself: jobs run while time passes (`advance`, `advance_to`, `drain`), or while an action that the
-test called waits. Time passes only there, and costs nothing. There are no threads: actions that are plain functions
-run in the test's own thread, and functions are not ended for using too much real time. Chance, ids and the clock come
-from `seed` and `at`, so one test is one story, every time.
+Nothing runs by itself: jobs run while time passes (`advance`, `advance_to`, `drain`), or while an action that the test
+called waits. Time passes only there, without real waiting. There are no threads: actions that are plain functions run
+in the test's own thread, and functions have no limit of real time. Random numbers, ids and the clock come from `seed`
+and `at`, so every run of a test is the same.
 
-A world brings the database, the clock and a worker; functions and tables stay the app's. So one app can live in many
-worlds, one after the other; while it lives in one, `app.call`, `app.scheduler` and `app.schedules` mean that world.
+A world has the database, the clock and a worker; functions and tables are those of the app. So one app can be in
+several worlds, one after the other; while it is in one, `app.call`, `app.scheduler` and `app.schedules` use that world.
 
-For stories about schedules it brings work that takes as long as the story says, and the ledger in a few words:
+For tests of schedules it has work with a given duration, and short forms of the ledger:
 
     report = world.schedule(every=minutes(1), takes=seconds(150), overlap=Overlap.BUFFER_ONE)
     world.advance(minutes(4))
@@ -59,7 +59,7 @@ DRAIN_JOBS: Final = 10_000
 
 
 class World(SimulatedEngine, ScheduleStories, OwnConnections):
-    """A simulated world; the module says what it is."""
+    """A simulated world for tests; see the module."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         settings: Settings | None = None,
         crons: bool = True,
     ) -> None:
-        """Start a world with an empty database at the moment `at` (an aware datetime, or ISO 8601 text).
+        """Start a world with an empty database at the time `at` (an aware datetime, or ISO 8601 text).
 
-        Without an app it has one without functions. `settings` are the app's unless given; the world only lets its
-        worker look less often, so that long times pass quickly. `crons=False` leaves out the crons that the code of the
-        app declares, so that the test sees only what it schedules itself.
+        Without an app it creates one without functions. `settings` are the app's by default; the world's worker polls
+        less often, so that long times pass quickly. `crons=False` ignores the crons in the code of the app, so that
+        only the test's own jobs and schedules run.
 
-        Raises InvalidDelay for a moment without a time zone, Misuse for `crons` that is no bool.
+        Raises InvalidDelay for a time without a time zone, Misuse if `crons` is not a bool.
         """
         if type(crons) is not bool:
             raise Misuse(f"crons= is True or False, not {crons!r}")
@@ -94,7 +94,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         return f"<World of {self.app.name} at {to_iso(self._clock.now())}>"
 
     def tenant(self, name: str) -> "World":
-        """The same world as one of its tenants sees it: `world.tenant("acme").jobs()`. Raises InvalidTenant."""
+        """The same world for one of its tenants: `world.tenant("acme").jobs()`. Raises InvalidTenant."""
         return _TenantWorld(self, tenant_named(name))
 
     def __enter__(self) -> Self:
@@ -106,32 +106,31 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         self.close()
 
     def close(self) -> None:
-        """End the world: its worker, its database, its engines, and the faults that did not strike."""
+        """Close the world: its worker, its database, its engines, and the unused faults."""
         self.dispose()
         SimulatedEngine.close(self)
 
     # -- time
 
     def advance(self, duration: float | timedelta) -> None:
-        """Let time pass (seconds, or a timedelta), and let happen what is due meanwhile, the last moment included."""
+        """Let time pass (seconds, or a timedelta), and run everything due meanwhile, including the last instant."""
         self._run_until(Instant(self._clock.now() + duration_ms(duration, name="duration")))
 
     def advance_to(self, moment: str | datetime) -> None:
-        """Let time pass until a moment. Raises Misuse if it is past: time does not go back."""
+        """Let time pass until `moment`. Raises Misuse if it is in the past."""
         at = _instant(moment)
         if at < self._clock.now():
-            raise Misuse(f"it is {to_iso(self._clock.now())} already; a world's time does not go back to {to_iso(at)}")
+            raise Misuse(f"it is already {to_iso(self._clock.now())}; a world's time does not go back to {to_iso(at)}")
         self._run_until(at)
 
     def drain(self, *, jobs_max: int = DRAIN_JOBS) -> None:
-        """Let everything happen that is scheduled, however far away, until nothing is pending and nothing runs.
+        """Run everything that is scheduled, however far in the future, until nothing is pending and nothing runs.
 
-        Raises LimitExceeded after `jobs_max` attempts (a chain that schedules itself for ever has no end), Misuse
-        if no worker is alive. Blocked jobs, whose function no worker knows, are left, and so are those of a pool that
-        is paused.
+        Raises LimitExceeded after `jobs_max` attempts (a function that always reschedules itself has no end), Misuse if
+        no worker is alive. Blocked jobs, whose function no worker has, and jobs of a paused pool remain.
         """
         if self._process is None or not self._process.alive:
-            raise Misuse("the worker is dead, so nothing would ever run; start another with world.restart()")
+            raise Misuse("the worker is dead, so nothing would run; start another one with world.restart()")
         until = self._clock.now() + DRAIN_DAYS * DAY_MS
         limit = self._attempts + jobs_max
         self._run_until(Instant(until), enough=lambda: self._attempts >= limit or self._is_drained())
@@ -147,7 +146,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
     # -- functions
 
     def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function as a program would, and return what it returns; what it raises is raised here.
+        """Call a function as a program would; return its result, and raise its errors.
 
         While an action waits, time passes and jobs run; a query or mutation takes no time, and runs no job.
         """
@@ -159,7 +158,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
             result = execution.call_now(resolved, args, kwargs)
         return cast("R", result)
 
-    # -- what there is
+    # -- reading
 
     def jobs(self, function: Function[..., Any] | str | None = None, *, state: str | None = None) -> list[JobView]:
         """Jobs (of one function, in one state) in the order in which they were scheduled."""
@@ -173,7 +172,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         return self._store.read(work)
 
     def pending(self, function: Function[..., Any] | str | None = None) -> list[JobView]:
-        """Jobs that wait, the earliest due first."""
+        """The pending jobs, the earliest due first."""
         return sorted(self.jobs(function, state=JobState.PENDING), key=lambda job: (job.due_at, job.id))
 
     def job(self, job_id: str) -> JobView:
@@ -217,10 +216,10 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
 
         return self._store.read(work)
 
-    # -- what goes wrong
+    # -- faults
 
     def outage(self, duration: float | timedelta) -> None:
-        """The worker dies, no other runs for `duration`, and then another one starts, which sees what is late."""
+        """Kill the worker, let `duration` pass without one, and start another one, which handles everything late."""
         begin = self.now
         self.kill()
         self.advance(duration)
@@ -228,32 +227,32 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         self.restart()
 
     def fail_next(self, function: Function[..., Any], error: BaseException) -> None:
-        """Let the next run of a function raise `error` instead of running. Several calls arrange several runs."""
+        """Make the next run of a function raise `error` instead of running. Several calls apply to several runs."""
         self._faults.fail(self.app.functions.resolve(function), error)
 
     def conflict_next(self, function: Function[..., Any], *, times: int = 1) -> None:
-        """Let the next transaction in which a mutation runs meet a write conflict at its commit."""
+        """Make the commit of the next transaction with a mutation raise WriteConflict."""
         self._faults.conflict(self.app.functions.resolve(function), times)
 
     def crash_before_commit(self, function: Function[..., Any], *, times: int = 1) -> None:
-        """Let the worker die after the function's next run as a job, before anything of that run is committed.
+        """Kill the worker after the function's next run as a job, before its commit.
 
-        From then on nothing runs until `restart`. With `times`, the workers after it die there, too.
+        Then nothing runs until `restart`. With `times`, the following workers die there, too.
         """
         self._faults.crash(self.app.functions.resolve(function), times)
 
     @contextmanager
     def database_away(self) -> Iterator[None]:
         """While the `with` block runs, the database is unavailable to the worker and to the test."""
-        self._faults.database_is_away = True
+        self._faults.database_is_down = True
         try:
             yield
         finally:
-            self._faults.database_is_away = False
+            self._faults.database_is_down = False
 
 
 class _TenantWorld(World):
-    """A world that shares everything with another one but the tenant."""
+    """A world that shares everything except the tenant with another one."""
 
     __slots__ = ("_tenant",)
 

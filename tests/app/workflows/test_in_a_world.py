@@ -409,7 +409,7 @@ def test_a_saved_history_is_replayed_as_an_object_and_as_text() -> None:
     assert replay(pay, saved) == replay(pay, json.loads(saved)) == replay(pay, history) == result
     assert replay(pay, history.model_dump_json()) == result
     for nonsense in ("{", "[]", {"id": 1}):
-        with pytest.raises(Misuse, match="this is no history of a run") as refused:
+        with pytest.raises(Misuse, match="this is not a history of a run") as refused:
             replay(pay, nonsense)
         assert "http" not in str(refused.value)
     with pytest.raises(Misuse, match=f"this is the history of a run of {pay.name}, not of {remind.name}"):

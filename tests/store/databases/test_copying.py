@@ -18,7 +18,7 @@ from evertick.api.gateways import GatewayCron
 from evertick.base.errors import DatabaseLocked, Misuse, SchemaMismatch
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import NEVER, Instant
-from evertick.base.records.gateways import Found
+from evertick.base.records.gateways import SyncResult
 from evertick.base.records.jobs import Worker
 from evertick.base.records.scripts import ScriptRow, ScriptRunRow, ScriptVersionRow
 from evertick.store.copying import copy_tables
@@ -85,7 +85,7 @@ def filled(url: str) -> str:
     said = Registration(join_token=joined, name="edge-1", instance_id="i")
     app.gateways.joining.register(said)
     found = app.environment.store.write(lambda tx: tx.claim_gateways(now=NEVER, until=NEVER, limit=1))
-    health = Found("healthy", "[]", "1", "d", "[]", "[]")
+    health = SyncResult("healthy", "[]", "1", "d", "[]", "[]")
     crons = [GatewayCron.model_validate(cron())]
     app.environment.store.write(lambda tx: tx.note_sync(found[0], health, crons, now=Instant(0)))
     app.tenants.set("acme", running=2)

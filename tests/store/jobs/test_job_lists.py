@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, WorkerId
-from evertick.base.records.history import JobCounts, JobPlace
+from evertick.base.records.history import JobCounts, JobPosition
 from evertick.base.records.jobs import JOB_ERROR, SERVES, JobError, JobFilter, JobState, ServedFunction, Serves, Worker
 from evertick.base.records.stored import text_of
 from evertick.store.records.pages import JobsFound, WaitingFound
@@ -326,5 +326,5 @@ def test_jobs_that_wait_for_their_time_are_listed_by_it(
     assert upcoming(key="none") == upcoming(pool="none") == []
 
 
-def _look_for_waiting(tx: Transaction, where: JobFilter, after: JobPlace | None) -> WaitingFound:
+def _look_for_waiting(tx: Transaction, where: JobFilter, after: JobPosition | None) -> WaitingFound:
     return tx.look_for_waiting(where, limit=4, after=after)

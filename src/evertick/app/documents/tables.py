@@ -189,7 +189,7 @@ def _tagged(value: Any) -> dict[str, str]:
         return {"$bytes": base64.b64encode(value).decode("ascii")}
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidArguments(f"{value} has no time zone; documents hold moments, so give it one")
+            raise InvalidArguments(f"{value} has no time zone; add one, for example tzinfo=UTC")
         return {"$datetime": value.isoformat()}
     if isinstance(value, date):
         return {"$date": value.isoformat()}

@@ -219,7 +219,7 @@ class ActionAttempt:
             environment.settings.await_within.total_seconds(),
             self.limit.wall_s,
             on_over=supervision.step_took_too_long,
-            on_held=self.running.report_held,
+            on_blocking=self.running.report_held,
         )
         return limit.around(coroutine)
 

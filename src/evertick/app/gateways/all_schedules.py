@@ -15,7 +15,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import GatewayNotFound, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.instants import NEVER, Instant
-from evertick.base.paging import check_limit, opened, sealed, wrong_cursor
+from evertick.base.paging import check_limit, decode_cursor, encode_cursor, wrong_cursor
 from evertick.base.records.gateways import CronFilter, GatewayCronRow, GatewayRow
 from evertick.base.records.schedules import ScheduleFilter, ScheduleOrder
 from evertick.store.records.schedule import UNREADABLE, Schedule
@@ -153,11 +153,11 @@ def _cursor(shown: Sequence[Schedule | GatewayCronRow], begin: Place | None, pla
             begin = (each.next_at, each.id)
         else:
             place = _place_of(each)
-    return sealed([*(begin or (None, None)), *place])
+    return encode_cursor([*(begin or (None, None)), *place])
 
 
 def _places(cursor: str) -> tuple[Place | None, tuple[Instant, str, str]]:
-    at, schedule_id, next_run_at, gateway_id, cron_id = opened(cursor, 5)
+    at, schedule_id, next_run_at, gateway_id, cron_id = decode_cursor(cursor, 5)
     texts = all(isinstance(each, str) for each in (schedule_id or "", gateway_id, cron_id))
     if not texts or type(next_run_at) is not int or type(at) not in (int, type(None)):
         raise wrong_cursor()

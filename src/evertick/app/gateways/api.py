@@ -34,9 +34,9 @@ from evertick.base.errors import (
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.options import Rule, check_options, number, one_of, shown_options, whole
-from evertick.base.paging import opened, sealed, wrong_cursor
+from evertick.base.paging import decode_cursor, encode_cursor, wrong_cursor
 from evertick.base.records.gateways import GatewayCronRow, GatewayRow
-from evertick.base.suggested_commands import meant
+from evertick.base.suggested_commands import did_you_mean
 from evertick.gateway_client import GatewayClient, check_name
 from evertick.store.transaction.transaction import Transaction
 
@@ -167,7 +167,9 @@ class TenantGateways:
                 )[: limit + 1]
             shown = rows[:limit]
             crons = [cron_view(row, gateways[row.gateway_id], now) for row in shown if row.gateway_id in gateways]
-            return FleetCrons(crons=tuple(crons), next=sealed(_position(shown[-1])) if len(rows) > limit else None)
+            return FleetCrons(
+                crons=tuple(crons), next=encode_cursor(_position(shown[-1])) if len(rows) > limit else None
+            )
 
         return self._read(work)
 
@@ -300,7 +302,7 @@ class TenantGateways:
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]
-            raise GatewayNotFound(f"there is no gateway {name!r}; {meant(name, names)}".rstrip("; "))
+            raise GatewayNotFound(f"there is no gateway {name!r}; {did_you_mean(name, names)}".rstrip("; "))
         return row
 
     def _now(self) -> Instant:
@@ -411,7 +413,7 @@ def _place(after: str | None) -> tuple[Instant, str, str]:
     """The place of a cursor. Raises InvalidArguments."""
     if after is None:
         return FIRST
-    at, gateway_id, cron_id = opened(after, len(FIRST))
+    at, gateway_id, cron_id = decode_cursor(after, len(FIRST))
     if type(at) is not int or not isinstance(gateway_id, str) or not isinstance(cron_id, str):
         raise wrong_cursor()
     return Instant(at), gateway_id, cron_id

@@ -25,7 +25,7 @@ from evertick.base.errors import Conflict, Misuse, UnknownSecret
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.options import check_options, text
-from evertick.base.records.gateways import Beat, GatewayRow
+from evertick.base.records.gateways import GatewayRow, StoredHeartbeat
 from evertick.store.transaction.transaction import Transaction
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class Joining:
 
     def heartbeat(self, secret: str, said: Heartbeat) -> HeartbeatReply:
         """Note how a gateway is. Raises UnknownSecret."""
-        beat = Beat(said.status, kept(said.warnings), said.version[:200], said.digest[:200])
+        beat = StoredHeartbeat(said.status, kept(said.warnings), said.version[:200], said.digest[:200])
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> HeartbeatReply:
             if _present(transaction, row, said.instance_id) is None:

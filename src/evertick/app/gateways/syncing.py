@@ -18,7 +18,7 @@ from evertick.app.gateways.joining import kept
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import shortened
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant
-from evertick.base.records.gateways import Found, GatewayRow
+from evertick.base.records.gateways import GatewayRow, SyncResult
 from evertick.store.transaction.transaction import Transaction
 
 _logger: Final = logging.getLogger("evertick.gateways")
@@ -45,7 +45,7 @@ def sync(environment: Environment, row: GatewayRow, *, is_server: bool = False) 
         health = client.health()
         is_copied = row.copied_at is not None and health.digest == row.copied_digest
         crons = None if is_copied else client.crons()
-        found = Found(
+        found = SyncResult(
             status=health.status,
             warnings=kept(health.warnings),
             version=health.version[:ERROR_CHARS_MAX],

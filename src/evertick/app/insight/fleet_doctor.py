@@ -19,7 +19,7 @@ from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
-from evertick.base.suggested_commands import cure_of_unreadable, tenant_option
+from evertick.base.suggested_commands import fix_of_unreadable, tenant_option
 from evertick.rules.jobs.coverage import served
 from evertick.store.addresses import servers_in
 from evertick.store.records.schedule import Schedule
@@ -184,7 +184,7 @@ def _stuck(status: StatusView) -> Iterator[FleetFinding]:
 def _unreadable(status: StatusView) -> Iterator[FleetFinding]:
     for each in status.unreadable:
         detail = f"the schedule cannot be read, so it does not run: {each.why}"
-        fix = cure_of_unreadable(each.schedule, each.tenant)
+        fix = fix_of_unreadable(each.schedule, each.tenant)
         yield _finding(FleetCheck.ROWS, each.schedule, detail, fix, each.tenant)
 
 

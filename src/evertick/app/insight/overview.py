@@ -35,7 +35,7 @@ from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
 from evertick.base.paging import check_limit
-from evertick.base.records.insight import SLOT_MS, ChangeRow, Coming, DueGroup, MinuteRow
+from evertick.base.records.insight import SLOT_MS, ChangeRow, DueGroup, MinuteRow, Upcoming
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.coverage import served
@@ -116,7 +116,7 @@ def _overview(
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
     unreadable = transaction.list_schedules(ScheduleFilter(tenant=tenant, status=UNREADABLE), limit=SHOWN_MAX)
-    missed = [time for time in times if not time.made_up]
+    missed = [time for time in times if not time.caught_up]
     free = [group for group in due if pool_name(group.pool) not in trouble.spread_pools]
     waiting = [
         group
@@ -269,7 +269,7 @@ class _Buckets(NamedTuple):
         end = Instant(self.start + self.number * BUCKET_MS)
         return ComingLook(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)
 
-    def coming(self, found: Coming) -> ComingView:
+    def coming(self, found: Upcoming) -> ComingView:
         """What starts in them."""
         starts: Counter[int] = Counter()
         minute = span_begin(self.now, MINUTE_MS)

@@ -16,7 +16,7 @@ from evertick.base.errors import InvalidArguments, JobNotFound, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.paging import PAGE_MAX, check_limit
-from evertick.base.records.history import LEVELS, LineFilter, LinePlace
+from evertick.base.records.history import LEVELS, LineFilter, LinePosition
 from evertick.base.records.stored import storable
 from evertick.store.transaction.transaction import Transaction
 
@@ -60,7 +60,7 @@ def log_lines(
         meant = chosen if job_id is None else chosen._replace(jobs=family_of(transaction, job_id, tenant))
         found = transaction.look_for_lines(meant, limit=limit, after=after, newest_first=newest_first)
         lines = tuple(map(LogLineView.of, found.lines))
-        newest = LinePlace(Instant(now - OVERLAP_MS), JobId(""), 0, 0)
+        newest = LinePosition(Instant(now - OVERLAP_MS), JobId(""), 0, 0)
         if not newest_first and found.after is not None:
             newest = min(newest, found.after)  # there is more to read before what comes
         return LogPage(
@@ -108,10 +108,10 @@ def family_of(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tupl
     return tuple(transaction.job_family(first, tenant=tenant, limit=FAMILY_MAX))
 
 
-def _place(cursor: str) -> LinePlace:
+def _place(cursor: str) -> LinePosition:
     """The place that a cursor names. Raises InvalidArguments."""
     found = _PLACE.fullmatch(cursor) if isinstance(cursor, str) else None
     if found is None:
         raise InvalidArguments(f"{cursor!r} is not the cursor of a list of lines")
     at, job_id, attempt, number = found.groups()
-    return LinePlace(Instant(int(at)), JobId(job_id), int(attempt), int(number))
+    return LinePosition(Instant(int(at)), JobId(job_id), int(attempt), int(number))

@@ -12,7 +12,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.records.history import JobPlace
+from evertick.base.records.history import JobPosition
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.rules.jobs.coverage import blocked
 from evertick.store.transaction.transaction import Transaction
@@ -64,22 +64,22 @@ def upcoming(
 
 def waiting_where(
     tenant: TenantId, now: Instant, cursor: str | None, **where: Unpack[JobsWhere]
-) -> tuple[JobFilter, JobPlace]:
+) -> tuple[JobFilter, JobPosition]:
     """Which jobs that are due later than now are meant, and the place from which on. Raises as `upcoming`."""
     if unfit := sorted(where.keys() & {"state", "blocked", "not_retried"}):
         raise Misuse(f"upcoming jobs are pending and not due yet: leave out {unfit[0]}=")
     chosen = jobs_where(tenant, **{"due_from": to_datetime(now)} | where)
-    return chosen, JobPlace(Instant(now), JobId("")) if cursor is None else _place(cursor)
+    return chosen, JobPosition(Instant(now), JobId("")) if cursor is None else _place(cursor)
 
 
-def cursor_of(place: JobPlace | None) -> str | None:
+def cursor_of(place: JobPosition | None) -> str | None:
     """The cursor of the page that begins at a place."""
     return None if place is None else f"{place.due_at}.{place.job_id}"
 
 
-def _place(cursor: str) -> JobPlace:
+def _place(cursor: str) -> JobPosition:
     """The place that a cursor names. Raises InvalidArguments."""
     found = _PLACE.fullmatch(cursor) if isinstance(cursor, str) else None
     if found is None:
         raise InvalidArguments(f"{cursor!r} is not the cursor of a list of upcoming jobs")
-    return JobPlace(Instant(int(found[1])), JobId(found[2]))
+    return JobPosition(Instant(int(found[1])), JobId(found[2]))

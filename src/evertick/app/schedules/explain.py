@@ -21,7 +21,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, MILLISECOND, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
-from evertick.base.suggested_commands import THEN, WORKER
+from evertick.base.suggested_commands import SEPARATOR, WORKER
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.outcome import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
@@ -313,7 +313,7 @@ NEXT_TIME: Final = "for the next outage: "
 def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | None:
     match Reason(found.reason):
         case Reason.PAUSED:
-            return f"{_command('resume', chain.schedule)}{THEN}{_backfill_command(chain.schedule, chain.at)}"
+            return f"{_command('resume', chain.schedule)}{SEPARATOR}{_backfill_command(chain.schedule, chain.at)}"
         case Reason.OVERLAP:
             return _fix_of_overlap(chain, row, found)
         case Reason.LIMIT:
@@ -323,7 +323,7 @@ def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | Non
         case reason if row is not None and found.origin == Origin.SCHEDULE:
             again = _backfill_command(chain.schedule, chain.at)
             policies = "" if reason not in SEEN_LATE else _policies_that_run(row, found)
-            return f"{again}{THEN}{NEXT_TIME}{_command('update', chain.schedule)}{policies}" if policies else again
+            return f"{again}{SEPARATOR}{NEXT_TIME}{_command('update', chain.schedule)}{policies}" if policies else again
         case _:
             return None
 

@@ -23,7 +23,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
-from evertick.base.paging import PAGE_MAX, check_limit, opened, sealed
+from evertick.base.paging import PAGE_MAX, check_limit, decode_cursor, encode_cursor
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.commands import refuse_unreadable
 from evertick.engine.schedules.outcome import not_found
@@ -108,7 +108,7 @@ class ScheduleQueries:
         chosen = self.where(**where)
         after = None
         if cursor is not None:
-            time, schedule_id = opened(cursor, 2)
+            time, schedule_id = decode_cursor(cursor, 2)
             after = (time, schedule_id)
         limit = _page(limit, most)
 
@@ -116,7 +116,7 @@ class ScheduleQueries:
             rows = transaction.list_schedules(chosen, limit=limit + 1, after=after, order=order)
             last = rows[limit - 1] if len(rows) > limit else None
             time = None if last is None else last.last_at if order.by == "last" else last.next_at
-            return rows[:limit], None if last is None else sealed([time, last.id])
+            return rows[:limit], None if last is None else encode_cursor([time, last.id])
 
         return work
 
@@ -192,7 +192,7 @@ class ScheduleQueries:
         self, *, limit: int, cursor: str | None, newest_first: bool
     ) -> Callable[[Transaction, OccurrenceFilter], OccurrencePage]:
         """Reads a page of the ledger. Raises LimitExceeded, InvalidArguments for a cursor of another list."""
-        after = None if cursor is None else _position(self.tenant, opened(cursor, 4))
+        after = None if cursor is None else _position(self.tenant, decode_cursor(cursor, 4))
         limit = _page(limit)
 
         def page_of(transaction: Transaction, where: OccurrenceFilter) -> OccurrencePage:
@@ -202,7 +202,7 @@ class ScheduleQueries:
             position = None if last is None else [last.nominal_at, last.schedule_id, last.origin, last.request]
             return OccurrencePage(
                 occurrences=tuple(occurrence_view(row) for row in page),
-                cursor=None if position is None else sealed(position),
+                cursor=None if position is None else encode_cursor(position),
             )
 
         return page_of

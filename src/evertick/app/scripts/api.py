@@ -245,7 +245,7 @@ class TenantScripts:
         spoken = _language(language)
         plan = self._read(lambda transaction: self._settings.plan_in(transaction, self._access.tenant_id))
         if not is_storable(source):
-            raise InvalidScript("the script contains NUL or half of a character (a lone surrogate)")
+            raise InvalidScript("the script contains NUL or a lone surrogate (\\ud83d)")
         if (size := len(source.encode())) > plan.source_bytes:
             raise InvalidScript(f"the script has {size:,} bytes; the limit is {plan.source_bytes:,}")
         self._settings.check_isolation(spoken)

@@ -585,7 +585,7 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
         error = error._replace(name=type(cause).__name__)
     else:
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
-        error = error._replace(name="HostError", message=f"{failed}: it failed; the service has the details")
+        error = error._replace(name="HostError", message=f"{failed}: it failed; the service's log says why")
     return ended._replace(outcome=Outcome.ERROR, result=None, error=error)
 
 

@@ -1,1 +1,1 @@
-"""Records: the store's rows as every floor sees them. Frozen, and nothing but data."""
+"""Records: the rows of the store as immutable data, for all layers."""

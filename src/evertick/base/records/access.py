@@ -1,4 +1,4 @@
-"""Rows about who may use the HTTP API, and about what was changed through it."""
+"""Rows of access tokens, of the audit log and of saved views."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from evertick.base.instants import Instant
 
 
 class Scope(StrEnum):
-    """What a token may do. Each includes those before it."""
+    """The permissions of a token. Each scope includes those before it."""
 
     READ = "read"
-    """Look at everything."""
+    """Read everything."""
     OPERATE = "operate"
-    """Act on what there is: cancel, retry, pause, resume, trigger, backfill, signal."""
+    """Act on existing things: cancel, retry, pause, resume, trigger, backfill, signal."""
     EDIT = "edit"
-    """Make and change: schedules, new jobs and runs, calls of functions."""
+    """Create and change: schedules, new jobs and runs, calls of functions."""
     ADMIN = "admin"
     """Tokens, limits of tenants and pools, workflow types."""
 
@@ -26,11 +26,11 @@ class Scope(StrEnum):
 
 
 class AccessToken(NamedTuple):
-    """A token of the HTTP API. `digest` is the SHA-256 of its secret, which is kept nowhere."""
+    """A token of the HTTP API. `digest` is the SHA-256 of its secret, which is not stored."""
 
     id: str
     tenant: TenantId | None
-    """Whose data it reaches; None for all tenants, and for what belongs to none."""
+    """The tenant whose data it reaches; None for all tenants and for data without a tenant."""
     name: str
     scope: Scope
     digest: str
@@ -42,7 +42,7 @@ class AccessToken(NamedTuple):
 
 
 class AuditLine(NamedTuple):
-    """Something that was changed: by whom, and what it was before and after, as JSON text."""
+    """A change: who made it, and the values before and after, as JSON text."""
 
     id: str
     tenant: TenantId | None
@@ -55,13 +55,13 @@ class AuditLine(NamedTuple):
     after: str | None
 
 
-# -- Rows of views that people have saved.
+# -- Rows of saved views.
 
 
 class SavedViewRow(NamedTuple):
     """A saved view of a list: `params` are filters, order and columns, as JSON text.
 
-    `owner` is the id of the token whose view it is, empty for one that everybody of the tenant sees.
+    `owner` is the id of the token that owns the view, empty for a view of the whole tenant.
     """
 
     id: str

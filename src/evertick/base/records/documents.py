@@ -8,14 +8,14 @@ from evertick.base.ids import TenantId
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as it lies in the store: its id and its JSON text, without the fields derived from the id."""
+    """A stored document: its id and its JSON text, without the fields derived from the id."""
 
     id: str
     body: str
 
 
 class TableCount(NamedTuple):
-    """How many documents a table has; `more` if there are more, and the id of the newest."""
+    """The counted documents of a table, `more` if the table has further ones, and the id of the newest."""
 
     number: int
     more: bool

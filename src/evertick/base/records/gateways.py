@@ -1,4 +1,4 @@
-"""Records of gateways: what their rows look like above the store."""
+"""Records of gateways, their crons and requests."""
 
 from typing import Final, NamedTuple
 
@@ -47,7 +47,7 @@ class GatewayCronRow(NamedTuple):
 
 
 class CronFilter(NamedTuple):
-    """Which copies are listed: those of a status, or all if it is empty, with next times before `until`.
+    """A filter of a list of crons: those with a status, or all if it is empty, with next times before `until`.
 
     A gateway whose process has ended, or that was last seen at `offline_since` or before, is offline; a cron that was
     due before `due_before` is overdue.
@@ -63,15 +63,15 @@ EVERY_CRON: Final = CronFilter()
 
 
 class GatewayRequestRow(NamedTuple):
-    """What became of a request that a gateway fetches."""
+    """The state of a request that a gateway fetches."""
 
     taken_at: Instant | None
     status: int | None
     reply: str | None
 
 
-class Beat(NamedTuple):
-    """What a heartbeat says."""
+class StoredHeartbeat(NamedTuple):
+    """The content of a heartbeat."""
 
     status: str
     warnings: str
@@ -79,8 +79,8 @@ class Beat(NamedTuple):
     digest: str
 
 
-class Found(NamedTuple):
-    """What a sync with a gateway has found."""
+class SyncResult(NamedTuple):
+    """The result of a sync with a gateway."""
 
     status: str
     warnings: str

@@ -1,4 +1,4 @@
-"""Records of what is known of jobs beside their rows: attempts, lines of their logs, counts."""
+"""Records about jobs that are not in their rows: attempts, log lines, counts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
@@ -16,9 +16,10 @@ LINE_CHARS_MAX: Final = 4_096
 
 
 class LogLine(NamedTuple):
-    """A line of an attempt. Numbers count from 0. The line of number LINES_MAX has no text: it says that more followed.
+    """A line of an attempt. Numbers count from 0. The line with number LINES_MAX has no text: it marks that more
+    followed.
 
-    `is_cut`: the text, or what would have followed it, is not kept.
+    `is_cut`: the rest of the text, or further lines, are not stored.
     """
 
     number: int
@@ -29,23 +30,23 @@ class LogLine(NamedTuple):
 
 
 def line_of(number: int, at: Instant, level: str, text: str) -> LogLine:
-    """A line, of a long text its beginning."""
+    """A line; a long text is cut to LINE_CHARS_MAX characters."""
     return LogLine(number, at, level, text[:LINE_CHARS_MAX], len(text) > LINE_CHARS_MAX)
 
 
 class AttemptLog:
-    """The lines of one attempt. One thread writes, another may take what is not stored yet."""
+    """The lines of one attempt. One thread writes; another may take the lines that are not stored yet."""
 
     __slots__ = ("_lines", "_stored", "on_line")
 
     def __init__(self) -> None:
         self.on_line: Callable[[], object] | None = None
-        """Called in the writer's thread when a line was kept."""
+        """Called in the writer's thread after a line was added."""
         self._lines: list[LogLine] = []
         self._stored = 0
 
     def write(self, at: Instant, level: str, text: str) -> None:
-        """Keep a line: the beginning of a long one, and at most LINES_MAX."""
+        """Add a line. A long line is cut; lines after LINES_MAX are dropped."""
         number = len(self._lines)
         if number < LINES_MAX:
             self._lines.append(line_of(number, at, level, text))
@@ -57,16 +58,16 @@ class AttemptLog:
             self.on_line()
 
     def unstored(self) -> list[LogLine]:
-        """The lines that `stored` was not called for."""
+        """The lines that are not stored yet."""
         return self._lines[self._stored :]
 
     def stored(self, count: int) -> None:
-        """The first `count` of the lines that are not stored yet are stored now."""
+        """Mark the next `count` lines as stored."""
         self._stored += count
 
 
 def append(lines: list[LogLine], more: Sequence[LogLine]) -> None:
-    """Add lines of another function of the same attempt; of all together at most LINES_MAX are kept."""
+    """Add lines of another function of the same attempt; at most LINES_MAX are kept in total."""
     for line in more:
         number = len(lines)
         if number > LINES_MAX:
@@ -104,17 +105,17 @@ class AttemptLines(NamedTuple):
     name: str
 
 
-class JobPlace(NamedTuple):
-    """Where a job stands among those that wait for their time."""
+class JobPosition(NamedTuple):
+    """The position of a job in the order of due times."""
 
     due_at: Instant
     job_id: JobId
 
 
-class LinePlace(NamedTuple):
-    """Where a line stands among all of its tenant: in the order in which they were stored, which is later than written.
+class LinePosition(NamedTuple):
+    """The position of a line among all lines of its tenant, in the order in which they were stored.
 
-    A mutation's lines are stored when it is committed, an action's within a second.
+    A mutation's lines are stored when it commits, an action's within a second of writing.
     """
 
     stored_at: Instant
@@ -124,28 +125,28 @@ class LinePlace(NamedTuple):
 
 
 class StoredLine(NamedTuple):
-    """A line of a function's log, as a list of them shows it."""
+    """A line of a function's log with its position, for lists."""
 
-    place: LinePlace
+    place: LinePosition
     name: str
     line: LogLine
 
 
 class LineFilter(NamedTuple):
-    """Which lines of a tenant: what is None does not narrow. `since` and `until` (exclusive) are times of storing."""
+    """A filter of a tenant's lines; None does not filter. `since` and `until` (exclusive) are times of storing."""
 
     tenant: TenantId = DEFAULT_TENANT
     name: str | None = None
     levels: tuple[str, ...] | None = None
     text: str | None = None
-    """A part of the text; a and A are the same."""
+    """A part of the text, case-insensitive."""
     jobs: tuple[JobId, ...] | None = None
     since: Instant | None = None
     until: Instant | None = None
 
 
 class JobCounts(NamedTuple):
-    """How many jobs there are, by visible state; and how many of the failed ones were not run again."""
+    """The number of jobs by visible state, and of failed jobs that were not retried."""
 
     pending: int = 0
     in_progress: int = 0
@@ -155,8 +156,8 @@ class JobCounts(NamedTuple):
     not_retried: int = 0
 
 
-class Pulse(NamedTuple):
-    """What is different when something of a tenant has changed since: a text for each kind of things."""
+class ChangeMarks(NamedTuple):
+    """A mark for each kind of a tenant's data: it differs if something of that kind has changed."""
 
     jobs: str
     schedules: str
@@ -164,20 +165,20 @@ class Pulse(NamedTuple):
 
 
 class JobGroup(NamedTuple):
-    """Unfinished jobs of a function in a pool. `doing` is running (an action), claimed, due or later."""
+    """Unfinished jobs of a function in a pool. `doing` is "running" (an action), "claimed", "due" or "later"."""
 
     tenant: TenantId
     name: str
     pool: str
     doing: str
     jobs: int
-    """How many there are."""
+    """Their number."""
     oldest: Instant
     """The earliest time at which one of them is due."""
 
 
 class FailedJob(NamedTuple):
-    """A job that failed, and whether it was run again since."""
+    """A job that failed, and whether it was retried since."""
 
     tenant: TenantId
     name: str

@@ -1,4 +1,4 @@
-"""Rows about how jobs and schedules do: what dashboards and reports show."""
+"""Rows of statistics and problems of jobs and schedules, for dashboards and reports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -8,14 +8,14 @@ from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.stored import Stored
 
 SLOT_MS: Final = 10 * MINUTE_MS
-"""The span of the rows of one function, and of one pool."""
+"""The time span of a row of one function or one pool."""
 
 
 class ActivityRow(NamedTuple):
-    """How attempts ended in a span that begins at `at`, as the worker `source` counted them.
+    """The counts of ended attempts in a span that begins at `at`, counted by the worker `source`.
 
-    With a `name` it is of one function and ten minutes; with an empty one of all functions and one minute, with how
-    many came how late and took how long, by bucket (`rules/jobs/histogram.py`), as JSON text.
+    With a `name` it covers one function and ten minutes. With an empty name it covers all functions and one minute, and
+    has histograms of lateness and duration (`rules/jobs/histogram.py`) as JSON text.
     """
 
     tenant: TenantId
@@ -31,9 +31,9 @@ class ActivityRow(NamedTuple):
 
 
 class PoolActivityRow(NamedTuple):
-    """How the attempts of a pool (its name without the app's) ended in ten minutes from `at` on; as `ActivityRow`.
+    """Counts of a pool's ended attempts (its name without the app's) in ten minutes from `at` on; as `ActivityRow`.
 
-    `late` is of all of the ten minutes that the worker has seen of them so far.
+    `late` covers the part of the ten minutes that the worker has counted so far.
     """
 
     tenant: TenantId
@@ -48,7 +48,7 @@ class PoolActivityRow(NamedTuple):
 
 
 class MinuteRow(NamedTuple):
-    """A part of what happened in the minute from `at` on, or of one function or pool in ten; as `ActivityRow`."""
+    """Counts of the minute from `at` on, or of one function or pool in ten minutes; as `ActivityRow`."""
 
     at: Instant
     ended: int
@@ -60,7 +60,7 @@ class MinuteRow(NamedTuple):
 
 
 class FunctionActivity(NamedTuple):
-    """How often a function was run and failed lately."""
+    """The number of ended and failed attempts of a function in the last hour and day."""
 
     name: str
     ended_in_hour: int
@@ -69,11 +69,11 @@ class FunctionActivity(NamedTuple):
     failed_in_day: int
 
 
-class Coming(NamedTuple):
-    """What will start: specs with how many schedules have each, the most frequent first, and jobs by span.
+class Upcoming(NamedTuple):
+    """Upcoming starts: specs with the number of their schedules, the most frequent first, and jobs by span.
 
-    Runs of workflows are no jobs here: that their time comes is not their start. `all_jobs` says whether all jobs that
-    wait until then were looked at.
+    Runs of workflows are not counted: their due time is not their start. `all_jobs` says whether all jobs that wait
+    until then were counted.
     """
 
     specs: Sequence[tuple[str, int]]
@@ -82,7 +82,7 @@ class Coming(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
-    """A change: of the history of a schedule, or a line of the audit log, which has no detail."""
+    """A change: a line of a schedule's history, or a line of the audit log, which has no detail."""
 
     at: Instant
     actor: str
@@ -93,7 +93,7 @@ class ChangeRow(NamedTuple):
 
 
 class DueGroup(NamedTuple):
-    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late."""
+    """Due jobs of a function in a pool (its full name): their number, the earliest due time, the late ones."""
 
     name: str
     pool: str
@@ -103,7 +103,7 @@ class DueGroup(NamedTuple):
 
 
 class OverdueGroup(NamedTuple):
-    """Schedules of a tenant whose next time has come, and no worker has looked at it: how many, and since when."""
+    """Schedules of a tenant that no worker has evaluated at their next time: their number, and since when."""
 
     tenant: TenantId
     schedules: int
@@ -111,7 +111,7 @@ class OverdueGroup(NamedTuple):
 
 
 class ScheduleTrouble(NamedTuple):
-    """A schedule, and how often something is wrong with it."""
+    """A schedule, and the number of its problems."""
 
     tenant: TenantId
     id: ScheduleId
@@ -120,16 +120,16 @@ class ScheduleTrouble(NamedTuple):
 
 
 class PoolEnding(NamedTuple):
-    """A job that has ended, as its pool is told of it."""
+    """A job that has ended, for the statistics of its pool."""
 
     pool: str
     state: str
     due_at: Instant
     started_at: Instant | None
-    """None for the run of a workflow, and for what never started."""
+    """None for the run of a workflow, and for a job that never started."""
     completed_at: Instant
     is_retried: bool
-    """Whether it was run again since."""
+    """Whether it was retried since."""
 
 
 class StuckRun(NamedTuple):
@@ -144,7 +144,7 @@ class StuckRun(NamedTuple):
 
 
 class FailingSchedule(NamedTuple):
-    """A schedule whose last run failed: with what, when it began, and the outcomes of its newest occurrences.
+    """A schedule whose last run failed: the error, when it began, and the outcomes of its newest occurrences.
 
     The newest is the first; one that has not ended has no outcome.
     """
@@ -156,7 +156,7 @@ class FailingSchedule(NamedTuple):
 
 
 class FailingFunction(NamedTuple):
-    """A function with failures that no failing schedule tells of: how many were not run again, and the last of them."""
+    """A function with failures that belong to no failing schedule: the number not retried, and the last one."""
 
     name: str
     jobs: int
@@ -174,17 +174,16 @@ class PausedSchedule(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """What is wrong: counts of failed jobs, failing and paused schedules, and which they are.
+    """The problems: failed jobs, failing and paused schedules, and more, with counts and details.
 
-    `has_missed`: whether a time was missed in the last 30 days; `has_missed_many`: very many of the last 24 hours.
-    `paused_pools` says why each is paused;
-    the rates of `spread_pools` are used, so their next jobs are held back.
-    `overdue` are schedules at whose next time no worker has looked; the first of these is None if there is none.
+    `has_missed`: whether an occurrence was missed in the last 30 days; `has_missed_many`: very many in the last 24
+    hours. `paused_pools` has the reason of each pause. The rates of `spread_pools` are used up, so their next jobs
+    wait. `overdue` counts schedules that no worker has evaluated at their next time; `first_overdue` is the first.
     """
 
     failed: int
     not_retried: int
-    """How many of the failed jobs were not run again."""
+    """The number of failed jobs that were not retried."""
     has_missed: bool
     has_missed_many: bool
     failing: int
@@ -200,14 +199,14 @@ class Trouble(NamedTuple):
 
 
 class OverdueSchedule(NamedTuple):
-    """A schedule at whose next time no worker has looked, and that time."""
+    """A schedule that no worker has evaluated at its next time, and that time."""
 
     id: ScheduleId
     next_at: Instant
 
 
 class MissedTime(NamedTuple):
-    """An occurrence that was missed; `made_up` if a trigger or a backfill has started its time since."""
+    """A missed occurrence; `caught_up` if a trigger or a backfill has run it since."""
 
     schedule_id: ScheduleId
     nominal_at: Instant
@@ -215,11 +214,11 @@ class MissedTime(NamedTuple):
     detail: str
     actual_at: Instant
     decided_at: Instant
-    made_up: bool
+    caught_up: bool
 
 
 class Sample(NamedTuple):
-    """A job that ended: how late it was started, and how long it took."""
+    """A job that ended: its lateness and its duration."""
 
     name: str
     late_ms: int
@@ -227,7 +226,7 @@ class Sample(NamedTuple):
 
 
 class FoundJob(NamedTuple):
-    """A job that a search found; its kind and its state are words of `FunctionKind` and `JobState`."""
+    """A job that a search found; its kind and its state are values of `FunctionKind` and `JobState`."""
 
     id: JobId
     kind: str

@@ -1,4 +1,4 @@
-"""Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
+"""Records of jobs and workers, as immutable data."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from evertick.base.records.history import LogLine
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object, readable, require_types
 from evertick.base.records.workflows import RunFilter
 
-# -- The retry policy of a job: how often a failed attempt is tried again, and how far apart.
+# -- The retry policy of a job: the number of attempts, and the waits between them.
 
 ATTEMPTS_MAX: Final = 1000
 FLOOR_MS: Final = 1
@@ -28,15 +28,15 @@ RULES: Final[Mapping[str, Rule]] = {
     "cap_ms": whole(FLOOR_MS, HORIZON_MS),
     "jitter": number(0, 0.5),
 }
-"""What the parts of a retry policy take."""
+"""The rules for the fields of a retry policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often, and how far apart.
+    """The number of attempts, and the waits between them.
 
     `attempts_max` counts the first try too. The wait after failure number n is `first_ms * factor ** (n - 1)`, at
-    most `cap_ms`, times a chance in [1 - jitter, 1 + jitter).
+    most `cap_ms`, times a random factor in [1 - jitter, 1 + jitter).
     """
 
     attempts_max: int
@@ -72,18 +72,18 @@ def retry_of_run(workflow: str) -> Misuse:
 
 
 IS_RETRY: Final = one_of_type(RetryPolicy, "a policy such as Retry(5)")
-"""What `retry=` takes, wherever it is given."""
+"""The rule for `retry=`."""
 RETRY: Final = Codec(RetryPolicy.to_json, RetryPolicy.from_json)
 
 
 PRIORITY_MS: Final = 60_000
-"""A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
+"""The weight of one step of priority: a job with priority 1 runs before one of priority 0 due up to this earlier."""
 PRIORITY_MAX: Final = 1_000
-"""Priorities go from minus this to this."""
+"""Priorities range from -PRIORITY_MAX to PRIORITY_MAX."""
 
 
 class Completion(NamedTuple):
-    """A function to call with (job id, `context`, result), by its `parameters`, after the `ends`; none means all."""
+    """A function to call with (job id, `context`, result) as `parameters` after a job has ended in one of `ends`."""
 
     name: str
     kind: str
@@ -93,7 +93,7 @@ class Completion(NamedTuple):
     ends: tuple[str, ...] = ()
 
     def follows(self, state: str) -> bool:
-        """Whether it is called after an end in this state."""
+        """Whether it is called after an end in this state; empty `ends` mean every state."""
         return not self.ends or state in self.ends
 
     def args(self, job_id: str, result: dict[str, Any]) -> str:
@@ -153,7 +153,7 @@ JOB_ERROR: Final = Codec(JobError.to_text, JobError.from_text)
 
 
 class FunctionKind(StrEnum):
-    """What a function may do: read, change the truth in one transaction, have side effects, or go on step by step."""
+    """What a function may do: read, write in one transaction, have side effects, or proceed step by step."""
 
     QUERY = "query"
     MUTATION = "mutation"
@@ -162,7 +162,7 @@ class FunctionKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job is in its life. A retry is pending with an attempt behind it."""
+    """The state of a job. A retry is pending with at least one attempt."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -175,26 +175,26 @@ SCRIPT_FUNCTION: Final = "evertick.script"
 """The function of the jobs that run scripts of tenants."""
 
 GATEWAY_FUNCTION: Final = "evertick.gateway"
-"""The function of the jobs that run commands of gateways. The key of such a run makes it safe to ask again."""
+"""The function of the jobs that run commands of gateways. The key of such a run makes a repeated request safe."""
 OWN_FUNCTIONS: Final = frozenset({SCRIPT_FUNCTION, GATEWAY_FUNCTION})
 
 UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
 
 
 class Stop(IntEnum):
-    """What was asked of an action that runs."""
+    """The request to a running action."""
 
     NONE = 0
     CANCEL = 1
-    """It is told, and ends by itself."""
+    """It is notified, and ends by itself."""
     FORCE = 2
-    """It is interrupted, again and again, until it has ended."""
+    """It is interrupted repeatedly until it has ended."""
 
 
 class OccurrenceRef(NamedTuple):
-    """An occurrence of the schedule `id` in the job's tenant, and what its run may ask about earlier ones.
+    """An occurrence of the schedule `id` in the job's tenant, with results of earlier runs.
 
-    `last_result` (JSON text) and `last_failure` are what earlier runs had left behind when this one was started.
+    `last_result` (JSON text) and `last_failure` are those of earlier runs when this run was started.
     """
 
     id: ScheduleId
@@ -224,13 +224,13 @@ OCCURRENCE: Final = Codec(OccurrenceRef.to_text, OccurrenceRef.from_text)
 
 
 class NewJob(NamedTuple):
-    """A job as it is written: one scheduled call of a function.
+    """A new job: one scheduled call of a function.
 
-    `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
-    object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
-    `canceled` where a canceled job scheduled it. `pool` is the full name of the function's pool, so it says which app
-    the job is of. Of two jobs that with the higher `priority` runs first, unless the other has been due for a minute
-    longer for each step. Of a `limit_key` its pool may run some at a time. `trace` is its trace context (see Tracing).
+    `requested_at` is the requested time and never changes; `due_at` is when it may run. `args` is a JSON object by
+    parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or `canceled`
+    where a canceled job scheduled it. `pool` is the full name of the function's pool, which includes the app. Of two
+    jobs the one with the higher `priority` runs first, unless the other has been due for a minute longer for each step.
+    `limit_key` is the key of the pool's limit `per_key`. `trace` is its trace context (see Tracing).
     """
 
     id: JobId
@@ -255,7 +255,7 @@ class NewJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary:
-    """A job as a list shows it. `worker_id` is set while it is held; `started_at` is when its last attempt began."""
+    """A job for lists. `worker_id` is set while a worker has claimed it; `started_at` belongs to the last attempt."""
 
     id: JobId
     tenant: TenantId
@@ -277,9 +277,9 @@ class JobSummary:
     pool: str
     priority: int
     stop: Stop
-    """What was asked of the action that runs as this job; it is canceled once its function has ended."""
+    """The request to the running action; the job is canceled once its function has ended."""
     retried_as: JobId | None = None
-    """The job as which it runs again, if it has ended and was retried or restarted."""
+    """The job that runs it again, if it has ended and was retried or restarted."""
 
     @property
     def app(self) -> str | None:
@@ -288,7 +288,7 @@ class JobSummary:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a worker has let it go on before, if it is the unfinished run of a workflow."""
+        """Whether a worker has already worked on it, if it is the unfinished run of a workflow."""
         return self.attempt > (self.state is JobState.IN_PROGRESS)
 
     @property
@@ -298,7 +298,7 @@ class JobSummary:
 
     @property
     def visible_state(self) -> JobState:
-        """The state others see: a claimed mutation or workflow reads as pending, since nothing has happened yet."""
+        """The state for users: a claimed mutation or workflow is shown as pending, since nothing has happened yet."""
         if self.state is JobState.IN_PROGRESS and self.kind is not FunctionKind.ACTION:
             return JobState.PENDING
         return self.state
@@ -306,7 +306,7 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(JobSummary):
-    """A job with everything that is known of it."""
+    """A job with all its data."""
 
     args: str
     retry: Stored[RetryPolicy] | None
@@ -318,7 +318,7 @@ class Job(JobSummary):
 
 
 class Claim(NamedTuple):
-    """A job that a worker holds. (worker, attempt) is the fence: every later write repeats the pair.
+    """A job that a worker has claimed. (worker, attempt) is the fence: every later write checks the pair.
 
     A named tuple, as JobEnd: there is one of each for every job, and a frozen dataclass takes five times as long.
     """
@@ -342,8 +342,8 @@ class Claim(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it runs again if its worker dies: nothing of it has happened before its end is written, or, of
-        scripts and commands of gateways, it does not happen twice.
+        """Whether it runs again if its worker dies. Mutations and workflows have no effect before their end is written;
+        scripts and commands of gateways have no effect twice.
         """
         return self.kind is not FunctionKind.ACTION or self.name in OWN_FUNCTIONS
 
@@ -353,7 +353,7 @@ BY_RANK: Final = attrgetter("rank", "id")
 
 
 class JobEnd(NamedTuple):
-    """How an attempt ended, as it is written: a final state, or `pending` again with a new `due_at`."""
+    """The end of an attempt: a final state, or `pending` again with a new `due_at`."""
 
     id: JobId
     tenant: TenantId
@@ -373,7 +373,7 @@ class JobEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanceledJob:
-    """What follows from a job that was canceled; if it `still_runs`, when its function has ended."""
+    """The follow-ups of a canceled job; if it `still_runs`, they start when its function has ended."""
 
     on_complete: Stored[Completion] | None
     schedule: Stored[OccurrenceRef] | None = None
@@ -383,12 +383,13 @@ class CanceledJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs to list. Every field that is set narrows the choice.
+    """A filter of a list of jobs. All fields that are set must match.
 
-    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
-    in any case; `occurrence` chooses runs of schedules by their nominal times, in milliseconds; `blocked_at` pending
-    jobs that are due then while no live worker runs them; `runs` workflows; `not_retried` failed jobs that were not run
-    again and that no run has called: it would call them again; `without_runs` jobs that are not runs of workflows.
+    `states` are visible states. `due_from` is inclusive, `due_until` exclusive. `error` is a part of "KeyError: no
+    user", case-insensitive. `occurrence` selects runs of schedules by their nominal times, in milliseconds;
+    `blocked_at` pending jobs that are due then and that no live worker serves; `runs` runs of workflows; `not_retried`
+    failed jobs that were not retried and that no run has called (it would call them again); `without_runs` jobs that
+    are not runs of workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -410,16 +411,16 @@ class JobFilter:
     without_runs: bool = False
 
 
-def is_of(pool: str, apps: Collection[str] | None) -> bool:
-    """Whether the jobs of a pool belong to one of some apps, or to no app; None is every app."""
+def belongs_to(pool: str, apps: Collection[str] | None) -> bool:
+    """Whether the jobs of a pool belong to one of `apps`, or to no app; None means every app."""
     app = app_of(pool)
     return app is None or apps is None or app in apps
 
 
 class ServedFunction(NamedTuple):
-    """A function of a worker's code. `signature` is its parameters, "(user: str)". `retry` is not written,
-    nor is `present`: what the function is called now, where `name` is a name that it had before. `events` are the
-    types of the events that a workflow declares, by name; None if it declares none.
+    """A function of a worker's code. `signature` is its parameters, "(user: str)". `retry` and `present` are not
+    stored; `present` is the current name of the function, where `name` is a former one. `events` are the types of the
+    events that a workflow declares, by name; None if it declares none.
     """
 
     name: str
@@ -433,9 +434,9 @@ class ServedFunction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Serves:
-    """What a worker runs: its functions, where they or their jobs belong to one of `pools`; None is every pool.
+    """The jobs that a worker runs: of its functions, where they or the jobs are in one of `pools`; None is every pool.
 
-    It runs the jobs of `apps` and those of no app. None is every app: the worker is of a release that did not say.
+    It runs the jobs of `apps` and those of no app. None means every app: the worker's release did not record it.
     """
 
     functions: tuple[ServedFunction, ...]
@@ -445,10 +446,10 @@ class Serves:
     def runs(self, name: str, pool: str) -> bool:
         """Whether the worker claims jobs of the function `name` in `pool`.
 
-        A job counts for the pool it was written to and for the pool of the worker's function: it may have been written
-        without the code at hand, or before the function was moved.
+        A job belongs to the pool it was written to and to the pool of the worker's function: it may have been written
+        without the app's code, or before the function was moved.
         """
-        return is_of(pool, self.apps) and any(
+        return belongs_to(pool, self.apps) and any(
             each.name == name and (self.pools is None or pool in self.pools or each.pool in self.pools)
             for each in self.functions
         )
@@ -463,7 +464,7 @@ class Serves:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """What `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        """The value that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "what a worker serves")
         functions = (
             ServedFunction(
@@ -480,9 +481,9 @@ SERVES: Final = Codec(Serves.to_text, Serves.from_text)
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A process that runs jobs, alive until `leased_until` unless it renews.
+    """A process that runs jobs. It counts as alive until `leased_until`, which it renews.
 
-    `app` and `release` are of the code that it runs; `serves` is None for a worker of a release that did not say.
+    `app` and `release` are of the code that it runs; `serves` is None for a worker of a release that did not record it.
     `zone_data` is the version of its time zone data, empty for such a worker.
     """
 
@@ -495,27 +496,27 @@ class Worker:
     release: str = ""
     serves: Stored[Serves] | None = None
     code: int = 0
-    """The version of the schema that it knows; 0 if it is of a release that did not say."""
+    """The version of the schema that it knows; 0 for a release that did not record it."""
     zone_data: str = ""
 
 
-# -- How often a job was tried. A run of a workflow is claimed each time it goes on, which is no further try.
+# -- The number of tries of a job. A run of a workflow is claimed each time it continues, which is not another try.
 
 
 def tries_of(job: JobSummary) -> int:
-    """How often a job was tried so far, with the present try; 0 before the first."""
+    """The number of tries of a job, including the current one; 0 before the first."""
     if job.kind is not FunctionKind.WORKFLOW:
         return job.attempt
     return 0 if not job.attempt else max(1, job.failures + (job.state is not JobState.FAILED))
 
 
 def try_of(claim: Claim) -> int:
-    """Which try of its job a claim is."""
+    """The number of the try of a claim, from 1."""
     return claim.failures + 1 if claim.kind is FunctionKind.WORKFLOW else claim.attempt
 
 
 def lines_of(job: JobSummary) -> int | None:
-    """The attempt whose lines the log of a job shows: the last one; None is all, of a run of a workflow."""
+    """The attempt whose lines the log of a job shows: the last one; None for a run of a workflow means all."""
     return None if job.kind is FunctionKind.WORKFLOW else job.attempt
 
 
@@ -524,7 +525,7 @@ def lines_of(job: JobSummary) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A mutation called from outside with an idempotency key, and what it answered."""
+    """A mutation that was called from outside with an idempotency key, and its result."""
 
     name: str
     fingerprint: str

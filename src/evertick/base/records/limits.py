@@ -1,4 +1,4 @@
-"""What a pool may run at most, and what it has to do."""
+"""Limits and usage of tenants and pools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,10 +8,10 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.options import FLAG, TEXT, Rule, check_options, some, whole
 
-# -- What a tenant may use, and what it uses.
+# -- Limits and usage of tenants.
 
 STARTS_MAX: Final = 1_000_000
-"""Starts in a minute that can be asked for: one every 60 us, more than a database keeps up with."""
+"""The largest `starts_per_minute`: one start every 60 us, more than a database can do."""
 LIMIT_MAX: Final = 1_000_000_000_000
 
 
@@ -24,14 +24,14 @@ TENANT_RULES: Final[Mapping[str, Rule]] = {
     "argument_bytes": COUNT,
     "schedules": COUNT,
 }
-"""What the limits of a tenant take; None is no limit."""
+"""The rules for the limits of a tenant; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantLimits:
-    """What a tenant may use at most; None is no limit.
+    """The limits of a tenant; None is no limit.
 
-    The first two hold jobs back until they may start; the others refuse what would exceed them (`QuotaExceeded`).
+    The first two delay jobs; the others refuse calls that would exceed them (`QuotaExceeded`).
     """
 
     running: int | None = None
@@ -39,7 +39,7 @@ class TenantLimits:
     starts_per_minute: int | None = None
     """Attempts of jobs that start in a minute, evenly spread: at most a tenth of them at once."""
     jobs: int | None = None
-    """Unfinished jobs, those that wait and those that run."""
+    """Unfinished jobs, both waiting and running."""
     argument_bytes: int | None = None
     """The arguments of all unfinished jobs together, in bytes."""
     schedules: int | None = None
@@ -56,7 +56,7 @@ class TenantLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantUsage:
-    """What a tenant uses just now, in the words of `TenantLimits`."""
+    """The current usage of a tenant; the fields are those of `TenantLimits`."""
 
     running: int
     jobs: int
@@ -66,12 +66,12 @@ class TenantUsage:
 
 @dataclass(frozen=True, slots=True)
 class StartLimit:
-    """What holds a tenant's jobs back: its limits, and what has been used of its rate."""
+    """The limits of a tenant or pool for starting jobs, and the used part of its rate."""
 
     running: int | None
     per_minute: int | None
     used_until_us: int
-    """Up to when the starts so far have used the rate, in microseconds since the epoch."""
+    """The time up to which past starts have used the rate, in microseconds since the epoch."""
 
 
 NUMBERS: Final = ("running", "per_tenant", "per_key", "starts_per_minute")
@@ -86,12 +86,12 @@ POOL_RULES: Final[Mapping[str, Rule]] = {
     "paused": FLAG,
     "note": TEXT,
 }
-"""What the limits of a pool take; None is no limit."""
+"""The rules for the limits of a pool; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    """What holds the jobs of a pool back; None is no limit. The jobs wait until they may start."""
+    """The limits of a pool; None is no limit. Jobs over a limit wait."""
 
     running: int | None = None
     """Jobs that run at a time, on all workers together; with 0 none starts."""
@@ -102,16 +102,16 @@ class PoolLimits:
     starts_per_minute: int | None = None
     """Attempts of jobs that start in a minute, evenly spread: at most a tenth of them at once."""
     paused: bool = False
-    """No job of the pool starts; what runs goes on."""
+    """No job of the pool starts; running jobs continue."""
     note: str = ""
-    """Why it is paused."""
+    """The reason of the pause."""
 
     def __post_init__(self) -> None:
         check_options(POOL_RULES, some({name: getattr(self, name) for name in POOL_RULES}))
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is held back."""
+        """Whether the pool has no limit and is not paused."""
         return not self.paused and all(getattr(self, name) is None for name in NUMBERS)
 
 
@@ -119,38 +119,38 @@ NO_LIMITS: Final = PoolLimits()
 
 
 class PoolSettings(NamedTuple):
-    """What is set for a pool."""
+    """The settings of a pool."""
 
     limits: PoolLimits
     declared: str | None
-    """What code has declared for it, as text; None if it declares nothing."""
+    """The limits that code has declared for it, as text; None if it declares none."""
 
 
 NO_SETTINGS: Final = PoolSettings(NO_LIMITS, None)
 
 
 class PoolUse(NamedTuple):
-    """What is set for pools, and what runs in them."""
+    """The settings of pools, and their running jobs."""
 
     settings: Mapping[str, PoolSettings]
-    """By name, of the pools with limits and those that code declares."""
+    """By name, for pools with limits and pools that code declares."""
     running: Mapping[tuple[str, TenantId, str | None], int]
-    """How many jobs of each pool, tenant and limit key run on all workers; None for those without a key."""
+    """The number of running jobs of each pool, tenant and limit key (None without a key) on all workers."""
     used_until_us: Mapping[str, int]
-    """Of each pool in `settings`: up to when its starts have used its rate, in microseconds since the epoch."""
+    """For each pool in `settings`: as `StartLimit.used_until_us`."""
 
 
 class ReadyInPool(NamedTuple):
-    """Jobs of a pool that are due and wait for a place."""
+    """Due jobs of a pool that wait for capacity."""
 
     jobs: int
     oldest: Instant
-    """When the first of those that were counted was due."""
+    """The earliest due time of the counted jobs."""
 
 
 @dataclass(frozen=True, slots=True)
-class PoolHold:
-    """What holds a pool's jobs back in a claim."""
+class PoolClaimLimit:
+    """The limits of a pool that apply to a claim."""
 
     start: StartLimit
     per_tenant: int | None

@@ -1,4 +1,4 @@
-"""Records of what belongs to a schedule: its ledger, its history, what is reported to it, and the filters of lists."""
+"""Records of a schedule's ledger, history and run reports, and filters of lists."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -8,10 +8,10 @@ from evertick.base.instants import Instant
 
 
 class OccurrenceRow(NamedTuple):
-    """A row of the ledger: one time a schedule named, and what became of it.
+    """A row of the ledger: one occurrence of a schedule, and its fate.
 
-    (tenant, schedule, nominal_at, origin, request) exists once. `decided_at` is when the fate was decided; `job_id`
-    is the run, or empty; `run_id` its name, or the run that stood in the way.
+    (tenant, schedule, nominal_at, origin, request) is unique. `decided_at` is when the fate was decided; `job_id`
+    is the run, or None; `run_id` is its name, or the run that prevented this one.
     """
 
     tenant: TenantId
@@ -32,7 +32,7 @@ class OccurrenceRow(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """A run of a schedule ended: written with the end of its job, read by the evaluator."""
+    """The end of a run of a schedule: written with the end of its job, read by the evaluator."""
 
     job_id: JobId
     tenant: TenantId
@@ -48,7 +48,7 @@ class RunReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
-    """A line of a schedule's history: who did what, when, and why."""
+    """A line of a schedule's history: the actor, the action, the time and the detail."""
 
     id: str
     tenant: TenantId
@@ -58,12 +58,12 @@ class HistoryRow:
     action: str
     detail: str
     version: int | None = None
-    """That the schedule had then; None in a line of older code."""
+    """The version of the schedule at that time; None in a line of older code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFilter:
-    """Which schedules to list. Every field that is set narrows the choice."""
+    """A filter of a list of schedules. All fields that are set must match."""
 
     tenant: TenantId = DEFAULT_TENANT
     kind: str | None = None
@@ -74,15 +74,14 @@ class ScheduleFilter:
     time_zone: str | None = None
     failing: bool = False
     late_at: Instant | None = None
-    """Late: the last start came late, or the next time was due before this moment and no worker has looked at it."""
+    """Late: the last start was late, or the next time was before this instant and no worker has evaluated it."""
     missed_since: Instant | None = None
 
 
 class ScheduleOrder(NamedTuple):
     """The order of a list of schedules: by `id`, by their `next` time or by their `last` start.
 
-    Those without a next time are the last ones, those without a last start the first ones; `descending` turns all that
-    round.
+    Schedules without a next time come last, those without a last start come first; `descending` reverses the order.
     """
 
     by: str = "id"
@@ -93,8 +92,8 @@ BY_ID: Final = ScheduleOrder()
 
 
 class ScheduleCounts(NamedTuple):
-    """How many schedules of a tenant are chosen by a filter; and of all of them, how many are failing, late, missed
-    something in the last day, are paused, and are due within an hour.
+    """The number of a tenant's schedules that match a filter; and the numbers of all its schedules that are failing,
+    late, missed something in the last day, are paused, and are due within an hour.
     """
 
     chosen: int
@@ -106,7 +105,7 @@ class ScheduleCounts(NamedTuple):
 
 
 class RunEnding(NamedTuple):
-    """How an occurrence of a schedule ended, as far as it has. `late_ms` is from its time to its start."""
+    """The end of an occurrence of a schedule, if it has ended. `late_ms` is from its time to its start."""
 
     schedule_id: ScheduleId
     fate: str
@@ -116,9 +115,9 @@ class RunEnding(NamedTuple):
 
 
 class QuarterEndings(NamedTuple):
-    """How many occurrences of a schedule in a quarter of an hour (counted from the epoch) ended in one way.
+    """The number of occurrences of a schedule in a quarter of an hour (counted from the epoch) with the same ending.
 
-    `late_ms` of the ending is 0, or the limit that was asked about if they started later than that.
+    `late_ms` of the ending is 0, or the limit of the query if they started later than that.
     """
 
     quarter: int
@@ -128,7 +127,7 @@ class QuarterEndings(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccurrenceFilter:
-    """Which rows of the ledger to list, by nominal time in [start, end)."""
+    """A filter of the ledger, by nominal time in [start, end)."""
 
     tenant: TenantId = DEFAULT_TENANT
     schedule_id: ScheduleId | None = None

@@ -1,4 +1,4 @@
-"""Records of scripts: what their rows look like above the store."""
+"""Records of scripts, their versions and runs."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class ScriptVersionRow(NamedTuple):
 
 
 class ScriptRunRow(NamedTuple):
-    """What one attempt at a run used, and how it ended.
+    """The resources that one attempt at a run used, and its outcome.
 
     An attempt whose instance died has no row of its own: `deaths` of the next one counts it. Attempt 0 is a test, which
     has no job. `started` is 1 if the script was started, 0 if it was refused. `error` is a JobError as JSON text,
@@ -67,7 +67,7 @@ class ScriptRunRow(NamedTuple):
 
 
 class ScriptUsage(NamedTuple):
-    """What the scripts of a tenant used in a span of time."""
+    """The usage of a tenant's scripts in a span of time."""
 
     runs: int
     cpu_ms: int

@@ -1,12 +1,12 @@
-"""Stored values: what a column holds as JSON text, with its meaning.
+"""Stored values: a column's JSON text, with its decoded value.
 
-A row is read far more often than each of its columns is looked at. So a column is decoded when its value is first
-read and encoded when its text is first needed: a row that only passes through keeps its text byte for byte, and a
-row that this release cannot read can still be listed, postponed and deleted.
+Rows are read far more often than their single columns. So a column is decoded when its value is first read, and encoded
+when its text is first needed. A row that is only passed on keeps its text byte for byte, and a row that this release
+cannot read can still be listed, postponed and deleted.
 
-Texts carry the version of their form as `"v"`; a text without one is version 1.
+Texts contain the version of their format as `"v"`; a text without one is version 1.
 
-Beside them: `Same`, a key by which caches know an object itself, and `storable`, text that every database can keep.
+Also here: `Same`, a cache key by object identity, and `storable`, which makes text storable in every database.
 """
 
 import json
@@ -22,33 +22,33 @@ T = TypeVar("T")
 
 VERSION: Final = 1
 _SURROGATES: Final = re.compile(r"\\\\|\\ud[89ab]\w\w\\ud[c-f]\w\w|\\(ud[89a-f]\w\w)")
-"""In JSON text a backslash, a pair of surrogates and, in the group, a lone one."""
+"""Matches a backslash, a pair of surrogates and, in the group, a lone surrogate of JSON text."""
 DEPTH_MAX: Final = 200
-"""Lists and objects inside of each other: as deep as arguments. The writer of replies gives up at about 250."""
+"""The nesting limit of lists and objects, as for arguments. The encoder of replies fails at about 250."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """How values of one type become text, and back."""
+    """Converts values of one type to text, and back."""
 
     encode: Callable[[T], str]
     decode: Callable[[str], T]
 
     def text(self, text: str) -> "Stored[T]":
-        """The value that a column holds."""
+        """The stored value of a column's text."""
         return Stored(self, text, None)
 
     def value(self, value: T) -> "Stored[T]":
-        """A value that a column is to hold."""
+        """The stored value of a new value."""
         return Stored(self, None, value)
 
     def optional(self, text: str | None) -> "Stored[T] | None":
-        """The value that a column holds, or None if it is empty."""
+        """The stored value of a column's text, or None if it is None."""
         return None if text is None else Stored(self, text, None)
 
 
 class ByText:
-    """What is told apart by its `text`: two are equal if their texts are."""
+    """Compares by `text`: two are equal if their texts are."""
 
     __slots__ = ()
     text: Any
@@ -83,7 +83,7 @@ class Stored(ByText, Generic[T]):
 
     @property
     def is_known(self) -> bool:
-        """Whether the value was read or given before, so that it is at hand."""
+        """Whether the value is already decoded."""
         return self._value is not None
 
     @property
@@ -96,7 +96,7 @@ class Stored(ByText, Generic[T]):
             except SchemaMismatch as error:
                 error.of_one_row = True
                 raise
-            except Exception as error:  # whatever a text of unknown shape meets
+            except Exception as error:  # a text of unknown format can raise anything
                 damaged = SchemaMismatch(
                     f"a stored value is damaged, or was written by a newer release ({type(error).__name__}: {error}); "
                     f"update this one: {text:.100}"
@@ -107,14 +107,14 @@ class Stored(ByText, Generic[T]):
 
 
 def text_of(stored: Stored[Any] | None) -> str | None:
-    """What a column is to hold."""
+    """The text for a column; None for None."""
     return None if stored is None else stored.text
 
 
 def read_object(text: str, what: str) -> dict[str, Any]:
     """The JSON object of a column; `what` names it in the error.
 
-    Raises SchemaMismatch if it was written in a newer form than this code reads.
+    Raises SchemaMismatch if its version is newer than this code reads.
     """
     values: dict[str, Any] = json.loads(text)
     version = values.get("v", VERSION)
@@ -124,7 +124,7 @@ def read_object(text: str, what: str) -> dict[str, Any]:
 
 
 def require_types(values: Iterable[object], types: type | UnionType) -> None:
-    """Raise TypeError unless all are of these types: what is damaged must not go on into statements."""
+    """Raise TypeError unless all are of these types: damaged values must not reach statements."""
     for value in values:
         if not isinstance(value, types):
             raise TypeError(f"{value!r} is of another type")
@@ -144,10 +144,10 @@ class Same(Generic[T]):
 
 
 def json_of(value: Any, what: str) -> str:
-    """The JSON text of a value of the user's; `what` names it in the error.
+    """The JSON text of a user's value; `what` names it in the error.
 
-    Raises InvalidArguments for what JSON has no word for (NaN, sets, tuples, keys that are no text), and for what is
-    nested more than `DEPTH_MAX` deep.
+    Raises InvalidArguments for values without a JSON form (NaN, sets, tuples, keys that are not text), and for values
+    nested more than `DEPTH_MAX` levels deep.
     """
     text = _dumped(value, what)
     if (changed := difference(value, json.loads(text))) is not None:
@@ -165,10 +165,10 @@ def _dumped(value: Any, what: str) -> str:
 
 
 def difference(value: Any, back: Any, place: str = "") -> str | None:
-    """What of a value does not read back as it was written; None if it does. `back` is what was read.
+    """The first part of `value` that JSON changed to something else in `back`; None if there is none.
 
-    What compares equal is the same, as a member of a StrEnum and its text are; and so are objects of one class, which
-    may compare by identity.
+    Values that compare equal count as unchanged, for example a member of a StrEnum and its text. So do objects of one
+    class, which may compare by identity.
     """
     if value == back:
         return None
@@ -190,10 +190,9 @@ def difference(value: Any, back: Any, place: str = "") -> str | None:
 
 
 def json_of_typed(value: Any, what: str) -> str:
-    """As `json_of`, also for what arguments may be: models, dataclasses, datetimes, decimals, enums, sets, bytes.
+    """As `json_of`, also for other types of arguments: models, dataclasses, datetimes, decimals, enums, sets, bytes.
 
-    They are written as they are where an argument has no type: a datetime in ISO 8601, a decimal as text, a set as a
-    list, bytes in base64.
+    The format is that of arguments without a type: ISO 8601, decimals as text, sets as lists, bytes in base64.
     """
     try:
         return _dumped(value, what)
@@ -212,13 +211,13 @@ def json_of_typed(value: Any, what: str) -> str:
 
 
 def check_depth(text: str, value: Any, what: str) -> None:
-    """Raise InvalidArguments if a value, of which the text is the JSON, is nested more than `DEPTH_MAX` deep."""
+    """Raise InvalidArguments if `value`, whose JSON is `text`, is nested more than `DEPTH_MAX` levels deep."""
     if is_deeper(text, value, than=DEPTH_MAX):
         raise InvalidArguments(f"{what} cannot be stored as JSON: more than {DEPTH_MAX} levels deep")
 
 
 def is_deeper(text: str, value: Any, *, than: int) -> bool:
-    """Whether a value, of which the text is the JSON, is nested more than so many levels deep."""
+    """Whether `value`, whose JSON is `text`, is nested more than `than` levels deep."""
     if text.count("[") + text.count("{") <= than:
         return False
     level = [value]
@@ -231,20 +230,20 @@ def is_deeper(text: str, value: Any, *, than: int) -> bool:
 
 
 def storable(text: str) -> str:
-    """`text` with the escapes of what a database refuses: PostgreSQL keeps no NUL, and UTF-8 has no lone surrogates."""
+    """`text` with escapes for what a database refuses: PostgreSQL stores no NUL, and UTF-8 has no lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def readable(text: str) -> str:
-    """JSON text in ASCII, with each lone surrogate written out: pydantic, which reads arguments, refuses its escape."""
+    """JSON text in ASCII, with each lone surrogate escaped twice: pydantic refuses arguments with its plain escape."""
     return _SURROGATES.sub(lambda found: f"\\\\{found[1]}" if found[1] else found[0], text)
 
 
 def size_of(text: str) -> int:
-    """Bytes of a text as the database keeps it: a letter beyond ASCII takes more than one.
+    """The size of a stored text in bytes: a character beyond ASCII takes more than one.
 
-    Texts of errors may have lone surrogates, which are kept escaped.
+    Texts of errors may have lone surrogates, which are stored escaped.
     """
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

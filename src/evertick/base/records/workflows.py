@@ -1,7 +1,7 @@
 """The journal of a workflow's run: one row for each event, in the order in which the run's code saw them.
 
-A run is described by its journal alone: delivered again in the same order, the rows lead the same code to the same
-calls. Rows are only added. Their positions count from 0 without a gap.
+The journal completely describes a run: replayed in the same order, the rows lead the same code to the same calls. Rows
+are only added. Their positions count from 0 without a gap.
 """
 
 import json
@@ -19,11 +19,11 @@ from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.stored import size_of
 
 ROW_BYTES: Final = 64
-"""What a row counts in the size of a journal, beside its texts."""
+"""The bytes that a row adds to the size of a journal, besides its texts."""
 
 
 class CallKind(StrEnum):
-    """What the code of a workflow can call."""
+    """The kinds of calls in the code of a workflow."""
 
     QUERY = "query"
     MUTATION = "mutation"
@@ -40,24 +40,24 @@ class CallKind(StrEnum):
 
 
 IN_TRANSACTION: Final = frozenset({CallKind.QUERY, CallKind.MUTATION})
-"""Calls that run inside the transaction that writes their row: call and outcome are one row."""
-ELSEWHERE: Final = frozenset({CallKind.ACTION, CallKind.JOB, CallKind.WORKFLOW})
-"""Calls that go on elsewhere when the code gives them up, so that giving up is an event of its own."""
+"""Calls that run in the transaction that writes their row: call and outcome are one row."""
+BACKGROUND: Final = frozenset({CallKind.ACTION, CallKind.JOB, CallKind.WORKFLOW})
+"""Calls that continue outside of the run when its code abandons them, so abandoning them is a separate event."""
 
 
 class RowKind(StrEnum):
-    """What happened."""
+    """The kinds of events."""
 
     START = "start"
     """The run began: the first row of each journal."""
     STEP = "step"
     """A query or mutation was called and has ended: call and outcome in one row."""
     CALL = "call"
-    """Something else was called, and has begun."""
+    """Another kind of call has begun."""
     END = "end"
-    """What was called has ended."""
+    """A call has ended."""
     DROP = "drop"
-    """The code has given up a call that goes on elsewhere."""
+    """The code has abandoned a call that continues outside of the run."""
     PATCH = "patch"
     """`patched` returned True."""
     CANCEL = "cancel"
@@ -65,15 +65,14 @@ class RowKind(StrEnum):
 
 
 DELIVERED: Final = frozenset({RowKind.START, RowKind.STEP, RowKind.END, RowKind.CANCEL})
-"""Rows that make the code run. The others tell what it did then, and are in the same commit as the row before them."""
+"""Rows that make the code run. The others record what it did then, and are in the same commit as the row before."""
 
 
 class Row(NamedTuple):
-    """One event. `seq` is the number of the call, from 1; 0 for patch and cancel. That of a start is the last of the
-    generation before.
+    """One event. `seq` is the call's number, from 1; 0 for patch and cancel; for a start, the last one before it.
 
-    `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; of a row that is
-    delivered, when the run was restarted behind it. `attempt` is the claim of the run under which an action was begun.
+    `arguments` is the fingerprint of a call's arguments. `due_at` is when a call ends by itself; for a row that is
+    delivered, when the run was restarted after it. `attempt` is the claim of the run under which an action was begun.
     `sender` is who sent the event with which a call has ended (`runs.Sender`, as text).
     A named tuple: there are many of them.
     """
@@ -92,21 +91,21 @@ class Row(NamedTuple):
 
     @property
     def seen_at(self) -> Instant:
-        """When the run's code saw a row that is delivered, and went on: as it happened, or at the restart behind it."""
+        """The time at which the run's code received a delivered row: when it happened, or at the restart after it."""
         return self.at if self.due_at is None else self.due_at
 
     def restarted(self, at: Instant) -> "Row":
-        """The same row as the last one that a restart keeps. One that is not delivered makes no code go on."""
+        """The row as the last one that a restart keeps. A row that is not delivered stays unchanged."""
         return self._replace(due_at=max(at, self.at)) if self.kind in DELIVERED else self
 
     @property
     def is_child(self) -> bool:
-        """Whether a child workflow was called; the outcome then has its id."""
+        """Whether a child workflow was called; its id is in the outcome."""
         return self.kind is RowKind.CALL and self.call is CallKind.WORKFLOW
 
     @property
     def size(self) -> int:
-        """What the row counts in the size of its journal, in bytes."""
+        """The bytes that the row adds to the size of its journal."""
         size = ROW_BYTES + size_of(self.name)
         if isinstance(self.outcome, Returned):
             size += size_of(self.outcome.result)
@@ -116,26 +115,26 @@ class Row(NamedTuple):
         return size
 
 
-# -- Rows of workflow runs beside their jobs and journals: what identifies a run, and the messages it is sent.
+# -- Further rows of workflow runs: the record of a run, and the messages sent to it.
 
 STEP: Final = "step"
-"""The kind of a completion that tells a run: `name` is the run's id, `context` the number of the call that has
+"""The kind of a completion that notifies a run: `name` is the run's id, `context` the number of the call that has
 ended.
 """
 
 TRY_AGAIN_MS: Final = MINUTE_MS
-"""A run whose code does not fit its journal is tried again after this time: the code may have been mended. So is one
-whose tenant has no room for the jobs of its steps: others may have ended.
+"""A run whose code does not fit its journal is retried after this time: the code may have been corrected. So is a run
+whose tenant has reached its limit of jobs: others may have ended.
 """
 
 
 class RunRecord(NamedTuple):
-    """What a run has beside its job, whose id it shares.
+    """The data of a run that its job does not have. Both have the same id.
 
-    `generation` counts how often it has continued as new; each has a journal of its own. `seed` is where its chance and
-    ids come from. `parent_seq` is the number of the call by which its parent, the parent of its job, waits for it.
-    `progress` is what its code last reported, `attributes` are those of the run, both as JSON text. `restarted_from` is
-    the run of which it is the restart, or which it retries.
+    `generation` counts how often it has continued as new; each generation has its own journal. `seed` is the source of
+    its random numbers and ids. `parent_seq` is the number of the call by which its parent, the parent of its job, waits
+    for it. `progress` is what its code last reported, `attributes` are those of the run, both as JSON text.
+    `restarted_from` is the run that it restarts or retries.
     """
 
     id: JobId
@@ -148,30 +147,30 @@ class RunRecord(NamedTuple):
 
     @property
     def seed_of_generation(self) -> str:
-        """The seed of the present generation."""
+        """The seed of the current generation."""
         return f"{self.seed}/{self.generation}" if self.generation else self.seed
 
 
 class Sender(NamedTuple):
-    """Who sent an event, as histories and the audit log name those who change something: `token ops`, `cli:ada`,
-    `app shop`, `function shop.approve`. `job_id` is the job whose function sent it, or the run whose step did.
+    """Who sent an event, in the form of the actors in histories and the audit log: `token ops`, `cli:ada`,
+    `app shop`, `function shop.approve`. `job_id` is the job whose function sent it, or the run whose step sent it.
     """
 
     name: str
     job_id: JobId | None = None
 
     def to_text(self) -> str:
-        """As a column has it."""
+        """The text for a column."""
         return json.dumps(self[: 1 if self.job_id is None else 2])
 
     @classmethod
     def from_text(cls, text: str | None) -> "Sender | None":
-        """From a column; None where an earlier release wrote none."""
+        """The sender in a column's text; None if an earlier release wrote none."""
         return None if text is None else cls(*json.loads(text))
 
 
 class MessageKind(StrEnum):
-    """What a message is about."""
+    """The kinds of messages."""
 
     EVENT = "event"
     """An event that was sent; its value is the outcome's result."""
@@ -182,7 +181,7 @@ class MessageKind(StrEnum):
 
 
 class NewMessage(NamedTuple):
-    """A message as it is sent. A run takes only one of those with the same `key`.
+    """A message to send. A run takes only one message with the same `key`.
 
     `name` is that of an event; `seq` the number of the call that has ended. `sender` is a `Sender` as text.
     """
@@ -219,18 +218,18 @@ class Message(NamedTuple):
     sender: str | None = None
 
 
-# -- The states of runs of workflows as others see them, and which runs a list is to show.
+# -- The states of runs of workflows for users, and the filter of lists of runs.
 
 
 class RunState(StrEnum):
-    """What others see of a run."""
+    """The state of a run for users."""
 
     PENDING = "pending"
     """It has not begun."""
     RUNNING = "running"
     """It has begun, and works or waits."""
     PAUSED = "paused"
-    """It takes no further step until it is resumed, whether it has begun or not."""
+    """It takes no further step until it is resumed. It may not have begun yet."""
     SUCCESS = "success"
     FAILED = "failed"
     CANCELED = "canceled"
@@ -242,11 +241,11 @@ OPEN: Final = (RunState.PENDING, RunState.RUNNING, RunState.PAUSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Which runs of workflows to list. Every field that is set narrows the choice.
+    """A filter of a list of runs. All fields that are set must match.
 
-    `open_states` are those of OPEN; runs that have ended are chosen by the states of their jobs. `prefix` begins the
-    key of a run, or its id. `attributes` are names with values as JSON text; a run has all of them. `started_from` is
-    inside the range of moments, `started_until` is not. `roots` leaves out those that another run has called.
+    `open_states` are those of OPEN; runs that have ended are selected by the states of their jobs. `prefix` is a prefix
+    of the key or the id. `attributes` are names with values as JSON text; all must match. `started_from` is inclusive,
+    `started_until` exclusive. `roots` excludes runs that another run has called.
     """
 
     open_states: tuple[RunState, ...] = ()
@@ -257,19 +256,19 @@ class RunFilter:
     roots: bool = False
 
 
-# -- Workflow types: whether a workflow of the code may be started. One that the database does not know is active.
+# -- Workflow types: whether a workflow may be started. One without a row in the database is active.
 
 
 class WorkflowStatus(StrEnum):
-    """Whether runs of a workflow start. Runs that have begun go on, whatever it is."""
+    """Whether runs of a workflow start. Runs that have begun continue in every status."""
 
     ACTIVE = "active"
     PAUSED = "paused"
-    """None starts until it is resumed; schedules skip their times."""
+    """No run starts until it is resumed; schedules skip their times."""
     DEPRECATED = "deprecated"
-    """As paused, and meant to stay so."""
+    """As paused, and meant to be permanent."""
     DELETED = "deleted"
-    """As deprecated, not listed, and its schedules are removed at their next time; crons of the code stay and skip."""
+    """As deprecated, not listed, and its schedules are removed at their next time; crons in the code stay and skip."""
 
 
 class WorkflowType(NamedTuple):
@@ -280,10 +279,10 @@ class WorkflowType(NamedTuple):
     changed_at: Instant
 
 
-# -- Attributes of workflow runs: a few names with plain values, by which lists find runs.
+# -- Attributes of workflow runs: names with plain values, for searching runs.
 
 ATTRIBUTES_MAX: Final = 20
-"""Attributes of one run."""
+"""The largest number of attributes of one run."""
 NAME_CHARS_MAX: Final = 64
 TEXT_CHARS_MAX: Final = 255
 INTEGER_MAX: Final = 2**63 - 1
@@ -296,9 +295,9 @@ _WORD: Final = re.compile(rf'[^=]*=(?:".*?"{_NEXT}|.*?{_NEXT})', re.DOTALL)
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes as they were given; None stands for one that is removed.
+    """The given attributes after a check; None removes an attribute.
 
-    Raises Misuse for names and values that cannot be, ValueTooLarge for a text that is too long.
+    Raises Misuse for invalid names and values, ValueTooLarge for a text that is too long.
     """
     if not isinstance(given, Mapping):
         raise Misuse(f"attributes are names with values, {{'customer': 'c7'}}, not {shown(given)}")
@@ -312,7 +311,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(attributes: Mapping[str, Value], changes: Mapping[str, Any]) -> dict[str, Value]:
-    """Attributes after changes that are `checked`. Raises LimitExceeded if they are too many."""
+    """The attributes after changes that passed `checked`. Raises LimitExceeded if they are too many."""
     merged = {name: value for name, value in {**attributes, **changes}.items() if value is not None}
     if len(merged) > ATTRIBUTES_MAX:
         raise LimitExceeded(f"a run has at most {ATTRIBUTES_MAX} attributes, and these are {len(merged)}")
@@ -320,7 +319,7 @@ def changed(attributes: Mapping[str, Value], changes: Mapping[str, Any]) -> dict
 
 
 def to_text(attributes: Mapping[str, Value]) -> str:
-    """Attributes as JSON text, the same for the same ones; "" for none."""
+    """Attributes as canonical JSON text; "" for none."""
     return json.dumps(attributes, sort_keys=True) if attributes else ""
 
 
@@ -330,19 +329,19 @@ def from_text(text: str | None) -> dict[str, Value]:
 
 
 def value_text(value: Value) -> str:
-    """A value as the index has it: JSON, so that 7, true and their texts differ."""
+    """A value as JSON for the index, so that 7 and "7" differ."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def word_of(value: Value) -> str:
-    """A value as a word of a command line or an address, which `from_word` reads as the same value."""
+    """A value as a word of a command line or a URL; `from_word` returns the same value."""
     if not isinstance(value, str):
         return json.dumps(value)
     return value if from_word(value) == value else f'"{value}"'
 
 
 def from_word(word: str) -> Value:
-    """The value of a word: 7 is a number, true and false are booleans, "7" in quotes is a text, and so is all else."""
+    """The value of a word: 7 is a number, true and false are booleans; "7" in quotes and everything else is a text."""
     if word in ("true", "false"):
         return word == "true"
     if _INTEGER.fullmatch(word):
@@ -351,7 +350,7 @@ def from_word(word: str) -> Value:
 
 
 def from_words(words: Sequence[str]) -> dict[str, Value]:
-    """Attributes of the words of a command line or an address, `name=value`. Raises Misuse."""
+    """The attributes in words `name=value` of a command line or a URL. Raises Misuse."""
     found: dict[str, Value] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -364,7 +363,7 @@ def from_words(words: Sequence[str]) -> dict[str, Value]:
 
 
 def words_of(attributes: Mapping[str, Value]) -> str:
-    """Attributes as a line, which `words_in` takes apart: texts with a space are in quotes."""
+    """Attributes as a line for `words_in`: texts with a space are in quotes."""
     words = ((name, word_of(value)) for name, value in attributes.items())
     return " ".join(
         f'{name}="{word}"' if re.search(r"\s", word) and not _is_quoted(word) else f"{name}={word}"
@@ -373,7 +372,7 @@ def words_of(attributes: Mapping[str, Value]) -> str:
 
 
 def words_in(line: str) -> list[str]:
-    """The words `name=value` of a line, with spaces between; a value in quotes ends with them.
+    """The words `name=value` of a line, separated by spaces; a value in quotes ends at the closing quote.
 
     A space before anything but another `name=` belongs to the value: `note=to be checked paid=true` are two words.
     """

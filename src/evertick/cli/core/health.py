@@ -16,7 +16,7 @@ from typing import Final
 
 from evertick.app.embedded_worker import Stopper
 from evertick.base.errors import EvertickError, Misuse
-from evertick.base.step_limit import holder_of
+from evertick.base.step_limit import blocker_of
 from evertick.cli.core.databases import now_of
 from evertick.store.store import Store
 
@@ -103,7 +103,7 @@ class WorkerHealth:
             return "the worker has ended"
         if turned.wait(LOOP_S):
             return None
-        reason, holder = f"the event loop has not turned for {LOOP_S:g} s", holder_of(self._loop)
+        reason, holder = f"the event loop has not turned for {LOOP_S:g} s", blocker_of(self._loop)
         return reason if holder is None else f"{reason}; it is held by the {holder}"
 
     def ready(self) -> str | None:

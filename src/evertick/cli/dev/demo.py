@@ -32,7 +32,7 @@ def demo_database(app: "App", folder: Path, *, speed: float | None, first: bool)
     say(" ", "simulating a week of a small shop; this takes some seconds")
     logging.disable(logging.CRITICAL)
     try:
-        simulate(app, file, speed=SPEED if speed is None else speed, tell=lambda day: say(" ", day))
+        simulate(app, file, speed=SPEED if speed is None else speed, report=lambda day: say(" ", day))
     finally:
         logging.disable(logging.NOTSET)
     return url

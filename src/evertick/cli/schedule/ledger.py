@@ -9,7 +9,7 @@ import click
 from evertick.base.durations import full_length
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.suggested_commands import THEN, commands_of
+from evertick.base.suggested_commands import SEPARATOR, commands_of
 from evertick.cli.core.databases import data_options, named_tenant
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
@@ -71,7 +71,7 @@ def _write_chain(told: "Explanation") -> None:
 def _of_tenant(fix: str) -> str:
     """The commands of a cure, for the tenant that was named."""
     tenant = named_tenant()
-    return THEN.join(commands_of(fix, "" if tenant is None else f" --tenant {shell_word(tenant)}"))
+    return SEPARATOR.join(commands_of(fix, "" if tenant is None else f" --tenant {shell_word(tenant)}"))
 
 
 def _meant(session: Session, sid: str, at: str) -> datetime:

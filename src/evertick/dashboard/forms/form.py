@@ -11,7 +11,7 @@ from evertick.base.errors import EvertickError, InvalidSpec, Unavailable
 from evertick.base.ids import TenantId
 from evertick.base.instants import MINUTE_MS, SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Call
-from evertick.base.suggested_commands import meant
+from evertick.base.suggested_commands import did_you_mean
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import format_duration, parse_milliseconds
 from evertick.recurrence.parse.moments import typed_moment
@@ -61,7 +61,7 @@ class Form:
         """What is wrong with the first field that no form has; None if there is none."""
         for name, _ in self.pairs:
             if name not in FIELDS and not _NUMBERED.fullmatch(name):
-                return f"no form has a field {name[:60]!r}; {meant(name[:60], FIELDS)}nothing was done"
+                return f"no form has a field {name[:60]!r}; {did_you_mean(name[:60], FIELDS)}nothing was done"
         return None
 
     def __getitem__(self, name: str) -> str:

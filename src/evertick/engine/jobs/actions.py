@@ -25,7 +25,7 @@ from evertick.base.outcomes import STUCK, Canceled, Outcome, Raised
 from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState, Stop
 from evertick.base.records.stored import size_of, storable
-from evertick.base.step_limit import Held
+from evertick.base.step_limit import Blocking
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
 from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.runtime.deps import EngineDeps
@@ -49,7 +49,7 @@ class Owner(Protocol):
         again_at: Instant | None = None,
     ) -> JobEnd | None: ...  # fmt: skip
     def note_stuck(self, running: "BegunAction") -> None: ...
-    def say_held(self, running: "BegunAction", held: Held) -> None: ...
+    def say_held(self, running: "BegunAction", held: Blocking) -> None: ...
 
 
 class BegunAction(RunningAction):
@@ -77,7 +77,7 @@ class BegunAction(RunningAction):
     def on_stuck(self) -> None:
         self._owner.note_stuck(self)
 
-    def on_held(self, held: Held) -> None:
+    def on_held(self, held: Blocking) -> None:
         self._owner.say_held(self, held)
 
     @property
@@ -104,7 +104,7 @@ TRIES_MAX: Final = 10
 PAUSE_S: Final = 1.0
 
 
-def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Held) -> None:
+def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Blocking) -> None:
     """Log it; and note it at the job if the action goes on although it was interrupted."""
     if not held.is_stuck:
         _logger.warning("%s has not awaited for %.0f s and holds the event loop of its worker, at %s", claim.name,
@@ -479,7 +479,7 @@ class ActionLoop(Loop):
             return once_more(claim, outcome, at=again_at)
         return ended(claim, outcome, now=now, entropy=entropy)
 
-    def say_held(self, running: BegunAction, held: Held) -> None:
+    def say_held(self, running: BegunAction, held: Blocking) -> None:
         """See `RunningAction.on_held`."""
         say_held(self._deps, running.claim, running.worker_id, held)
 

@@ -28,7 +28,7 @@ from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, MILLISECOND, SECOND_MS, Instant
-from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, belongs_to
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.limits import LOOK_AGAIN_MS, KeyLimits, StartLimits
@@ -456,7 +456,7 @@ class Claims:
         function, pools = self._deps.runner.function(name), self._deps.pools
         if function is None or function.kind is not self._kind:
             return False
-        return is_of(pool, self._deps.apps) and (pools is None or pool in pools or function.pool in pools)
+        return belongs_to(pool, self._deps.apps) and (pools is None or pool in pools or function.pool in pools)
 
     # -- suspects
 

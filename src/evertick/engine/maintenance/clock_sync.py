@@ -9,7 +9,7 @@ schedules. It keeps its own time, looks again and again, and follows only if the
 import logging
 from typing import Final
 
-from evertick.base.clock import SystemClock, agree, difference
+from evertick.base.clock import SystemClock, difference, synchronize
 from evertick.base.instants import MILLISECOND, Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -40,7 +40,7 @@ class ClockSync(Loop):
 
     async def begin(self) -> None:
         """Set the clock by the database's, before anything else happens. Raises DatabaseUnavailable."""
-        moved_ms = await self._deps.executors.ask(lambda: agree(self._clock, self._deps.store.database_now))
+        moved_ms = await self._deps.executors.ask(lambda: synchronize(self._clock, self._deps.store.database_now))
         self._machine_moved_ms = self._clock.machine_moved_ms
         if abs(moved_ms) > JUMP_MS:
             _logger.warning("this machine's clock and the database's differ by %d ms; the database's counts", moved_ms)
@@ -54,8 +54,8 @@ class ClockSync(Loop):
         """Compare the clocks."""
         found = await self._deps.executors.ask(lambda: difference(self._clock, self._deps.store.database_now))
         machine_moved_ms = self._clock.machine_moved_ms
-        stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.within_ms
-        if abs(found.ahead_ms) > JUMP_MS + found.within_ms:
+        stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.error_ms
+        if abs(found.ahead_ms) > JUMP_MS + found.error_ms:
             self._jumps += 1
             if not stood_still and self._jumps < LOOKS_UNTIL_FOLLOWED:
                 self._refuse(found.ahead_ms)

@@ -11,7 +11,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
 from evertick.base.records.history import AttemptLog, LogLine
 from evertick.base.records.jobs import Claim, JobEnd, NewJob, ServedFunction, Stop
-from evertick.base.step_limit import Held
+from evertick.base.step_limit import Blocking
 from evertick.base.time_limit import TimeOver
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
@@ -73,7 +73,7 @@ class RunningAction(ABC):
         """It is stuck."""
 
     @abstractmethod
-    def on_held(self, held: Held) -> None:
+    def on_held(self, held: Blocking) -> None:
         """It holds the event loop. Called in a thread of its own."""
 
     def ask(self, stop: Stop) -> None:
@@ -88,7 +88,7 @@ class RunningAction(ABC):
             self.is_stuck = True
             self.on_stuck()
 
-    def report_held(self, held: Held) -> None:
+    def report_held(self, held: Blocking) -> None:
         """The function holds the event loop. Unlike all else, this is called in a thread of its own."""
         self.is_stuck = self.is_stuck or held.is_stuck
         self.on_held(held)

@@ -24,7 +24,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from evertick.base.step_limit import holder_of
+from evertick.base.step_limit import blocker_of
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -203,7 +203,7 @@ class StopRequests:
         self._is_over = True
 
     def _leave(self) -> None:
-        holder = None if self._loop is None or self._loop.is_closed() else holder_of(self._loop)
+        holder = None if self._loop is None or self._loop.is_closed() else blocker_of(self._loop)
         if holder is not None:
             _logger.error("the event loop is held by the %s", holder)
         _logger.error("something does not end; leaving it: the next worker gives back what was running")

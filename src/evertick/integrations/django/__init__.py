@@ -12,8 +12,8 @@
         order = Order.objects.create(item="tea")
         app.bind(connection).run_after(60, ship, order.pk)      # django.db.connection
 
-`manage.py migrate` brings the tables up to date, as `manage.py evertick_migrate` does; `manage.py evertick_worker` runs
-the jobs.
+`manage.py migrate` migrates the tables, as does `manage.py evertick_migrate`; `manage.py evertick_worker` runs the
+jobs.
 """
 
 from evertick.integrations.django.configuration import database_url

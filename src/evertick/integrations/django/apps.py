@@ -1,4 +1,4 @@
-"""The application that is named in INSTALLED_APPS. It has no models: Evertick's tables are its own affair."""
+"""The application for INSTALLED_APPS. It has no models: Evertick manages its own tables."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class EvertickConfig(AppConfig):  # type: ignore[misc]
     verbose_name = "Evertick"
 
     def ready(self) -> None:
-        """Check the setting, and let `manage.py migrate` bring Evertick's tables up to date."""
+        """Check the setting, and make `manage.py migrate` migrate Evertick's tables."""
         if setting("MIGRATE"):
             post_migrate.connect(_migrated, sender=self, dispatch_uid="evertick")
 
@@ -25,4 +25,4 @@ def _migrated(using: str, verbosity: int = 1, **_: Any) -> None:
     if using == setting("DATABASE"):
         steps = migrate(using)
         if steps and verbosity > 0:
-            print(f"Evertick's tables: {len(steps)} step{'s' if len(steps) > 1 else ''} taken")  # as Django's own do
+            print(f"Evertick's tables: {len(steps)} step{'s' if len(steps) > 1 else ''} taken")

@@ -1,4 +1,4 @@
-"""Configuration: what the setting `EVERTICK` says, where Django's databases are, and Evertick's tables in them."""
+"""Configuration: the setting `EVERTICK`, the addresses of Django's databases, and Evertick's tables in them."""
 
 import pkgutil
 import sqlite3
@@ -20,21 +20,21 @@ from evertick.store.open import open_settled
 SETTINGS: Final[Mapping[str, Any]] = {"APP": None, "DATABASE": "default", "MIGRATE": True}
 """The keys of the setting `EVERTICK` with their defaults.
 
-- `APP`: where the app is, such as `shop.jobs.app`.
-- `DATABASE`: in which of Django's databases its tables are.
-- `MIGRATE`: whether `manage.py migrate` brings them up to date.
+- `APP`: the place of the app, such as `shop.jobs.app`.
+- `DATABASE`: Django's name of the database with its tables.
+- `MIGRATE`: whether `manage.py migrate` migrates them.
 """
 _DJANGOS_OWN: Final = frozenset({"isolation_level", "server_side_binding", "assume_role", "pool", "options"})
-"""Options of a PostgreSQL database that mean something to Django alone, or to each of its own sessions."""
+"""Options of a PostgreSQL database that only Django uses, or that apply to Django's sessions."""
 _NO_SETTINGS: Final = f"the database of this app is Django's, and Django has no settings: {DJANGO_SETTINGS}"
 _IN_MEMORY: Final = (
-    "Django's database {alias!r} is in memory, where only Django's own connection sees it: app.bind(connection) works; "
-    "for everything else give DATABASES[{alias!r}]['TEST'] a file as 'NAME', or use evertick.testing.World"
+    "Django's database {alias!r} is in memory, only for Django's own connection: app.bind(connection) works; "
+    "else set a file as 'NAME' in DATABASES[{alias!r}]['TEST'], or use evertick.testing.World"
 )
 
 
 def setting(name: str) -> Any:
-    """A value of the setting `EVERTICK`. Raises Misuse for a key that does not exist, or without Django's settings."""
+    """A value of the setting `EVERTICK`. Raises Misuse for an unknown key, or without Django's settings."""
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
 
@@ -51,23 +51,23 @@ def setting(name: str) -> Any:
 
 
 def configured_app() -> App:
-    """The app that the setting names. Raises Misuse if it names none."""
+    """The app in the setting. Raises Misuse if there is none."""
     name = setting("APP")
     if not name:
-        raise Misuse("the setting EVERTICK names no app: EVERTICK = {'APP': 'shop.jobs.app'}")
+        raise Misuse("the setting EVERTICK has no app; write EVERTICK = {'APP': 'shop.jobs.app'}")
     try:
         app = pkgutil.resolve_name(name)
     except (AttributeError, ModuleNotFoundError, ValueError) as error:
-        raise Misuse(f"the setting EVERTICK names {name!r} as the app, which is not there: {error}") from error
+        raise Misuse(f"the app {name!r} in the setting EVERTICK cannot be imported: {error}") from error
     if not isinstance(app, App):
-        raise Misuse(f"the setting EVERTICK names {name!r} as the app, but that is {app!r}")
+        raise Misuse(f"the app {name!r} in the setting EVERTICK is not an App, but {app!r}")
     return app
 
 
 def database_url(alias: str | None = None) -> str:
-    """The address of Django's database `alias`, else of the one that the setting `EVERTICK` names, else of "default".
+    """The address of Django's database `alias`, else of the one in the setting `EVERTICK`, else of "default".
 
-    Give the function itself to an app, `App("shop", database_url=database_url)`: so the address is asked for when it is
+    Pass the function itself to an app, `App("shop", database_url=database_url)`: then the address is read when it is
     needed, and in Django's tests it is that of the test database.
 
     Raises Misuse for a database that is neither PostgreSQL nor SQLite, and for a SQLite database in memory.
@@ -87,10 +87,9 @@ def database_url(alias: str | None = None) -> str:
 
 
 def migrate(alias: str) -> list[str]:
-    """Bring the tables in Django's database `alias` up to this version; returns the names of the migrations.
+    """Migrate the tables in Django's database `alias` to this version; return the names of the migrations.
 
-    A database in memory, as Django's tests have it, gets them through Django's own connection. Raises what
-    `App.migrate` raises.
+    A database in memory, as in Django's tests, is migrated through Django's connection. Raises as `App.migrate`.
     """
     from django.db import connections
 
@@ -107,7 +106,7 @@ def _postgres_url(given: Mapping[str, Any]) -> str:
     options = {
         key: str(value)
         for key, value in given.get("OPTIONS", {}).items()
-        if key not in _DJANGOS_OWN and isinstance(value, str | int)  # a cursor_factory is Django's as well
+        if key not in _DJANGOS_OWN and isinstance(value, str | int)  # also skips Django's cursor_factory
     }
     if host.startswith("/"):  # the folder of a socket
         options["host"], host = host, ""
@@ -120,7 +119,7 @@ def _postgres_url(given: Mapping[str, Any]) -> str:
 
 
 def _copy_into(connection: Any) -> list[str]:
-    """Copy the tables of a new database into one in memory, unless it has them."""
+    """Copy the tables of a new database into one in memory; return the migrations, none if it has the tables."""
     place = USUAL_PLACES["sqlite"]
     connection.ensure_connection()
     has = "select 1 from sqlite_master where name = ?"
@@ -139,12 +138,12 @@ def _copy_into(connection: Any) -> list[str]:
 
 # -- Fresh connections: Django's own, in the threads of a worker.
 #
-# Django closes connections that have become unusable, or older than CONN_MAX_AGE, around each request. Actions are no
-# requests, so a worker does it around each action: after a restart of the database the next one connects again.
+# Django closes connections that are unusable, or older than CONN_MAX_AGE, before and after each request. A worker does
+# this for each action, so that an action after a restart of the database connects again.
 
 
 def use_fresh_connections(app: App) -> None:
-    """Let each `def` action of the app begin and end as a request does."""
+    """Close old connections before and after each `def` action of the app, as Django does for a request."""
     for function in app.functions:
         if function.kind is FunctionKind.ACTION and not function.is_async:
             function.handler = _as_a_request(function.handler)

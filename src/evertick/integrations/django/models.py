@@ -1,1 +1,1 @@
-"""No models. Django tells an application that a migration is over only if it has this module."""
+"""No models. Django sends post_migrate to an application only if it has this module."""

@@ -1,1 +1,1 @@
-"""Specs in words: `describe` writes them, `parser` reads them, `meaning` compares, `phrases` has what both share."""
+"""Specs in English: `describe` writes them, `parser` reads them, `meaning` compares them, `phrases` is shared."""

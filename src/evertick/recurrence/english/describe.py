@@ -1,9 +1,9 @@
 """A spec as a sentence: `at 09:00 on weekdays, except holidays in New York, New York time`.
 
-The sentence is written from what the author wrote, tells everything that decides when the spec fires, and can
-be read back by `sentence.parse_sentence`, which gives a spec of the same meaning (see there for the few
-specs that have no such sentence). Ranges end with their last firing. UTC goes without saying. A spec whose
-dates do not exist says "never" and why; whether some other spec never fires is for its compiled form to know.
+The sentence is derived from the written rule, contains everything that decides when the spec fires, and can be read
+back by `sentence.parse_sentence` as a spec with the same meaning (the few exceptions are listed there). Ranges end with
+their last firing. UTC is not mentioned. The text of a spec whose dates do not exist is "never" with the reason; other
+specs that never fire are only detected in their compiled form.
 """
 
 from collections.abc import Iterable
@@ -51,16 +51,16 @@ from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
 
 LOCALES: Final = ("en",)
 PARTS_MAX: Final = 100
-"""So many sources, and so many exclusions, are put into words; the rest is counted."""
+"""The number of sources, and of exclusions, that are described; the rest is counted."""
 
 
 def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
-    """The spec in words. `zone` is the time zone it is read in if it names none itself.
+    """The spec in words. `zone` is the time zone if the spec has none.
 
-    Raises InvalidSpec for a locale without words and for an unknown time zone.
+    Raises InvalidSpec for an unsupported locale and for an unknown time zone.
     """
     if locale not in LOCALES:
-        raise InvalidSpec(f"there are no words for the locale {shown(locale)}; there are for {', '.join(LOCALES)}")
+        raise InvalidSpec(f"the locale {shown(locale)} is not supported; use {', '.join(LOCALES)}")
     scope = scope_of(spec, zone)
     if not spec.has_sources:
         parts = [NO_SOURCES]
@@ -97,7 +97,7 @@ def describe_exclusion(spec: Spec, number: int) -> str:
 
 
 def _gap(times: Times) -> int:
-    """The fewest seconds from one time of a day to the next."""
+    """The shortest distance between two times of a day, in seconds."""
     for unit, mask, size in ((1, times.seconds, 60), (60, times.minutes, 60), (3_600, times.hours, 24)):
         values = [value for value in range(size) if mask >> value & 1]
         if len(values) > 1:
@@ -111,7 +111,7 @@ def _gap(times: Times) -> int:
 
 
 def _clauses(spec: Spec, scope: Scope) -> tuple[list[str], list[str]]:
-    """Why some sources never fire, and what the others say; all of them say it if any does."""
+    """The reasons why all sources never fire, and the texts of the sources; one of the two lists is empty."""
     spec, cut = _cut(spec)
     said = _patterns(spec, scope)
     said += [(None, _interval(interval, spec, scope)) for interval in intervals_of(spec)]
@@ -128,12 +128,12 @@ def _clauses(spec: Spec, scope: Scope) -> tuple[list[str], list[str]]:
 
 
 def _cut(spec: Spec) -> tuple[Spec, int]:
-    """The spec with as many sources as are put into words, and how many that leaves out."""
-    room = count = PARTS_MAX
+    """The spec with the first PARTS_MAX sources, and the number of the others."""
+    remaining = count = PARTS_MAX
     kept: list[tuple[Any, ...]] = []
     for sources in (spec.crons, spec.intervals, spec.calendars, spec.rrules):
-        kept.append(sources[:room])
-        room -= len(kept[-1])
+        kept.append(sources[:remaining])
+        remaining -= len(kept[-1])
         count -= len(sources)
     if count >= 0:
         return spec, 0
@@ -142,7 +142,7 @@ def _cut(spec: Spec) -> tuple[Spec, int]:
 
 
 def _patterns(spec: Spec, scope: Scope) -> list[tuple[str | None, str]]:
-    """Crons and calendars; those that list times of the same days become one phrase."""
+    """The texts of crons and calendars; those that list times on the same days become one phrase."""
     matters = not scope.utc and policy_of(spec, scope) != (Gap.SKIP, Overlap.BOTH)
     said: list[tuple[str | None, str]] = []
     shared: dict[Days, tuple[int, set[str]]] = {}
@@ -205,7 +205,7 @@ def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
 
 
 def _lifted(spec: Spec, scope: Scope) -> list[str]:
-    """The whole days that the only source leaves out by itself, said as the spec's own."""
+    """The text of the whole days that the only source excludes, as exclusions of the spec."""
     rules = rules_of(spec, scope)[0] if is_alone(spec) else []
     days = [day.value for rule in rules for day in lifted_days(rule)]
     return [f"except {_dates(days)}"] if days else []

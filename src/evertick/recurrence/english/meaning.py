@@ -1,9 +1,9 @@
-"""What a spec means, however it is written: two specs of equal meaning fire at the same times.
+"""The meaning of a spec, independent of its notation: two specs with equal meanings fire at the same times.
 
-The reverse does not hold: two rules may happen to coincide and still count as different (`*/30` and `0,30`
-are one meaning, "the first seven days that are Mondays" and "the first Monday" are two). What the meaning
-leaves out: texts and comments, the order of lists, how times are spread over cron lines of the same days,
-names of UTC, which package holidays were resolved by, and the year 2100 at which Temporal's dialect stops.
+The reverse does not hold: two rules that fire at the same times may have different meanings (`*/30` and `0,30` have the
+same one, "the first seven days that are Mondays" and "the first Monday" have two). The meaning does not contain texts
+and comments, the order of lists, the distribution of times over cron lines of the same days, names of UTC, the package
+that resolved the holidays, and the year 2100 at which Temporal's dialect stops.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,12 +28,12 @@ from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
 from evertick.recurrence.zones.zones import local_of
 
 QUARTER: int = 900
-"""Offsets of zones have been whole quarters of an hour since 1972."""
+"""Since 1972 the offsets of all zones are whole quarters of an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """The canonical form of a spec; only good for comparing."""
+    """The canonical form of a spec, for comparisons."""
 
     patterns: frozenset[tuple[Days, bool, int]]
     intervals: frozenset[tuple[int, int]]
@@ -49,12 +49,12 @@ class Meaning:
 
 
 def meaning_of(spec: Spec, zone: str | None = None) -> Meaning:
-    """The meaning of a spec, in `zone` if it names none itself. Raises InvalidSpec for unknown zones.
+    """The meaning of a spec, in `zone` if it has none. Raises InvalidSpec for unknown zones.
 
     Embedded zone data has no name to compare and is refused.
     """
     if spec.time_zone_data is not None:
-        raise InvalidSpec("a spec with time zone data of its own cannot be put into words")
+        raise InvalidSpec("a spec with its own time zone data cannot be described in words")
     scope = scope_of(spec, zone)
     gap, overlap = policy_of(spec, scope)
     rules, moments = rules_of(spec, scope)
@@ -79,7 +79,7 @@ def meaning_of(spec: Spec, zone: str | None = None) -> Meaning:
 
 
 def policy_of(spec: Spec, scope: Scope) -> tuple[Gap | None, Overlap | None]:
-    """The policy for clock changes where it differs from what the sources do by themselves."""
+    """The policy for clock changes; None where it is the default of the sources."""
     if scope.utc:
         return None, None
     if spec.dialect is Dialect.TEMPORAL:
@@ -94,7 +94,7 @@ def policy_of(spec: Spec, scope: Scope) -> tuple[Gap | None, Overlap | None]:
 
 
 def intervals_of(spec: Spec) -> list[Interval]:
-    """The intervals of a spec, those of `@every` among them."""
+    """The intervals of a spec, including those of `@every`."""
     return [*spec.intervals, *(cron.interval for cron in spec.crons if cron.interval is not None)]
 
 
@@ -107,19 +107,19 @@ def phase_of(interval: Interval, start: int | None) -> tuple[int, int]:
 
 
 def is_pattern(interval: Interval, spec: Spec, scope: Scope) -> bool:
-    """Whether an interval is the same as `*/n` of a cron: then both are simply "every n minutes"."""
+    """Whether an interval equals `*/n` of a cron. Both are described as "every n minutes"."""
     every, phase = phase_of(interval, spec.start)
     aligned = QUARTER % every == 0 or scope.utc
     return phase == 0 and is_step(every) and aligned
 
 
 def is_step(every: int) -> bool:
-    """Whether a cron can say it as `*/n` of its seconds or minutes; an hour is none, which needs no `*/n`."""
+    """Whether a cron can express it as `*/n` of its seconds or minutes. An hour needs no `*/n`."""
     return every < 3_600 and (60 % every == 0 or (every % 60 == 0 and 3_600 % every == 0))
 
 
 def _merged(spec: Spec, scope: Scope, *, classless: bool) -> frozenset[tuple[Days, bool, int]]:
-    """Days, whether their times follow real time, and the times: all those of the same days together."""
+    """Days, whether their times follow real time, and the merged times of those days."""
     times: dict[tuple[Days, bool], int] = {}
     for pattern in patterns_of(spec):
         if not pattern.is_nothing:
@@ -167,7 +167,7 @@ def is_alone(spec: Spec) -> bool:
 
 
 def lifted_days(rule: RRule) -> list[Moment]:
-    """The whole days that a set leaves out; alone in its spec, it may as well be the spec that leaves them out."""
+    """The whole days that a set excludes. If it is alone in its spec, they equal exclusions of the spec."""
     return [day for day in rule.exdates if day.kind is MomentKind.DATE]
 
 
@@ -205,14 +205,14 @@ def excluded_pattern(exclusion: exclude.Exclusion, *, temporal: bool) -> Pattern
 
 
 def plain_rrule(rrule: RRule, scope: Scope) -> RRule:
-    """The set with completed rules and settled dates: DTSTART local, other moments instants, or whole days."""
+    """The set with completed rules and normalized dates: DTSTART is local, others are instants or whole days."""
     local = scope.local(rrule.dtstart)
     recur = None if rrule.recur is None else _ended(complete(rrule.recur, local), scope)
     second = local % DAY
     rdates = {
         scope.instant(_local(day.value * DAY + second) if day.kind is MomentKind.DATE else day) for day in rrule.rdates
     }
-    only = None if rdates else _only_time(recur, second)  # a whole day would take an RDATE along
+    only = None if rdates else _only_time(recur, second)  # a whole day would also exclude an RDATE
     exdates = {_settled(day, scope, lambda time: time == only) for day in rrule.exdates}
     exrules = {_ended(complete(exrule, local), scope) for exrule in rrule.exrules}
     return RRule(
@@ -225,7 +225,7 @@ def plain_rrule(rrule: RRule, scope: Scope) -> RRule:
 
 
 def _only_time(recur: Recur | None, second: int) -> int | None:
-    """The time of day of a set that has just one."""
+    """The time of day of a set that has only one; else None."""
     if recur is None:
         return second
     times = times_of_recur(recur)
@@ -235,7 +235,7 @@ def _only_time(recur: Recur | None, second: int) -> int | None:
 
 
 def _ended(recur: Recur, scope: Scope) -> Recur:
-    """UNTIL as a whole day where nothing of that day comes after it, else as an instant."""
+    """The rule with UNTIL as a whole day if no time of that day is after it, else as an instant."""
     if recur.until is None:
         return recur
     latest = times_of_recur(recur).mask.bit_length() - 1 if period_of(recur) is None else DAY - 1

@@ -7,13 +7,13 @@ Evertick's dialect:
     second minute hour day-of-month month day-of-week year  seven
     @yearly @annually @monthly @weekly @daily @midnight @hourly
     @every 90s    @every 5h/15m                             an interval, counted from the Unix epoch
-    CRON_TZ=Europe/Berlin 0 9 * * 1-5                       a zone, if the spec does not name another
+    CRON_TZ=Europe/Berlin 0 9 * * 1-5                       a zone, unless the spec has another
 
 A field is a list of `*`, `7`, `1-5`, `22-6` (which wraps around), each with `/step`; `a/n` runs up to the
-top. Months and weekdays have three-letter names; Sunday is 0 and 7. The day of month knows `L`, `L-3`, `LW`,
-`L-3W` and `15W`; the day of week `MON#2`, `5L` and `5#L`; `?` is `*` in both.
+maximum. Months and weekdays have three-letter names; Sunday is 0 and 7. The day of month accepts `L`, `L-3`, `LW`,
+`L-3W` and `15W`; the day of week accepts `MON#2`, `5L` and `5#L`; `?` is `*` in both.
 
-The two day fields follow cron's own star rule: a day matches if either of them does, unless one begins with
+The two day fields follow cron's star rule: a day matches if either of them does, unless one begins with
 `*` or `?`; then, and after `+` before the day of week, both must match.
 """
 
@@ -43,7 +43,7 @@ from evertick.recurrence.spec.sources import Calendar, Cron, Field, Interval, bo
 
 _SIX: Final = ("second", "minute", "hour", "day of month", "month", "day of week")
 CRON_MAX: Final = 1_024
-"""Longest cron line."""
+"""The length limit of a cron line."""
 
 MACROS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -62,7 +62,7 @@ _YEAR_LIKE: Final = re.compile(r"(?:19|20|21)[0-9]{2}")
 def parse_cron(text: str) -> Cron:
     """Read a cron line of Evertick's dialect. Raises InvalidSpec.
 
-    The zone of a `CRON_TZ=` prefix is kept, not looked up.
+    The zone of a `CRON_TZ=` prefix is stored, not checked.
     """
     refuse_foreign(bounded(text, "a cron line", CRON_MAX))
     line, zone = _without_zone(text)
@@ -75,7 +75,7 @@ def parse_cron(text: str) -> Cron:
     parts = _BLANKS.split(line)
     refuse_crontab(text, parts)
     if len(parts) != 5 and any(part.startswith("#") for part in parts):
-        raise InvalidSpec(f"the cron line {shown(text)} has a comment; take out '#' and what follows it")
+        raise InvalidSpec(f"the cron line {shown(text)} has a comment; remove '#' and the text after it")
     if not 5 <= len(parts) <= 7:
         raise InvalidSpec(_field_count_message(text, len(parts)))
     return _cron(text, parts, zone)
@@ -88,11 +88,11 @@ def _cron(text: str, parts: list[str], zone: str | None, macro: str | None = Non
     if len(parts) == 6:
         if _YEAR_LIKE.match(parts[-1]):
             raise InvalidSpec(
-                f"the cron line {shown(text)} ends with what looks like a year: a sixth field is read as "
-                "seconds, first; for a year write seven fields, seconds first and the year last"
+                f"the cron line {shown(text)} ends with a year: in a line of six fields "
+                "the first one is seconds; for a year write seven fields, seconds first and the year last"
                 f"{aws_hint(parts) if '?' in parts else ''}"
             )
-        if "?" in (parts[0], parts[1], parts[2], parts[4]):  # the day fields of AWS, where ours are others
+        if "?" in (parts[0], parts[1], parts[2], parts[4]):  # these are day fields in AWS
             misplaced = next(part for part in (0, 1, 2, 4) if parts[part] == "?")
             raise InvalidSpec(
                 f"'?' belongs in a day field, not in the {_SIX[misplaced]} field; write '*'{aws_hint(parts)}"
@@ -119,7 +119,7 @@ def parse_temporal_cron(text: str) -> Cron:
     """Read a cron line by Temporal's rules. Raises InvalidSpec.
 
     A `#` begins a comment; six fields end with the year, seven also begin with seconds; fields are those of
-    calendars (no `L`, `W`, `#` or wrap-around), and all of them must match. An empty `CRON_TZ=` names no zone.
+    calendars (no `L`, `W`, `#` or wrap-around), and all of them must match. An empty `CRON_TZ=` means no zone.
     """
     refuse_foreign(bounded(text, "a cron line", CRON_MAX))
     line, _, comment = text.partition("#")
@@ -192,7 +192,7 @@ def _field_count_message(text: str, count: int, *, temporal: bool = False) -> st
 COMMENT_MAX: Final = 200
 
 Written = str | int | list[tuple[int, int, int]]
-"""How a field may be written: text, one number, or (start, end, step) triples."""
+"""The value of a written field: text, one number, or (start, end, step) triples."""
 
 
 def parse_calendar(written: Mapping[str, Written], comment: str | None = None) -> Calendar:

@@ -4,7 +4,7 @@ Units are those of a fixed length: w (7 days), d (24 hours), h, m, s, ms. A mont
 Temporal's dialect follows Go: it also has the units us and ns, and forms such as `.5h`, `5.h`, `+5m` and `0`.
 
 Intervals, Temporal's `5h/15m`, are durations that repeat: `every` seconds, shifted by an offset, counted from an
-anchor. That is the Unix epoch unless told otherwise, so `7d` falls on Thursdays; say `anchor` to choose.
+anchor. The default anchor is the Unix epoch, so `7d` falls on Thursdays; `anchor` changes that.
 """
 
 import re
@@ -41,11 +41,11 @@ _HINT: Final = "write it like '90s', '15m', '5h15m' or '1d'"
 _LONGEST: Final = 10_000 * 366 * _UNITS["d"]
 LONGEST_MS: Final = _LONGEST // _UNITS["ms"]
 _LONGEST_WAIT: Final = timedelta.max // timedelta(milliseconds=1) * _UNITS["ms"]
-"""What a limit or a wait may be at most: it is no part of a rule, so no search goes so far."""
+"""The maximum of a limit or a wait. It is not part of a rule, so no search has to reach it."""
 
 
 def parse_nanoseconds(text: str, *, temporal: bool = False, longest: int = _LONGEST) -> int:
-    """The duration in nanoseconds; digits beyond those are cut off. `temporal` allows its forms. Raises InvalidSpec."""
+    """The duration in nanoseconds; further digits are cut off. `temporal` allows its forms. Raises InvalidSpec."""
     text = bounded(text, "a duration", 64)
     whole, part = (_GO_WHOLE, _GO_PART) if temporal else (_WHOLE, _PART)
     if whole.fullmatch(text):
@@ -70,7 +70,7 @@ def parse_nanoseconds(text: str, *, temporal: bool = False, longest: int = _LONG
 
 
 def parse_duration(text: str) -> int:
-    """The duration in whole seconds. Raises InvalidSpec, also when it is not a whole number of them.
+    """The duration in whole seconds. Raises InvalidSpec, also if it is not a whole number.
 
     >>> parse_duration("5h15m"), parse_duration("1.5h"), parse_duration("PT90S")
     (18900, 5400, 90)
@@ -125,7 +125,7 @@ ANCHOR_START: Final = "start"
 
 
 def parse_interval(text: str, *, temporal: bool = False) -> Interval:
-    """Read `5h/15m`: a duration, and after a slash the offset. Raises InvalidSpec.
+    """Parse `5h/15m`: a duration, and the offset after a slash. Raises InvalidSpec.
 
     >>> parse_interval("5h/15m").offset
     900

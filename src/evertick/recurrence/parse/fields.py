@@ -1,8 +1,7 @@
-"""Fields: the text of one cron or calendar field, read into items, and items turned into a set of numbers.
+"""Fields: parses the text of one cron or calendar field into items, and converts items to a set of numbers.
 
-Sets are integers used as bit masks: bit n stands for the value n. Two grammars share the file, because they
-differ in little: cron's (three-letter names, ranges that wrap around, `?`, and the special days in
-`special_days`) and Temporal's calendars' (names by prefix, nothing that wraps).
+Sets are bit masks: bit n stands for the value n. Two similar grammars share the file: that of crons (three-letter
+names, ranges that wrap around, `?`, and the special days in `special_days`) and Temporal's (names by prefix, no wrap).
 """
 
 import re
@@ -29,11 +28,11 @@ from evertick.recurrence.spec.sources import (
 )
 
 ITEMS_MAX: Final = 500
-"""Longest list in one field."""
+"""The length limit of a list in one field."""
 
 
 class Kind(NamedTuple):
-    """What a field counts: its bounds, its names, and the top that `*/n` and `a/n` run up to."""
+    """The kind of a field: its bounds, its names, and the maximum `top` of `*/n` and `a/n`."""
 
     name: str
     low: int
@@ -101,7 +100,7 @@ def _cron_item(text: str, kind: Kind) -> Item:
 
 
 def _cron_value(text: str, kind: Kind, whole: str) -> int:
-    """The number that `text` stands for; `whole` is the item it is part of, for messages."""
+    """The number of `text`; `whole` is the item that contains it, for messages."""
     if _NUMBER.fullmatch(text):
         return _within(int(text), kind)
     named = _named(text, kind) if len(text) == 3 else None
@@ -166,7 +165,7 @@ def structured_field(ranges: list[tuple[int, int, int]], kind: Kind) -> Field:
     if not ranges:
         raise InvalidSpec(f"the list of {kind.name} ranges is empty; write one, or leave the field out")
     if len(ranges) > ITEMS_MAX:
-        raise InvalidSpec(f"the list of {kind.name} ranges has {len(ranges)} entries; at most {ITEMS_MAX} are read")
+        raise InvalidSpec(f"the list of {kind.name} ranges has {len(ranges)} entries; the limit is {ITEMS_MAX}")
     high = 6 if kind is DAY_OF_WEEK else kind.high
     items: list[Item] = []
     for start, end, step in ranges:
@@ -189,7 +188,7 @@ def structured_field(ranges: list[tuple[int, int, int]], kind: Kind) -> Field:
 def _parts(text: str, kind: Kind) -> list[str]:
     parts = text.split(",")
     if len(parts) > ITEMS_MAX:
-        raise InvalidSpec(f"the {kind.name} field is a list of {len(parts)}; at most {ITEMS_MAX} are read")
+        raise InvalidSpec(f"the {kind.name} field is a list of {len(parts)}; the limit is {ITEMS_MAX}")
     if "" in parts:
         raise InvalidSpec(f"the {kind.name} field {shown(text)} has an empty list item")
     return parts
@@ -198,7 +197,7 @@ def _parts(text: str, kind: Kind) -> list[str]:
 def _stepped(
     text: str, kind: Kind, value_of: Callable[[str, Kind, str], int], number: re.Pattern[str], most: int
 ) -> Item:
-    """`x`, `x-z` or `*`, with a step or without; `value_of` reads the values, and the caller judges the range."""
+    """`x`, `x-z` or `*`, with or without a step; `value_of` parses the values, and the caller checks the range."""
     base, slash, step_text = text.partition("/")
     step = _step(step_text, kind, text, number, most) if slash else 1
     if base == "*":
@@ -242,7 +241,7 @@ def _not_understood(text: str, kind: Kind) -> str:
 
 
 def _cron_hint(text: str, kind: Kind) -> str:
-    """What may have been meant by this item of a cron line, or nothing."""
+    """A hint for an invalid item of a cron line; empty if there is none."""
     upper = text.upper()
     names = [name[:3].upper() for name in kind.names]
     if len(text) > 3 and upper[:3] in names and upper.isalpha() and kind.names[names.index(upper[:3])].upper() == upper:
@@ -250,12 +249,12 @@ def _cron_hint(text: str, kind: Kind) -> str:
     if kind is DAY_OF_WEEK and (upper == "L" or re.fullmatch("L[0-7]", upper)):
         return "; the last Friday of the month is 5L or FRIL, Saturdays are 6 or SAT"
     if upper == "H" or upper.startswith("H/"):
-        return "; there is no H, spread the load with jitter instead"
+        return "; H is not supported, use jitter to spread the load"
     return ""
 
 
 def mask_of(field: Field, kind: Kind) -> int:
-    """The values of a field as a bit mask, special days left out; Sunday is bit 0, also when written as 7."""
+    """The values of a field as a bit mask, without special days; Sunday is bit 0, also if written as 7."""
     mask = 0
     for item in field.items:
         match item:
@@ -270,12 +269,12 @@ def mask_of(field: Field, kind: Kind) -> int:
             case LastDay() | NearestWeekday() | NthWeekday():
                 pass
     if not kind.wraps:
-        mask &= (2 << kind.high) - 1  # a cron's years may lie beyond those of the dialect it is read by
+        mask &= (2 << kind.high) - 1  # a cron's years can exceed those of its dialect
     return mask & 0x7F | mask >> 7 if kind is DAY_OF_WEEK else mask
 
 
 def time_masks(source: Cron | Calendar, seconds: int = 1) -> tuple[int, int, int]:
-    """Hours, minutes and seconds of a source; a field that was not written is 0, or `seconds` for the second."""
+    """Hours, minutes and seconds of a source; a missing field is 0, for the second `seconds`."""
     hour, minute, second = source.hour, source.minute, source.second
     return (
         1 if hour is None else mask_of(hour, HOUR),

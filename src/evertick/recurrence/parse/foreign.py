@@ -1,7 +1,7 @@
-"""Rules of times in notations of other schedulers: recognised, and refused with the form to write instead.
+"""Rules in notations of other schedulers: recognised, and refused with the form to write instead.
 
 AWS writes `cron(0 12 * * ? *)` and `rate(5 minutes)`, `/etc/crontab` has a user before the command, calendars export
-whole components. None of them is read: a sixth field, or a weekday's number, means something else here.
+whole components. None of them is accepted: a sixth field, or a weekday's number, means something else here.
 """
 
 import re
@@ -38,7 +38,7 @@ def refuse_foreign(text: str) -> None:
     if "\\n" in plain and re.search(r"(?:DTSTART|RRULE|RDATE|EXDATE)[;:]", plain, re.IGNORECASE):
         written = shown(plain.replace("\\r", "").replace("\\n", " "), _SHOWN_MAX)
         raise InvalidSpec(
-            f"{shown(plain)} has a backslash and an n where a line ends; write a line break, or a blank: {written}"
+            f"{shown(plain)} has the characters \\n in place of a line break; write a line break or a space: {written}"
         )
 
 
@@ -50,12 +50,12 @@ def refuse_crontab(text: str, parts: list[str]) -> None:
         fields = " ".join(parts[:5])
         raise InvalidSpec(
             f"the cron line {shown(text)} has the user or the command of a crontab after its five fields; write "
-            f"{fields!r}, and name the function that is to run by itself"
+            f"{fields!r}, and give the function to run separately"
         )
 
 
 def aws_hint(parts: list[str]) -> str:
-    """What to write instead, for six fields that AWS would read: the year last, weekdays from 1."""
+    """A hint for six fields in AWS's notation: the year last, weekdays from 1."""
     return f"; if it is written for AWS, whose sixth field is the year, write {_from_aws(parts)!r}"
 
 
@@ -72,7 +72,7 @@ def _instead_of_aws(text: str) -> str:
 
 
 def _from_aws(parts: list[str]) -> str:
-    """AWS's six fields (minute hour day month weekday year) as a line of ours; `?` is `*` in both day fields."""
+    """AWS's six fields (minute hour day month weekday year) as a line of Evertick; `?` is `*` in both day fields."""
     minute, hour, day, month, weekday, year = parts
     weekday = _NUMBER.sub(lambda found: WEEKDAYS[int(found[1]) - 1][:3].upper(), weekday)
     fields = [minute, hour, *("*" if each == "?" else each for each in (day, month, weekday))]

@@ -1,8 +1,8 @@
-"""Public holidays, resolved to plain days through the optional `holidays` package.
+"""Public holidays, resolved to days with the optional `holidays` package.
 
 Lists of holidays change between releases of that package, and some future dates in them are estimates. So
-they are looked up once, on purpose, and the days are kept in the spec together with the version they came
-from; a schedule never changes because a package was upgraded.
+they are looked up once, and the days are stored in the spec with the version of the package. A schedule never changes
+because a package was upgraded.
 """
 
 from contextlib import suppress
@@ -17,7 +17,7 @@ from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.sources import bounded, shown
 
 YEARS_DEFAULT: Final = range(2020, 2051)
-"""The years that are looked up unless others are asked for."""
+"""The years that are looked up by default."""
 YEARS_MAX: Final = 200
 
 
@@ -67,11 +67,11 @@ def resolve(
 
 @cache
 def _load(country: str) -> None:
-    """Load the package's code for a country, once in a process: that may take longer than a function may.
+    """Load the package's code for a country, once in a process. It can take longer than a function's time limit.
 
     Raises ImportError.
     """
     import holidays
 
-    with suppress(NotImplementedError, ValueError):  # an unknown country is refused where it is looked up
+    with suppress(NotImplementedError, ValueError):  # `resolve` refuses an unknown country
         holidays.country_holidays(country)

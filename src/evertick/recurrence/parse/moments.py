@@ -1,7 +1,7 @@
 """Dates and times as text: RFC 3339 (`2026-12-24T09:00:00+01:00`) and iCalendar (`20261224T090000Z`).
 
-A moment with `Z` or an offset is an instant, one without is a local time, a date alone is a day. Years 1 to
-9999. A leap second (`:60`) is read as the second before it, as POSIX time does.
+A text with `Z` or an offset is an instant, one without is a local time, a date alone is a day. Years are 1 to 9999. A
+leap second (`:60`) is read as the second before it, as in POSIX time.
 """
 
 import re
@@ -23,7 +23,7 @@ _ICALENDAR: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[Tt]([0-9]{2})
 def parse_moment(text: str, what: str = "a time", *, round_up: bool = False) -> Moment:
     """Read a date or date-time in either notation.
 
-    A fraction of a second is cut off, or rounded up to the next second when `round_up` is set.
+    A fraction of a second is cut off, or rounded up to the next second if `round_up` is set.
     Raises InvalidSpec for anything else, including dates that do not exist.
     """
     text = bounded(text, what, 64)
@@ -34,13 +34,13 @@ def parse_moment(text: str, what: str = "a time", *, round_up: bool = False) -> 
         )
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= month_length(year, month)):
-        raise InvalidSpec(f"{what} {shown(text)} names a date that does not exist")
+        raise InvalidSpec(f"{what} {shown(text)} is a date that does not exist")
     days = day_number(year, month, day)
     if match[4] is None:
         return Moment(kind=MomentKind.DATE, value=days, text=text)
     hour, minute, second = int(match[4]), int(match[5]), int(match[6] or 0)
     if hour > 23 or minute > 59 or second > 60:
-        raise InvalidSpec(f"{what} {shown(text)} names a time of day that does not exist")
+        raise InvalidSpec(f"{what} {shown(text)} has a time of day that does not exist")
     value = days * DAY + hour * 3600 + minute * 60 + min(second, 59)
     if round_up and match[7] and match[7].strip("0"):
         value += 1
@@ -64,7 +64,7 @@ def parse_icalendar(text: str, what: str) -> Moment:
 
 
 def parse_instant(text: str, what: str = "a time", *, round_up: bool = False) -> int:
-    """Read a date-time that carries `Z` or an offset, as an instant. Raises InvalidSpec."""
+    """Read a date-time with `Z` or an offset as an instant. Raises InvalidSpec."""
     moment = parse_moment(text, what, round_up=round_up)
     if moment.kind is not MomentKind.INSTANT:
         raise InvalidSpec(f"{what} {shown(text)} needs a zone: add Z for UTC or an offset such as +01:00")
@@ -93,7 +93,7 @@ def format_local(local: int) -> str:
 
 
 def format_instant(instant: int, offset: int | None = None) -> str:
-    """An instant in RFC 3339: with `Z`, or on the wall clock that is `offset` seconds east of UTC."""
+    """An instant in RFC 3339: with `Z`, or with an offset of `offset` seconds east of UTC."""
     if offset is None:
         return format_local(instant) + "Z"
     sign = "-" if offset < 0 else "+"
@@ -103,21 +103,19 @@ def format_instant(instant: int, offset: int | None = None) -> str:
     return f"{format_local(instant + offset)}{sign}{hours:02d}:{seconds // 60:02d}"
 
 
-# -- Moments as people type them, in a command or a form: RFC 3339, a local time or date, `now`, `now-2h`,
+# -- Times as people type them, in a command or a form: RFC 3339, a local time or date, `now`, `now-2h`,
 # `yesterday`, `today` or `tomorrow`.
 #
-# A day alone, as a date or as one of these words, is its first second where something begins. Where something ends,
-# it is the whole day: the `edge` says so.
+# A day alone, as a date or as one of these words, means its first second as a start and its last second as an end: see
+# `edge`.
 
 DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 
 def typed_moment(text: str, what: str, zone: Zone, now: int, edge: Edge = "first") -> int:
-    """The moment that `text` names, in seconds since the epoch, as `now` is. Local times and days are of `zone`.
+    """The instant of a text, in seconds since the epoch, as is `now`. Local times and days are in `zone`.
 
-    `edge`: the second of a day alone that is meant.
-
-    Raises InvalidSpec, which calls the text `what`.
+    `edge`: the second of the day for a day alone. Raises InvalidSpec; the message calls the text `what`.
     """
     if text in DAYS:
         today = local_of(zone, now) // DAY
@@ -129,7 +127,7 @@ def typed_moment(text: str, what: str, zone: Zone, now: int, edge: Edge = "first
         if rest[0] in "+-" and len(rest) > 1:
             length = parse_duration(rest[1:])
             return now + length if rest[0] == "+" else now - length
-    if not text[:1].isdigit():  # a word, which may be meant for one of those above
+    if not text[:1].isdigit():  # probably a misspelled word
         raise InvalidSpec(
             f"{what} {shown(bounded(text, what, 64))} is not a date or time; write now, now-1h, yesterday, today, "
             "tomorrow, 2026-12-24 or 2026-12-24T09:00:00Z"

@@ -1,9 +1,8 @@
 """RRULE, RDATE, EXDATE and EXRULE: RFC 5545 (3.3.10, 3.8.5), with SKIP of RFC 7529.
 
-What is refused is what the RFC forbids: ordinals of BYDAY outside MONTHLY and YEARLY, BYWEEKNO outside
-YEARLY, BYMONTHDAY in WEEKLY, BYYEARDAY in DAILY, WEEKLY and MONTHLY, BYSETPOS alone, COUNT together with
-UNTIL, parts twice or unknown. What the RFC leaves open is read the way most calendars write it: UNTIL without
-`Z` is local time.
+The parser refuses what the RFC forbids: ordinals of BYDAY outside MONTHLY and YEARLY, BYWEEKNO outside YEARLY,
+BYMONTHDAY in WEEKLY, BYYEARDAY in DAILY, WEEKLY and MONTHLY, BYSETPOS alone, COUNT together with UNTIL, duplicate or
+unknown parts. As in most calendars, UNTIL without `Z` is local time.
 """
 
 import re
@@ -30,9 +29,9 @@ from evertick.recurrence.zones.zones import moment_instant
 COUNT_MAX: Final = 9_999_999_999
 INTERVAL_MAX: Final = 999_999_999
 LIST_MAX: Final = 1_000
-"""Longest list of one BY part."""
+"""The length limit of one BY part."""
 DATES_MAX: Final = 10_000
-"""Most RDATEs or EXDATEs of one set."""
+"""The largest number of RDATEs or EXDATEs of one set."""
 
 RFC_WEEKDAYS: Final = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 
@@ -53,13 +52,13 @@ _BYDAY: Final = re.compile(r"(?:([+-]?)([0-9]{1,2}))?(SU|MO|TU|WE|TH|FR|SA)")
 _PROPERTY: Final = re.compile(
     r"(DTSTART|RRULE|RDATE|EXDATE|EXRULE)((?:;[A-Z-]+=(?:\"[^\"]*\"|[^;:\"]*))*):(.*)", re.IGNORECASE
 )
-_BESIDE_A_RULE: Final = re.compile(r"(?:^|\s)(?:DTSTART|RDATE|EXDATE|EXRULE)[;:]", re.IGNORECASE)
+_OTHER_PROPERTIES: Final = re.compile(r"(?:^|\s)(?:DTSTART|RDATE|EXDATE|EXRULE)[;:]", re.IGNORECASE)
 _TZID: Final = re.compile(r";TZID=(?:\"([^\"]*)\"|([^;]*))", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\r\n]+|[ \t]+(?=(?:DTSTART|RRULE|RDATE|EXDATE|EXRULE)[;:])", re.IGNORECASE)
 
 
 def parse_recur(text: str) -> Recur:
-    """Read the value of an RRULE or EXRULE, with or without its `RRULE:` in front. Raises InvalidSpec."""
+    """Read the value of an RRULE or EXRULE, with or without the prefix `RRULE:`. Raises InvalidSpec."""
     refuse_foreign(bounded(text, "an RRULE"))
     value = text.strip(" \t\r\n").upper()
     value = value.removeprefix("RRULE:")
@@ -72,7 +71,7 @@ def parse_recur(text: str) -> Recur:
             raise InvalidSpec(f"the RRULE {shown(text)}: {shown(part)} is not of the form NAME=VALUE")
         if name not in _PARTS:
             hint = "; take Easter from a holiday calendar" if name == "BYEASTER" else ""
-            raise InvalidSpec(f"the RRULE {shown(text)}: there is no part {shown(name)}{hint}")
+            raise InvalidSpec(f"the RRULE {shown(text)}: unknown part {shown(name)}{hint}")
         if name in parts:
             raise InvalidSpec(f"the RRULE {shown(text)}: {name} is given twice")
         parts[name] = content
@@ -108,7 +107,7 @@ def parse_rrule(
     """Build a recurrence set from its parts. Raises InvalidSpec."""
     for name, dates in (("RDATE", rdates), ("EXDATE", exdates)):
         if len(dates) > DATES_MAX:
-            raise InvalidSpec(f"{len(dates)} {name}s; at most {DATES_MAX} are read")
+            raise InvalidSpec(f"{len(dates)} {name}s; the limit is {DATES_MAX}")
     return RRule(
         dtstart=dtstart,
         recur=None if rrule is None else parse_recur(rrule),
@@ -119,15 +118,15 @@ def parse_rrule(
 
 
 def is_whole_set(text: object) -> bool:
-    """Whether a text is lines of a set, which have a DTSTART, RDATE, EXDATE or EXRULE, and not an RRULE alone."""
-    return isinstance(text, str) and _BESIDE_A_RULE.search(text[:TEXT_MAX]) is not None
+    """Whether a text has a DTSTART, RDATE, EXDATE or EXRULE in addition to, or instead of, an RRULE."""
+    return isinstance(text, str) and _OTHER_PROPERTIES.search(text[:TEXT_MAX]) is not None
 
 
 def parse_properties(text: str) -> tuple[RRule, str | None]:
     """Read the lines of an iCalendar component: `DTSTART;TZID=...:...`, `RRULE:...`, `EXDATE:...` and so on.
 
-    Returns the set and the TZID, if DTSTART has one; dates of another TZID become instants. Of a PERIOD the
-    begin counts. Lines may also be separated by blanks, and `FREQ=...` alone is an RRULE. Raises InvalidSpec.
+    Returns the set and the TZID, if DTSTART has one; dates of another TZID become instants. A PERIOD
+    counts as its start. Lines may also be separated by blanks, and `FREQ=...` alone is an RRULE. Raises InvalidSpec.
     """
     refuse_foreign(bounded(text, "an RRULE"))
     unfolded = re.sub(r"\r?\n[ \t]", "", text.strip())
@@ -159,20 +158,20 @@ def parse_properties(text: str) -> tuple[RRule, str | None]:
             (rules if name == "RRULE" else exrules).append(value)
     if dtstart is None:
         raise InvalidSpec(
-            "an RRULE needs a DTSTART, the moment it counts from: write 'DTSTART:20260105T090000 RRULE:...'"
+            "an RRULE needs a DTSTART, the time from which it counts: write 'DTSTART:20260105T090000 RRULE:...'"
         )
     if len(rules) > 1:
-        raise InvalidSpec("one set takes one RRULE; give the second one an entry of its own")
+        raise InvalidSpec("one set takes one RRULE; make a separate entry for the second one")
     rrule = rules[0] if rules else None
     dates: dict[str, list[Moment]] = {"RDATE": [], "EXDATE": []}
     for name, tzid, value in dated:
-        elsewhere = None if tzid in (None, zone) else tzid
-        dates[name] += [_date(item.partition("/")[0], name, elsewhere) for item in value.split(",")]
+        other_zone = None if tzid in (None, zone) else tzid
+        dates[name] += [_date(item.partition("/")[0], name, other_zone) for item in value.split(",")]
     return parse_rrule(dtstart, rrule, tuple(dates["RDATE"]), tuple(dates["EXDATE"]), tuple(exrules)), zone
 
 
 def _date(text: str, name: str, zone: str | None) -> Moment:
-    """One RDATE or EXDATE; a local time of another zone than DTSTART's is turned into its instant."""
+    """One RDATE or EXDATE; a local time in a zone other than DTSTART's becomes an instant."""
     moment = parse_moment(text, name)
     if zone is None or moment.kind is not MomentKind.LOCAL:
         return moment
@@ -227,7 +226,7 @@ def _by_day(parts: dict[str, str]) -> tuple[ByDay, ...]:
 def _listed(text: str, name: str) -> list[str]:
     items = text.split(",")
     if len(items) > LIST_MAX:
-        raise InvalidSpec(f"{name} lists {len(items)} values; at most {LIST_MAX} are read")
+        raise InvalidSpec(f"{name} lists {len(items)} values; the limit is {LIST_MAX}")
     return items
 
 
@@ -243,7 +242,7 @@ def _skip(parts: dict[str, str]) -> Skip | None:
     if "SKIP" not in parts:
         return Skip.OMIT if "RSCALE" in parts else None
     if "RSCALE" not in parts:
-        raise InvalidSpec("SKIP needs RSCALE=GREGORIAN beside it (RFC 7529)")
+        raise InvalidSpec("SKIP needs RSCALE=GREGORIAN, too (RFC 7529)")
     try:
         return Skip(parts["SKIP"])
     except ValueError:
@@ -259,16 +258,16 @@ def _check_combination(recur: Recur) -> None:
         if not (yearly or monthly):
             raise InvalidSpec(f"an ordinal in BYDAY (such as 2MO) needs FREQ=MONTHLY or YEARLY, not {frequency}")
         if yearly and recur.by_week_no:
-            raise InvalidSpec("an ordinal in BYDAY (such as 2MO) cannot stand beside BYWEEKNO")
+            raise InvalidSpec("an ordinal in BYDAY (such as 2MO) cannot be combined with BYWEEKNO")
     if recur.by_week_no and not yearly:
         raise InvalidSpec(f"BYWEEKNO needs FREQ=YEARLY, not {frequency}")
     if recur.by_month_day and frequency is Frequency.WEEKLY:
-        raise InvalidSpec("BYMONTHDAY cannot stand in FREQ=WEEKLY")
+        raise InvalidSpec("BYMONTHDAY is not allowed with FREQ=WEEKLY")
     if recur.by_year_day and frequency in (Frequency.DAILY, Frequency.WEEKLY, Frequency.MONTHLY):
-        raise InvalidSpec(f"BYYEARDAY cannot stand in FREQ={frequency}")
+        raise InvalidSpec(f"BYYEARDAY is not allowed with FREQ={frequency}")
     others = (
         recur.by_second, recur.by_minute, recur.by_hour, recur.by_day, recur.by_month_day, recur.by_year_day,
         recur.by_week_no, recur.by_month,
     )  # fmt: skip
     if recur.by_set_pos and not any(others):
-        raise InvalidSpec("BYSETPOS picks from what another BY part lists, and there is none")
+        raise InvalidSpec("BYSETPOS selects from another BY part, but there is none")

@@ -1,1 +1,1 @@
-"""From a spec to something that is asked for times: days, times of day, steps, zones, exclusions."""
+"""Compiles a spec and finds its times: days, times of day, steps, zones, exclusions."""

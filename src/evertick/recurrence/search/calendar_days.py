@@ -1,8 +1,7 @@
 """The days of crons and calendars: month, day of month, day of week and year, joined by AND or by cron's OR.
 
-A year's days are the bits of one integer: bit 0 is 1 January. Everything a calendar can say about days becomes such a
-mask, and finding the next matching day is finding the lowest set bit. A mask depends on little: the year's shape (see
-`civil`), so it is built once for each shape and kept.
+A year's days are the bits of one integer: bit 0 is 1 January. Every condition on days becomes such a mask, and the
+next matching day is the lowest set bit. Masks depend only on the year's shape (see `civil`) and are cached by it.
 """
 
 from collections.abc import Hashable
@@ -52,12 +51,12 @@ _SHAPES: Final = tuple((is_leap(year), weekday_of(jan1(year))) for year in range
 
 
 def shape(year: int) -> tuple[bool, int]:
-    """(leap, weekday of 1 January): all that a year's calendar depends on."""
+    """(leap, weekday of 1 January): these two determine a year's calendar."""
     return _SHAPES[year % 400]
 
 
 def nth_weekday(first: int, weekday: int, nth: int, start: int, end: int) -> int:
-    """The nth (from the end when negative) such weekday among the days [start, end), as a mask of one bit or none."""
+    """The nth weekday (from the end if negative) in the days [start, end), as a mask of one bit; 0 if there is none."""
     day = start + (weekday - first - start) % 7
     if nth > 0:
         day += 7 * (nth - 1)
@@ -72,7 +71,7 @@ _NOTHING = Field(items=(), text=None)
 
 
 class CalendarDays:
-    """Which days match, year by year. Years with the same key have the same days.
+    """The matching days, year by year. Years with the same key have the same days.
 
     `cycle` and `settled` bound every search: after the year `settled` the keys repeat every `cycle` years.
     """
@@ -104,13 +103,13 @@ class CalendarDays:
         self.settled = max(0, (years or 0).bit_length() - 1)
 
     def key(self, year: int) -> Hashable:
-        """What the days of a year depend on; None if it has none."""
+        """A key that determines the days of a year; None if it has none."""
         if self._years is not None and not self._years >> year & 1:
             return None
         return shape(year)
 
     def year_from(self, year: int) -> int:
-        """See `Days`: every year is worth a look."""
+        """See `Days`: no year can be skipped."""
         return year
 
     def classes(self, year: int) -> Classes:
@@ -142,7 +141,7 @@ class CalendarDays:
 
 
 def _special_day(item: Item, first: int, start: int, end: int) -> int:
-    """The one day of the month [start, end) that L, L-n, LW, L-nW or nW means, as a mask; 0 if it has no such day."""
+    """The day of the month [start, end) for L, L-n, LW, L-nW or nW, as a mask; 0 if the month does not have it."""
     if isinstance(item, NearestWeekday):
         day, nearest = start + item.day - 1, True
     elif isinstance(item, LastDay):
@@ -161,14 +160,14 @@ def _special_day(item: Item, first: int, start: int, end: int) -> int:
 
 
 def days_of_cron(cron: Cron, times: TimeSet, year_kind: Kind = CRON_YEAR) -> CalendarDays:
-    """The days of a cron line: by the star rule, unless both day fields must match."""
+    """The days of a cron line, by the star rule unless both day fields must match."""
     both = cron.and_days or cron.day_of_month.is_star or cron.day_of_week.is_star
     years = years_of(cron.year, year_kind)
     return CalendarDays(cron.day_of_month, cron.month, cron.day_of_week, years, times, either=not both)
 
 
 def days_of_calendar(calendar: Calendar, times: TimeSet, *, missing_is_nothing: bool = False) -> CalendarDays:
-    """The days of a calendar; a field that was not written is everything, or nothing in Temporal's structured form."""
+    """The days of a calendar; a missing field is everything, or nothing in Temporal's structured form."""
     missing = _NOTHING if missing_is_nothing else _EVERYTHING
     return CalendarDays(
         calendar.day_of_month or missing,

@@ -1,8 +1,8 @@
-"""From a spec to something that can be asked for times.
+"""Compiles a spec to a `Recurrence`, which finds its times.
 
-Every source becomes one rule; exclusions are taken away inside each of them; the whole is their union within
-the spec's bounds. Compiling is cheap (no plan of any year is made before it is needed) and refuses what
-cannot be read: unknown zones, crons that disagree about the zone, holidays that were never resolved.
+Every source becomes one rule; exclusions are subtracted in each of them; the result is their union within the spec's
+bounds. Compiling is cheap (the plan of a year is made when it is first needed) and refuses invalid specs: unknown
+zones, crons with different zones, holidays that were never resolved.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from evertick.recurrence.parse.fields import CALENDAR_YEAR, CRON_YEAR, follows_r
 from evertick.recurrence.search.calendar_days import days_of_calendar, days_of_cron
 from evertick.recurrence.search.exclusions import Exclusions, PlainDays
 from evertick.recurrence.search.filtered import FilteredSteps
-from evertick.recurrence.search.instant_rules import Bounded, InstantRule, Instants, Remembered
+from evertick.recurrence.search.instant_rules import Bounded, CachedRule, InstantRule, Instants
 from evertick.recurrence.search.local import Days, LocalRule
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.search.rrule_compiler import RRuleCompiler
@@ -31,25 +31,25 @@ from evertick.recurrence.zones.names import zone_from_data, zone_named
 from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 
 COMPILED_MAX: Final = 256
-"""Compiled forms that are kept."""
+"""The size of the cache of compiled specs."""
 
 SOURCES_MAX: Final = 1_000
-"""Most sources, and most exclusions, of one spec."""
+"""The largest number of sources, and of exclusions, of one spec."""
 
 RRULES_MAX: Final = 100
-"""Most rules of one spec: in one, the next time may be a search through decades."""
+"""The largest number of RRULEs of one spec: the next time of one rule can be a search through decades."""
 
 _TEMPORAL_END: Final = 2101
-"""The year in which nothing fires any more, neither in UTC nor on the wall clock."""
+"""From this year on nothing fires, neither in UTC nor on the wall clock."""
 _ALL_60: Final = (1 << 60) - 1
 
 
 def compile_spec(spec: Spec) -> Recurrence:
     """The compiled form of a spec. Raises InvalidSpec.
 
-    The forms of the latest specs are kept, since one spec is compiled where it is written, checked and evaluated.
+    The latest specs are cached, since one spec is compiled when it is written, checked and evaluated.
     """
-    return _compiled(Same(spec))  # specs can be equal and yet be written differently
+    return _compiled(Same(spec))  # equal specs can have different texts
 
 
 @lru_cache(maxsize=COMPILED_MAX)
@@ -58,10 +58,10 @@ def _compiled(spec: Same[Spec]) -> Recurrence:
 
 
 def zone_of(spec: Spec) -> Zone:
-    """The zone a spec is read in: its data, its zone, the zone its crons agree on, or UTC. Raises InvalidSpec."""
+    """The zone of a spec: its data, its zone, the common zone of its crons, or UTC. Raises InvalidSpec."""
     prefixes = {cron.zone for cron in spec.crons if cron.zone is not None and cron.interval is None}
     if len(prefixes) > 1:
-        raise InvalidSpec(f"the cron lines name different time zones: {', '.join(sorted(prefixes))}")
+        raise InvalidSpec(f"the cron lines have different time zones: {', '.join(sorted(prefixes))}")
     named = next(iter(prefixes), None)
     if spec.time_zone_data is not None:
         if named is not None:
@@ -73,7 +73,7 @@ def zone_of(spec: Spec) -> Zone:
 
 
 def policy_of(spec: Spec, gap: Gap) -> tuple[Gap, Overlap]:
-    """The policy for fixed times: Temporal's, the spec's, or `gap` and the first pass, a source's own."""
+    """The policy for fixed times: Temporal's, the spec's, or the source's default (`gap` and the first pass)."""
     if spec.dialect is Dialect.TEMPORAL:
         return Gap.SKIP, Overlap.BOTH
     dst = spec.dst or Dst()
@@ -81,13 +81,13 @@ def policy_of(spec: Spec, gap: Gap) -> tuple[Gap, Overlap]:
 
 
 def check_instant(instant: int, what: str) -> None:
-    """Raise InvalidSpec for an instant that has no date in UTC, and so no text that could be read back."""
+    """Raise InvalidSpec for an instant without a date in UTC, because its text could not be parsed."""
     if not SECOND_MIN <= instant <= SECOND_MAX:
         raise InvalidSpec(f"{what} is not in the years 1 to 9999 in UTC")
 
 
 def _check(spec: Spec) -> None:
-    """Refuse what the wire form of a spec cannot say, however the spec was made. Raises InvalidSpec."""
+    """Raise InvalidSpec for a spec that the wire form cannot express."""
     if spec.time_zone == "":
         raise InvalidSpec("the time zone is empty; name one such as Europe/Berlin, or leave it out for UTC")
     anchors = [one.anchor for one in spec.intervals if isinstance(one.anchor, int)]
@@ -129,10 +129,10 @@ class _Compiler:
             compiler = RRuleCompiler(self._zone, gap, overlap, self._excluded)
             rules += [compiler.compile(rrule) for rrule in spec.rrules]
         if len(rules) > 1 and (spec.excludes or spec.rrules):
-            rules = [Remembered(rule) for rule in rules]
+            rules = [CachedRule(rule) for rule in rules]
         if spec.times:
             times = [moment_instant(self._zone, moment) for moment in spec.times]
-            # One that is later than the last second in UTC, written in the zone's time, is past the end of the search.
+            # A local time can be later than the last second in UTC, which is the end of the search.
             rules.append(Instants(at for at in times if at <= SECOND_MAX and not self._is_excluded(at)))
         if self._temporal:
             rules = [Bounded(rule, None, jan1(_TEMPORAL_END) * DAY - 1) for rule in rules]
@@ -182,7 +182,7 @@ class _Compiler:
     def _exclusion(self, exclusion: exclude.Exclusion) -> Days:
         match exclusion:
             case exclude.Calendar(calendar=calendar):
-                if calendar.names_no_time and not self._temporal:
+                if calendar.has_no_time and not self._temporal:
                     return days_of_calendar(calendar, ALL_DAY)
                 return self._calendar_days(calendar)
             case exclude.Cron(cron=cron):

@@ -1,8 +1,7 @@
-"""Exclusions: sets of local times that are taken away from every source.
+"""Exclusions: sets of local times that are subtracted from every source.
 
-They are the same kind of thing as sources: days with times, where a whole day has all of its times. They are
-subtracted from a year's plan before anything is searched, so that "these minus those is nothing" is found out
-and never tried out.
+Like sources they are days with times; a whole day has all of its times. They are subtracted from a year's plan before
+the search, so that an empty difference is found without trying single times.
 """
 
 from bisect import bisect_right
@@ -29,7 +28,7 @@ _KEPT_MAX = 1_024
 class Exclusions:
     """The union of several exclusions, in local time.
 
-    All sources of a spec share it, so what it leaves of a kind of year is worked out once for all of them.
+    All sources of a spec share it, so its complement for a kind of year is computed once for all of them.
     """
 
     __slots__ = ("_keys", "_kinds", "_layers", "_rest", "_rules", "_shut", "cycle", "settled")
@@ -43,12 +42,12 @@ class Exclusions:
         self._keys: dict[int, int] = {}
         self._kinds: dict[Hashable, int] = {}
         self._rest: dict[int, Classes] = {}
-        self._shut = (0, 0)  # the most years in a row, the last one not included, that are known to be excluded whole
+        self._shut = (0, 0)  # the longest known range of fully excluded years, end exclusive
         self.cycle = lcm(*(layer.cycle for layer in layers))
         self.settled = max(layer.settled for layer in layers)
 
     def key(self, year: int) -> int:
-        """What is excluded in a year depends on this alone: a number for each kind of year."""
+        """A number that determines the exclusions of a year: years of the same kind have the same number."""
         key = self._keys.get(year)
         if key is None:
             kind = tuple(layer.key(year) for layer in self._layers)
@@ -56,7 +55,7 @@ class Exclusions:
         return key
 
     def subtract(self, classes: Classes, year: int) -> Classes:
-        """What remains of a year's classes."""
+        """A year's classes without the exclusions."""
         rest = self._left_over(year)
         kept: dict[TimeSet, int] = {}
         for mine, times in classes:
@@ -69,7 +68,7 @@ class Exclusions:
         return tuple((days, times) for times, days in kept.items())
 
     def open_year(self, year: int, step: int) -> int:
-        """The first year from this one on (or back, if `step` is -1) of which something is left; or one beyond all."""
+        """The first year from this one on (backwards if `step` is -1) not fully excluded; or one out of range."""
         at = year
         while YEAR_MIN <= at <= YEAR_MAX:
             begun, ended = self._shut
@@ -111,7 +110,7 @@ class Exclusions:
 
 
 def _split(days: int, times: TimeSet, excluded_days: int, excluded_times: TimeSet) -> Classes:
-    """One class with an exclusion taken away: the days it does not touch, and the days it leaves some times."""
+    """One class minus an exclusion: the untouched days, and the days with the remaining times."""
     touched = days & excluded_days
     if not touched:
         return ((days, times),)
@@ -131,7 +130,7 @@ class PlainDays:
     def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
         self._ranges = tuple(ranges)
         self._years: dict[int, int] = {}
-        """The days of each year in which a range begins or ends."""
+        """The days of each year that contains a begin or an end of a range."""
         whole: list[tuple[int, int]] = []
         for first, last in ranges:
             year, final = year_of(first), year_of(last)
@@ -140,7 +139,7 @@ class PlainDays:
                 self._add(final, 0, last - jan1(final))
             if final > year + 1:
                 whole.append((year + 1, final - 1))
-        # The years that a range covers from end to end, as spans that neither meet nor overlap.
+        # The fully covered years, as spans that neither touch nor overlap.
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         for begin, end in sorted(whole):
@@ -154,17 +153,17 @@ class PlainDays:
 
     @classmethod
     def together(cls, several: Sequence["PlainDays"]) -> "PlainDays":
-        """The days of several as one."""
+        """The union of several."""
         return several[0] if len(several) == 1 else cls([one for days in several for one in days._ranges])
 
     def key(self, year: int) -> Hashable:
-        """None if no day of the year is among them, its length if all are, else the year itself."""
+        """None if the set has no day of the year, its length if it has all, else the year itself."""
         if self._is_whole(year):
             return "whole", jan1(year + 1) - jan1(year)
         return year if year in self._years else None
 
     def year_from(self, year: int) -> int:
-        """See `Days`: every year is worth a look."""
+        """See `Days`: no year can be skipped."""
         return year
 
     def classes(self, year: int) -> Classes:
@@ -194,7 +193,7 @@ class BoundedDays:
             self.settled = max(self.settled, year_of(last // DAY) + 1)
 
     def key(self, year: int) -> Hashable:
-        """As the rule's own, apart from the years the bounds lie in; None outside them."""
+        """The rule's key, except for the years of the bounds; None outside them."""
         begin, end = jan1(year) * DAY, jan1(year + 1) * DAY
         if end <= self._first or begin > self._last:
             return None
@@ -202,7 +201,7 @@ class BoundedDays:
         return self._days.key(year) if inside else year
 
     def year_from(self, year: int) -> int:
-        """As the rule's own."""
+        """See `Days`."""
         return self._days.year_from(year)
 
     def classes(self, year: int) -> Classes:
@@ -217,7 +216,7 @@ class BoundedDays:
 
 
 def _cut(classes: Classes, day: int, second: int, *, keep_later: bool) -> Classes:
-    """The classes from (or up to) a moment of the year, which is itself kept."""
+    """The classes from (or up to) a second of a day of the year, inclusive."""
     if day < 0 or day > 366:
         nothing_left = (day > 366) == keep_later
         return () if nothing_left else classes

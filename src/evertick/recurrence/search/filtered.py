@@ -1,9 +1,8 @@
-"""Steps of real time that are kept only where their local time lies in given days and times.
+"""Steps of real time that fire only where their local time is in given days and times.
 
-A local year is cut where its zone changes the offset. In each *piece* the days that hold an allowed step are one
-mask: the rule's days of the year, and the days of the piece, and the days that the steps reach (see `AllowedSteps`).
-A year without any such day is passed over at the price of one look, and when years have begun to repeat, a cycle
-without one is the proof that none will come.
+A local year is cut where its zone changes the offset. In each *piece* the days with an allowed step are one mask: the
+rule's days of the year, and the days of the piece, and the days that the steps reach (see `AllowedSteps`). A year
+without any such day is skipped after one check. Once years repeat, a cycle without such a day proves that none follows.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,38 +12,38 @@ from typing import Final
 
 from evertick.recurrence.search.instant_rules import InstantRule
 from evertick.recurrence.search.local import LocalRule
-from evertick.recurrence.search.steps import AllowedSteps, anywhere, starts_of
+from evertick.recurrence.search.steps import AllowedSteps, starts_of, times_in_utc
 from evertick.recurrence.search.time_sets import ALL_DAY, TimeSet
 from evertick.recurrence.spec.civil import CYCLE_YEARS, DAY, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
 from evertick.recurrence.zones.zones import Zone
 
 _CYCLE_DAYS = 146_097
 _FAR = 2 * DAY
-"""More than local time and UTC differ by."""
+"""More than the largest difference between local time and UTC."""
 _KEPT_MAX = 1_024
 _SIZES_MAX = 8_192
 REPEAT_MAX: Final = 400
-"""Days after which the steps of a year must repeat to be told by a mask of their own."""
-_STEPS_SEEN = 100
-"""So many steps are rather looked at one by one than counted by days."""
+"""The steps of a year have a mask of their own if they repeat after at most this number of days."""
+_STEPS_CHECKED = 100
+"""Up to this number, steps are checked one by one instead of counted by days."""
 
 _Line = tuple[int, AllowedSteps]
 """Days of a year, as a mask, and the steps that are allowed on them."""
 _Plan = tuple[tuple[int, int, int, tuple[_Line, ...]], ...]
-"""The pieces of a kind of year: begin and end in seconds since 1 January, offset, and the rule's days."""
+"""The pieces of a kind of year: begin and end in seconds since 1 January, the offset, and the rule's days."""
 _Piece = tuple[int, int, int, int, int, tuple[_Line, ...]]
-"""Part of a local year under one offset: begin and end, offset, number of its 1 January, all days with steps, lines."""
+"""A part of a local year with one offset: begin, end, offset, day number of 1 January, all days with steps, lines."""
 
 
 class FilteredSteps(InstantRule):
-    """Steps from `base` on, each with its parts, kept where their local time is one that the rule `allowed` has.
+    """Steps from `base` on, each with its parts, that fire where the rule `allowed` has their local time.
 
-    With several parts the rule looks only at offsets under which its steps fall on whole units of local time: hours
-    or minutes, of which the parts are seconds. Then all parts of a step lie on one day.
+    With several parts the rule uses only offsets for which its steps fall on whole units of local time: hours or
+    minutes; the parts are seconds in them. Then all parts of a step are on one day.
     """
 
     __slots__ = (
-        "_allowed", "_anywhere", "_base", "_exact", "_known", "_last_part", "_later", "_nothing_after", "_parts",
+        "_allowed", "_any_offset", "_base", "_exact", "_known", "_last_part", "_later", "_nothing_after", "_parts",
         "_piece", "_plans", "_repeat", "_sizes", "_span", "_step", "_times", "_unit", "_years", "_zone",
     )  # fmt: skip
 
@@ -52,7 +51,7 @@ class FilteredSteps(InstantRule):
         self, base: int, step: int, allowed: LocalRule, zone: Zone, parts: tuple[int, ...] = (0,),
         unit: int = 1, times: TimeSet = ALL_DAY,
     ) -> None:  # fmt: skip
-        """`times` are all the times of day that `allowed` has on any day, or more."""
+        """`times` contains all times of day that `allowed` has on any day."""
         self._base, self._step, self._parts, self._unit = base, step, parts, unit
         self._last_part = parts[-1]
         self._allowed, self._zone, self._times = allowed, zone, times
@@ -64,7 +63,7 @@ class FilteredSteps(InstantRule):
         cycle *= self._repeat // gcd(self._repeat, cycle // CYCLE_YEARS * _CYCLE_DAYS)
         self._span = max(settled, zone.settled), cycle
         self._nothing_after = YEAR_MAX
-        self._anywhere: AllowedSteps | None = None
+        self._any_offset: AllowedSteps | None = None
         self._known: dict[tuple[TimeSet, int], AllowedSteps] = {}
         self._plans: dict[Hashable, _Plan] = {}
         self._years: dict[int, tuple[_Piece, ...]] = {}
@@ -83,7 +82,7 @@ class FilteredSteps(InstantRule):
         bound = self._not_before(since)
         while bound is not None:
             near = self._year_from(max(year + 1, year_of((bound - _FAR) // DAY)))
-            # A clock set back over midnight lets an old year go on after the new one has begun.
+            # If the clock is set back over midnight, the old year continues after the new one has begun.
             if near is None or (best is not None and best < jan1(near) * DAY - _FAR):
                 break
             year = near
@@ -119,7 +118,7 @@ class FilteredSteps(InstantRule):
         return best
 
     def count(self, begin: int, end: int) -> int:
-        """How many instants lie in [begin, end)."""
+        """The number of instants in [begin, end)."""
         bound = self._not_before(begin)
         if bound is None or bound >= end:
             return 0
@@ -165,7 +164,7 @@ class FilteredSteps(InstantRule):
                     if self._last_part:
                         start += steps.parts_at(k)[0]
                     return start if start < end else None
-                if len(lines) == 1:  # these steps speak for all days of the piece
+                if len(lines) == 1:  # these steps apply to all days of the piece
                     continue
                 rest ^= 1
             if not rest:
@@ -208,13 +207,13 @@ class FilteredSteps(InstantRule):
         return None
 
     def _count_in(self, piece: _Piece, low: int, high: int) -> int:
-        """How many instants of a piece lie in [low, high)."""
+        """The number of instants of a piece in [low, high)."""
         base, step = self._base, self._step
         begin, end, offset, first, _, lines = piece
         low, high = max(low, begin, base), min(high, end)
         if low >= high:
             return 0
-        few = (high - low) // step < _STEPS_SEEN
+        few = (high - low) // step < _STEPS_CHECKED
         total = 0
         begun, ended = -(-(low + offset) // DAY) - first, (high + offset) // DAY - first
         inner = (1 << ended) - (1 << begun) if self._exact and ended > begun and not few else 0
@@ -222,10 +221,10 @@ class FilteredSteps(InstantRule):
             for number, days_of_so_many in steps.tallies if days & inner else ():
                 total += number * (days & inner & days_of_so_many >> first % self._repeat).bit_count()
             days &= ~inner
-            if few or (not self._exact and steps.before(high - base) - steps.before(low - base) < _STEPS_SEEN):
-                total += self._count_seen(days, steps, piece, low, high)
+            if few or (not self._exact and steps.before(high - base) - steps.before(low - base) < _STEPS_CHECKED):
+                total += self._count_checked(days, steps, piece, low, high)
                 continue
-            while days:  # one run of days after the other
+            while days:  # one run of days at a time
                 at = (days & -days).bit_length() - 1
                 length = (~(days >> at) & -~(days >> at)).bit_length() - 1
                 days &= -1 << at + length
@@ -235,8 +234,8 @@ class FilteredSteps(InstantRule):
                     total += steps.before(stop - base) - steps.before(run - base)
         return total
 
-    def _count_seen(self, days: int, steps: AllowedSteps, piece: _Piece, low: int, high: int) -> int:
-        """How many instants of these days lie in [low, high), by a look at each of few allowed steps."""
+    def _count_checked(self, days: int, steps: AllowedSteps, piece: _Piece, low: int, high: int) -> int:
+        """The number of instants of these days in [low, high), by checking each allowed step."""
         base, step = self._base, self._step
         offset, first = piece[2:4]
         total = 0
@@ -251,7 +250,7 @@ class FilteredSteps(InstantRule):
     # --- years
 
     def _size(self, year: int) -> int:
-        """How many instants a local year has that lies well after `base`; years of one kind and phase have as many."""
+        """The number of instants of a local year well after `base`; equal for years of the same kind and phase."""
         kind = self._allowed.key(year)
         if kind is None:
             return 0
@@ -304,7 +303,7 @@ class FilteredSteps(InstantRule):
         return pieces
 
     def _plan(self, year: int) -> _Plan:
-        """What the pieces of a year have in common with those of all years of its kind."""
+        """The plan of a year: the part of its pieces that is equal for all years of its kind."""
         key = self._allowed.key(year)
         if key is None:
             return ()
@@ -338,9 +337,9 @@ class FilteredSteps(InstantRule):
         return steps
 
     def _not_before(self, instant: int) -> int | None:
-        """An instant from here on before which no step meets the times, whatever the day; None if none ever does.
+        """An instant from here on before which no step has an allowed time, on any day; None if no step ever has one.
 
-        Where masks of days know which days the steps reach, they lead on faster.
+        If the masks of days are exact, they are faster, and the instant itself is returned.
         """
         reachable = self._reachable()
         if not reachable.days:
@@ -352,7 +351,7 @@ class FilteredSteps(InstantRule):
         return max(instant, self._base + reachable.from_on(k + (into > self._last_part)) * self._step)
 
     def _not_after(self, instant: int) -> int | None:
-        """The same backwards."""
+        """As `_not_before`, backwards."""
         reachable = self._reachable()
         if not reachable.days or instant < self._base:
             return None
@@ -362,21 +361,21 @@ class FilteredSteps(InstantRule):
         return min(instant, self._base + k * self._step + self._last_part) if k >= 0 else None
 
     def _reachable(self) -> AllowedSteps:
-        """The steps that meet the times under any of the offsets that the zone has from step 0 on."""
-        if self._anywhere is None:
+        """The steps with an allowed time under any offset of the zone from step 0 on."""
+        if self._any_offset is None:
             offsets = [one for one in self._zone.offsets_from(self._base) if (self._base + one) % self._unit == 0]
-            times = anywhere(starts_of(self._times, self._parts, self._unit), offsets)
-            self._anywhere = AllowedSteps(times, self._base, self._step, self._repeat)
+            times = times_in_utc(starts_of(self._times, self._parts, self._unit), offsets)
+            self._any_offset = AllowedSteps(times, self._base, self._step, self._repeat)
             kept = self._zone.offsets_from(jan1(self._zone.settled) * DAY)
             if not any((self._base + one) % self._unit == 0 and self._steps(self._times, one).days for one in kept):
-                # Only offsets of the past meet the times.
+                # Only past offsets have allowed times.
                 self._nothing_after = min(self._nothing_after, self._zone.settled)
-        return self._anywhere
+        return self._any_offset
 
 
 def _steps_of(lines: tuple[_Line, ...], day: int) -> AllowedSteps:
-    """The steps of a day that is known to hold one."""
+    """The steps of a day that is known to have one."""
     for days, steps in lines:
         if days >> day & 1:
             return steps
-    raise AssertionError("a day with an allowed step lies in a line")
+    raise AssertionError("a day with an allowed step is in a line")

@@ -1,4 +1,4 @@
-"""Rules that are made of instants: a plain list, a union of rules, and a rule within bounds."""
+"""Rules on instants: a list, a union of rules, a cached rule, and a rule within bounds."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from evertick.recurrence.spec.civil import SECOND_MAX
 
 
 class InstantRule(Protocol):
-    """Anything that fires at instants."""
+    """A rule that fires at instants."""
 
     __slots__ = ()
 
@@ -19,10 +19,10 @@ class InstantRule(Protocol):
         """The last firing earlier than `before`, or None."""
 
     def count(self, begin: int, end: int) -> int:
-        """How many firings lie in [begin, end)."""
+        """The number of firings in [begin, end)."""
 
     def moved_from(self, instant: int) -> list[int]:
-        """The local times that a clock change skipped and that therefore fire at this instant; none in real time."""
+        """The local times that a clock change skipped and moved to this instant; empty for rules in real time."""
         return []
 
 
@@ -45,15 +45,14 @@ class Instants(InstantRule):
         return self._instants[at - 1] if at else None
 
     def count(self, begin: int, end: int) -> int:
-        """How many instants lie in [begin, end)."""
+        """The number of instants in [begin, end)."""
         return max(0, bisect_left(self._instants, end) - bisect_left(self._instants, begin))
 
 
-class Remembered(InstantRule):
-    """A rule whose next firing may be a long search, which remembers what it found last.
+class CachedRule(InstantRule):
+    """A rule that caches its last result, because its next firing may be a long search.
 
-    A union asks all of its rules for every firing of one of them. Those that fire later, or never again, need not be
-    searched anew.
+    A union queries all of its rules for every firing. Rules that fire later, or never again, need no further search.
     """
 
     __slots__ = ("_known", "_rule")
@@ -64,7 +63,7 @@ class Remembered(InstantRule):
 
     def next(self, after: int) -> int | None:
         """The first firing later than `after`, or None."""
-        since, found = self._known  # of one search: threads replace it as a whole
+        since, found = self._known  # one tuple, so that threads replace it atomically
         if since > after or (found is not None and found <= after):
             found = self._rule.next(after)
             self._known = after, found
@@ -75,16 +74,16 @@ class Remembered(InstantRule):
         return self._rule.prev(before)
 
     def count(self, begin: int, end: int) -> int:
-        """How many firings lie in [begin, end)."""
+        """The number of firings in [begin, end)."""
         return self._rule.count(begin, end)
 
     def moved_from(self, instant: int) -> list[int]:
-        """As the rule's own."""
+        """See `InstantRule`."""
         return self._rule.moved_from(instant)
 
 
 class Union:
-    """Several rules as one; what they share fires once."""
+    """The union of several rules; a shared instant fires once."""
 
     __slots__ = ("_disjoint", "_rules")
 
@@ -112,8 +111,8 @@ class Union:
         return best
 
     def count(self, begin: int, end: int) -> int:
-        """How many firings lie in [begin, end): those of the busiest rule, and what each of the others adds, by a look
-        at its firings.
+        """The number of firings in [begin, end): those of the most frequent rule, and those that each of the others
+        adds, by checking its firings.
         """
         counts = [rule.count(begin, end) for rule in self._rules]
         if self._disjoint:
@@ -131,12 +130,12 @@ class Union:
         return total
 
     def moved_from(self, instant: int) -> list[int]:
-        """The skipped local times that fire at this instant, of all rules."""
+        """The skipped local times of all rules that fire at this instant."""
         return [local for rule in self._rules for local in rule.moved_from(instant)]
 
 
 class Bounded:
-    """A rule from `first` to `last`, both included, without the instants that were removed by name."""
+    """A rule from `first` to `last`, both included, without the instants in `removed`."""
 
     __slots__ = ("_first", "_last", "_removed", "_rule")
 
@@ -150,7 +149,7 @@ class Bounded:
         if self._first is not None and after < self._first:
             after = self._first - 1
         if self._last is not None and after >= self._last:
-            return None  # what comes later may be long to search for
+            return None  # a later firing could be a long search
         found = self._rule.next(after)
         while found in self._removed and found is not None:
             found = self._rule.next(found)
@@ -168,7 +167,7 @@ class Bounded:
         return None if found is None or (self._first is not None and found < self._first) else found
 
     def count(self, begin: int, end: int) -> int:
-        """How many firings lie in [begin, end)."""
+        """The number of firings in [begin, end)."""
         if self._first is not None:
             begin = max(begin, self._first)
         if self._last is not None:

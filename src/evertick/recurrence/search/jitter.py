@@ -1,27 +1,26 @@
-"""Jitter: a delay that looks random and never changes, so that many schedules of one time do not start at once.
+"""Jitter: a pseudo-random but constant delay, so that many schedules with the same time do not start at once.
 
-The delay of an occurrence is a hash of the schedule's seed and the occurrence's nominal time, scaled into
-[0, jitter) and never as far as the next nominal time. So a retry or a second computation gets the same
-moment, the order of occurrences stays, and no two of them swap. The hash is Temporal's (FarmHash's
-Fingerprint32 over Go's binary form of the time), so that schedules brought over from there keep their
-moments.
+The delay of an occurrence is a hash of the schedule's seed and the occurrence's nominal time, scaled into [0, jitter)
+and always before the next nominal time. So a retry or a second computation gets the same time, and the order of
+occurrences does not change. The hash is Temporal's (FarmHash's Fingerprint32 over Go's binary form of the time), so
+that schedules migrated from Temporal keep their times.
 """
 
 import struct
 from typing import Final
 
 _GO_EPOCH: Final = 62_135_596_800
-"""Seconds from 0001-01-01, where Go counts from, to 1970-01-01."""
+"""Seconds from 0001-01-01, Go's epoch, to 1970-01-01."""
 _MASK: Final = 0xFFFFFFFF
 _C1: Final = 0xCC9E2D51
 _C2: Final = 0x1B873593
 
 
 def jitter_ms(seed: str, nominal: int, following: int | None, jitter_limit_ms: int) -> int:
-    """Milliseconds by which the occurrence at the instant `nominal` is delayed.
+    """The delay of the occurrence at the instant `nominal` in milliseconds.
 
-    `following` is the next nominal time of the same spec, None if there is none: the delay stays below the
-    gap to it. `seed` is what tells one schedule from another: its id.
+    `following` is the next nominal time of the same spec or None; the delay stays below the gap to it. `seed`
+    identifies the schedule: its id.
     """
     limit = min(jitter_limit_ms, _MASK)
     if following is not None:
@@ -58,7 +57,7 @@ def _short(data: bytes, size: int) -> int:
 
 
 def _long(data: bytes, size: int) -> int:
-    """More than 24 bytes, in blocks of 20 after the tail has been stirred in."""
+    """More than 24 bytes, in blocks of 20 after the tail has been mixed in."""
     tail = [_rotate(_word(data, size - back) * _C1 & _MASK, 17) * _C2 & _MASK for back in (4, 8, 16, 12, 20)]
     h = _turn(_turn(size ^ tail[0]) ^ tail[2])
     g = _turn(_turn(_C1 * size & _MASK ^ tail[1]) ^ tail[3])

@@ -1,9 +1,8 @@
 """A rule on the wall clock: days and times of day, searched without any zone.
 
 Each year becomes a *plan*: its matching days as one mask, and the classes of days that share their times.
-Exclusions are subtracted from the plan when it is made, so a search never meets a time it may not return, and
-a year without times is passed over at the price of one look. Plans are made when first asked for; years of
-one shape share them.
+Exclusions are subtracted when the plan is made, so a search never meets an excluded time, and a year without times is
+skipped after one check. Plans are made when first needed; years of one shape share them.
 """
 
 from bisect import bisect_right
@@ -34,7 +33,7 @@ _PLANS_MAX: Final = 1_024
 
 
 class Yearly(Protocol):
-    """What differs from year to year, and from some year on repeats."""
+    """Depends on the year, and repeats after some year."""
 
     @property
     def cycle(self) -> int:
@@ -42,30 +41,30 @@ class Yearly(Protocol):
 
     @property
     def settled(self) -> int:
-        """The last year with something of its own."""
+        """The last year that does not follow the repetition."""
 
     def key(self, year: int) -> Hashable:
-        """What the year's days depend on; None if none are concerned."""
+        """A key that determines the year's days; None if there are none."""
 
 
 class Days(Yearly, Protocol):
-    """What says which days match and at which times."""
+    """The matching days with their times."""
 
     def classes(self, year: int) -> Classes:
         """The matching days of a year, with their times."""
 
     def year_from(self, year: int) -> int:
-        """A year from this one on before which there is no time; those between are not searched."""
+        """The next year that can have a time, from this one on; the years between are not searched."""
 
 
 class Subtraction(Yearly, Protocol):
-    """What takes times away from a year's classes; see `exclusions`."""
+    """Subtracts times from a year's classes; see `exclusions`."""
 
     def subtract(self, classes: Classes, year: int) -> Classes:
-        """What remains."""
+        """The remaining classes."""
 
     def open_year(self, year: int, step: int) -> int:
-        """The first year from this one on (or back, when `step` is -1) of which something is left."""
+        """The first year from this one on (backwards if `step` is -1) that is not fully excluded."""
 
 
 class LocalRule:
@@ -80,7 +79,7 @@ class LocalRule:
         self._days = days
         self._exclusions = exclusions
         self._bare = None if exclusions is None else LocalRule(days)
-        """The rule without exclusions: years without any of its times need no other look."""
+        """The rule without exclusions: years without any of its times need no further check."""
         self._by_key: dict[Hashable, _Content] = {}
         self._plans: dict[int, Plan] = {}
         self._later: dict[int, Plan] = {}
@@ -91,7 +90,7 @@ class LocalRule:
         self.span = (settled, cycle)
         """(settled, cycle): after the year `settled`, plans repeat every `cycle` years."""
         self._nothing_after, self._nothing_before = YEAR_MAX, YEAR_MIN
-        self._passed: tuple[int, int] = (0, 0)  # the years last passed over in vain: from, up to the year found
+        self._passed: tuple[int, int] = (0, 0)  # the last skipped range of years: first, and the year found after it
 
     def next_local(self, local: int) -> int | None:
         """The first time after `local`, or None if there is none before the year 10000."""
@@ -133,7 +132,7 @@ class LocalRule:
         """The plan of the first year from the day `end` on that has any time."""
         year = year_of(end)
         settled, cycle = self.span
-        # A cycle without any time says that none will ever come; that is remembered.
+        # A cycle without any time proves that there is no later one; that is cached.
         begun, found = self._passed
         first = found if begun <= year <= found else year
         last = min(self._nothing_after, max(year, settled) + cycle)
@@ -151,7 +150,7 @@ class LocalRule:
         return None
 
     def _bare_year_from(self, year: int) -> int:
-        """The first year from this one on that is worth a look; one after the last if there is none."""
+        """The first year from this one on that can have a time; the year after the last if there is none."""
         if self._bare is None or self._exclusions is None:
             return self._days.year_from(year)
         year = self._exclusions.open_year(year, 1)
@@ -173,7 +172,7 @@ class LocalRule:
             return day * DAY + found
         mask &= (1 << (day - first)) - 1
         settled, cycle = self.span
-        # Below the years with something of their own the past repeats as the future does.
+        # Before the years that do not follow the repetition, the past repeats like the future.
         lowest, earlier = max(self._nothing_before, year - cycle - max(0, settled - 1)), year
         while not mask:
             year -= 1
@@ -190,7 +189,7 @@ class LocalRule:
         return (first + day) * DAY + _times_of(classes, day).last
 
     def count_local(self, begin: int, end: int) -> int:
-        """How many times lie in [begin, end)."""
+        """The number of times in [begin, end)."""
         begin, end = max(begin, SECOND_MIN), min(end, SECOND_MAX + 1)
         if begin >= end:
             return 0
@@ -199,11 +198,14 @@ class LocalRule:
         return whole + self._below(end - 1) + self.has_local(end - 1) - self._below(begin)
 
     def nth_local(self, begin: int, number: int) -> int | None:
-        """The time that is the `number`-th (from 1) of those at or after `begin`; None if there are fewer."""
+        """The `number`-th time (from 1) at or after `begin`; None if there are fewer."""
         year = year_of(begin // DAY)
         number += self._below(begin)
         settled, cycle = self.span
-        repeating, passed = max(year, settled + 1), 0  # the first year that comes again, and the times since
+        repeating, passed = (
+            max(year, settled + 1),
+            0,
+        )  # the first repeated year, and the times since then
         while year <= YEAR_MAX:
             if year == repeating + cycle:
                 if not passed:
@@ -232,7 +234,7 @@ class LocalRule:
         return None
 
     def _below(self, local: int) -> int:
-        """How many times of its year lie before `local`."""
+        """The number of times of its year before `local`."""
         day, second = divmod(local, DAY)
         first, _, _, _, _, classes = self.plan(year_of(day))
         total, bit = 0, day - first
@@ -243,7 +245,7 @@ class LocalRule:
         return total
 
     def has_local(self, local: int) -> bool:
-        """Whether the rule names exactly this time."""
+        """Whether the rule has exactly this time."""
         day, second = divmod(local, DAY)
         if not DAY_MIN <= day <= DAY_MAX:
             return False
@@ -260,7 +262,7 @@ class LocalRule:
         return plan
 
     def key(self, year: int) -> Hashable:
-        """What the plan of a year depends on, apart from where the year lies; None if it is empty."""
+        """A key that determines the plan of a year, except for its position; None if the plan is empty."""
         key = self._days.key(year)
         if key is None or self._exclusions is None:
             return key
@@ -294,5 +296,5 @@ def _times_of(classes: Classes, day: int) -> TimeSet:
 
 
 def _total(classes: Classes) -> int:
-    """How many times a year has."""
+    """The number of times of a year."""
     return sum(mask.bit_count() * times.count for mask, times in classes)

@@ -1,8 +1,8 @@
-"""The compiled form of a spec: ask it for times.
+"""The compiled form of a spec, which finds its times.
 
-Instants are integers of seconds since the Unix epoch. `next` and `prev` are strict, so iterating never
-repeats a time and never stands still; both return None only when nothing is left between the years 1 and
-9999. Jitter is not applied here: these are nominal times (see `jitter`).
+Instants are integers of seconds since the Unix epoch. `next` and `prev` are strict, so iterating never repeats a time;
+both return None only if there is no further time between the years 1 and 9999. Jitter is not applied here: these are
+nominal times (see `jitter`).
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.zones.zones import Zone
 
 _MERGED_FROM: Final = 4
-"""With more rules than this, a walk remembers what each of them will do next."""
+"""With more rules than this, iteration caches the next time of each rule."""
 
 
 class Recurrence:
@@ -50,7 +50,7 @@ class Recurrence:
         self._whole = whole
         self._raw = raw
         self._empty: bool | None = None
-        # The search itself, not a method around it: a call less on the way to every time.
+        # The search itself, without a method around it, saves a call for every time.
         self.next = whole.next
         self.prev = whole.prev
 
@@ -66,7 +66,7 @@ class Recurrence:
             at = following(at)
 
     def _merged(self, after: int) -> Iterator[int]:
-        """As `iterate`, for many rules: only those that have just fired are asked again."""
+        """As `iterate`, for many rules: only rules that have just fired are searched again."""
         rules, start, end = self.rules, self.spec.start, self.spec.end
         if start is not None:
             after = max(after, start - 1)
@@ -84,7 +84,7 @@ class Recurrence:
                     heapreplace(coming, (following, number))
 
     def preview(self, number: int, after: int) -> list[int]:
-        """The next `number` times later than `after`; fewer when there are no more."""
+        """The next `number` times later than `after`; fewer if there are no more."""
         if len(self.rules) > _MERGED_FROM:
             return list(islice(self._merged(after), max(number, 0)))
         times: list[int] = []
@@ -111,7 +111,7 @@ class Recurrence:
         return times
 
     def count(self, begin: int, end: int) -> int:
-        """How many times lie in [begin, end). A single source is counted without visiting each."""
+        """The number of times in [begin, end). A single source is counted without iterating."""
         return self._whole.count(begin, end)
 
     def matches(self, instant: int) -> bool:
@@ -119,22 +119,22 @@ class Recurrence:
         return self.next(instant - 1) == instant
 
     def following_nominal(self, instant: int) -> int | None:
-        """The next time of the sources later than `instant`, exclusions, start and end aside: jitter stays below it."""
+        """The next time later than `instant`, ignoring exclusions, start and end; it limits the jitter."""
         if self._raw is not None:
             raw = self._raw()
-            self._raw = lambda: raw  # compiled once, and only when needed
+            self._raw = lambda: raw  # compiled once, when first needed
             return raw.next(instant)
         return self.next(instant)
 
     def is_empty(self) -> bool:
         """Whether the spec never fires, not in the past and not in the future. Exact."""
         if self._empty is None:
-            # One rule that fires within the bounds is enough; what the others do need not be searched for.
+            # One rule that fires within the bounds is enough; the others need no search.
             start, end = self.spec.start, self.spec.end
             firsts = (rule.next(SECOND_MIN - 1 if start is None else start - 1) for rule in self.rules)
             self._empty = not any(first is not None and (end is None or first <= end) for first in firsts)
         return self._empty
 
     def has_ended(self, after: int) -> bool:
-        """Whether the spec fired once, or more, but never will after the instant `after`."""
+        """Whether the spec fires at least once, but never after the instant `after`."""
         return self.next(after) is None and not self.is_empty()

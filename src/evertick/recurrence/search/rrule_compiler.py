@@ -1,8 +1,8 @@
-"""From a recurrence set to a rule that can be searched: RFC 5545 turned into days, times, steps and instants.
+"""Compiles a recurrence set (RFC 5545) to a searchable rule of days, times, steps and instants.
 
-DAILY and up become wall-clock rules (the days of `rruledays` at fixed times). HOURLY and below are steps of
-real time from DTSTART, kept where their local time passes the BY parts. COUNT becomes the instant of the last
-occurrence, once, here; exclusions do not change it.
+DAILY and up become wall-clock rules (the days of `RRuleDays` at fixed times). HOURLY and below are steps of real time
+from DTSTART that fire where their local time matches the BY parts. COUNT is converted to the instant of the last
+occurrence here; exclusions do not change it.
 """
 
 from bisect import bisect_right
@@ -40,16 +40,15 @@ from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_i
 
 # -- The days of an RRULE of DAILY and up: RFC 5545's table of expansions and limits, as masks of a year's days.
 #
-# A rule's periods (every second month, every third week ...) are cut out of the year by arithmetic from
-# DTSTART, so no year is looked at to know another. BYSETPOS picks from whole periods, also from the one DTSTART
-# lies in.
+# A rule's periods (every second month, every third week ...) are computed from DTSTART, independently of other years.
+# BYSETPOS selects from whole periods, also from the one that contains DTSTART.
 
 _TOUCHES_EVERY_YEAR: Final = {Frequency.YEARLY: 1, Frequency.MONTHLY: 12, Frequency.WEEKLY: 52}
-"""Longest intervals with which no year is without a period; with all other frequencies it is 366 days."""
+"""The longest intervals with which every year has a period; 366 days for the other frequencies."""
 
 
 class RRuleDays:
-    """Which days match, and at which times, year by year. Years with the same key have the same classes."""
+    """The matching days and times, year by year. Years with the same key have the same classes."""
 
     __slots__ = (
         "_anchor", "_by_day", "_by_month", "_by_month_day", "_by_week_no", "_by_year_day", "_frequency", "_in_months",
@@ -61,15 +60,15 @@ class RRuleDays:
         frequency = recur.frequency
         self._frequency, self._interval, self._times = frequency, recur.interval, times
         self._positions, self._week_start = recur.by_set_pos, recur.week_start
-        # Only what is expanded can name a day that does not exist; in a DAILY rule BYMONTHDAY just limits.
+        # Only expanded parts can produce a day that does not exist; in a DAILY rule BYMONTHDAY only limits.
         self._skip = recur.skip if frequency in (Frequency.MONTHLY, Frequency.YEARLY) else None
         self._by_month = recur.by_month or tuple(range(1, 13))
-        # Whether 1MO is the first Monday of a month or of the year: BYMONTH decides, even if it names all months.
+        # Whether 1MO is the first Monday of a month or of the year: BYMONTH decides, even if it has all months.
         self._in_months = frequency is Frequency.MONTHLY or bool(recur.by_month)
         self._by_month_day, self._by_year_day = recur.by_month_day, recur.by_year_day
         self._by_week_no, self._by_day = recur.by_week_no, recur.by_day
         if not (recur.by_month_day or recur.by_year_day or recur.by_day):
-            # What the rule leaves unsaid comes from DTSTART.
+            # Missing parts come from DTSTART.
             if frequency is Frequency.WEEKLY or recur.by_week_no:
                 self._by_day = (ByDay(weekday=weekday_of(start_day)),)
             elif frequency in (Frequency.MONTHLY, Frequency.YEARLY):
@@ -93,7 +92,7 @@ class RRuleDays:
         self.cycle, self.settled = max(cycle, CYCLE_YEARS), 0
 
     def key(self, year: int) -> Hashable:
-        """What the classes of a year depend on; None if it has none."""
+        """A key that determines the classes of a year; None if it has none."""
         leap, first = shape(year)
         match self._frequency:
             case Frequency.YEARLY:
@@ -113,7 +112,7 @@ class RRuleDays:
                 return None if 0 < phase <= self._interval - 366 else (leap, first, phase)
 
     def year_from(self, year: int) -> int:
-        """The first year from this one on that a period of the rule touches; one after the last if there is none."""
+        """The first year from this one on that overlaps a period of the rule; YEAR_MAX + 1 if there is none."""
         interval = self._interval
         if interval <= _TOUCHES_EVERY_YEAR.get(self._frequency, 366):
             return year
@@ -131,7 +130,7 @@ class RRuleDays:
         return year_of(day) if day <= DAY_MAX else YEAR_MAX + 1
 
     def classes(self, year: int) -> Classes:
-        """The matching days of a year with their times, BYSETPOS applied."""
+        """The matching days of a year with their times, after BYSETPOS."""
         if self._frequency is Frequency.YEARLY and (year - self._anchor) % self._interval:
             return ()
         if not self._positions:
@@ -153,7 +152,7 @@ class RRuleDays:
         )
 
     def _pick(self, days: int) -> Iterator[tuple[int, int]]:
-        """The members of one period's set that BYSETPOS names: the day (a bit of `days`) and the time."""
+        """The members of one period's set that BYSETPOS selects: the day (a bit of `days`) and the time."""
         times = self._times.listed or ()
         size = days.bit_count() * len(times)
         positions = {p - 1 if p > 0 else size + p for p in self._positions if abs(p) <= size}
@@ -162,14 +161,17 @@ class RRuleDays:
             yield _bit_at(days, day), times[time]
 
     def _periods(self, year: int) -> Iterator[tuple[int, int]]:
-        """The matching days of each period that touches the year: a mask, and the day its bit 0 stands for."""
+        """The matching days of each period that touches the year: a mask, and the day of its bit 0."""
         begin = jan1(year)
         leap = is_leap(year)
         match self._frequency:
             case Frequency.YEARLY:
                 yield self._mask(year), begin
             case Frequency.MONTHLY:
-                moves = self._skip in (Skip.FORWARD, Skip.BACKWARD)  # then a month's days may lie in a neighbour
+                moves = self._skip in (
+                    Skip.FORWARD,
+                    Skip.BACKWARD,
+                )  # a month's days can be in the next or previous one
                 whole = 0 if moves else self._mask(year)
                 for month in self._months(year):
                     yield self._mask(year, (month,)) if moves else whole & MONTHS[leap][month], begin
@@ -187,7 +189,7 @@ class RRuleDays:
                     mask ^= low
 
     def _months(self, year: int) -> list[int]:
-        """The months of BYMONTH that lie in one of the rule's periods."""
+        """The months of BYMONTH that are in one of the rule's periods."""
         if self._frequency is not Frequency.MONTHLY or self._interval == 1:
             return list(self._by_month)
         first = year * 12 - 1 - self._anchor
@@ -212,9 +214,9 @@ class RRuleDays:
         if self._by_day:
             mask &= self._week_days(leap, first)
         if self._frequency is Frequency.WEEKLY and self._interval > 1:
-            mask &= self._every_so_many(year, 7 * self._interval, width=7)
+            mask &= self._periodic_days(year, 7 * self._interval, width=7)
         elif self._frequency is Frequency.DAILY and self._interval > 1:
-            mask &= self._every_so_many(year, self._interval, width=1)
+            mask &= self._periodic_days(year, self._interval, width=1)
         return mask & FULL[leap]
 
     def _year_days(self, leap: bool) -> int:
@@ -235,14 +237,14 @@ class RRuleDays:
                 day = start + number - 1 if number > 0 else end + number
                 if start <= day < end:
                     mask |= 1 << day
-                elif self._skip is Skip.BACKWARD:  # counted from the end, it lies before the month
+                elif self._skip is Skip.BACKWARD:  # counted from the end, it is before the month
                     mask |= 1 << (end if number > 0 else start) - 1
                 elif self._skip is Skip.FORWARD:
                     mask |= 1 << (end if number > 0 else start)
         return mask
 
     def _weeks(self, year: int) -> int:
-        """The days of this year that lie in a week of BYWEEKNO, be it a week of this year or of a neighbour."""
+        """The days of this year in a week of BYWEEKNO, which may belong to this, the previous or the next year."""
         mask, begin = 0, jan1(year)
         for week_year in (year - 1, year, year + 1):
             first, following = self._first_week(week_year), self._first_week(week_year + 1)
@@ -272,8 +274,8 @@ class RRuleDays:
                     mask |= nth_weekday(first, day.weekday, day.ordinal, start, end)
         return mask | weekdays(first, plain) if plain else mask
 
-    def _every_so_many(self, year: int, stride: int, width: int) -> int:
-        """The days that lie in the first `width` days of each `stride` days counted from the anchor."""
+    def _periodic_days(self, year: int, stride: int, width: int) -> int:
+        """The first `width` days of each `stride` days counted from the anchor."""
         begin = jan1(year)
         into = (begin - self._anchor) % stride
         mask, block = 0, (1 << width) - 1
@@ -285,7 +287,7 @@ class RRuleDays:
 
 
 def _bit_at(mask: int, position: int) -> int:
-    """The number of the set bit at a position, counted from 0 at the lowest; taken from the nearer end."""
+    """The number of the set bit at a position, counted from 0 at the lowest; searched from the nearer end."""
     from_top = mask.bit_count() - 1 - position
     if from_top < position:
         for _ in range(from_top):
@@ -297,9 +299,9 @@ def _bit_at(mask: int, position: int) -> int:
 
 
 COUNTED_MAX: Final = 10_000
-"""Largest COUNT of a rule that says itself again only after years: steps of 86,401 seconds do after 86,401 days."""
+"""The largest COUNT of a rule that repeats only after years: steps of 86,401 seconds repeat after 86,401 days."""
 COUNTS_MAX: Final = 100
-"""Most COUNTs of one spec whose ends are searched; such a rule as above stands for SLOW of them."""
+"""The largest number of COUNTs of one spec; a slow rule as above counts as SLOW of them."""
 SLOW: Final = 10
 _UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _ALL_60: Final = (1 << 60) - 1
@@ -316,7 +318,7 @@ class RRuleCompiler:
         self._counts = 0
 
     def compile(self, rrule: RRule) -> InstantRule:
-        """The rule of a recurrence set. Raises InvalidSpec for what cannot be computed exactly."""
+        """The rule of a recurrence set. Raises InvalidSpec if it cannot be computed exactly."""
         zone = self._zone
         first = moment_instant(zone, rrule.dtstart)
         match rrule.dtstart.kind:
@@ -329,7 +331,7 @@ class RRuleCompiler:
         if rrule.dtstart.kind is not MomentKind.INSTANT and rrule.recur and rrule.recur.frequency not in _UNITS:
             first = self._fires_at(local)
         if rrule.recur is not None and rrule.recur.skip is Skip.FORWARD and rrule.recur.by_year_day:
-            raise InvalidSpec("SKIP=FORWARD beside BYYEARDAY is not supported; name the month and its day instead")
+            raise InvalidSpec("SKIP=FORWARD with BYYEARDAY is not supported; use the month and its day instead")
         removed_days = [(day.value, day.value) for day in rrule.exdates if day.kind is MomentKind.DATE]
         excluded = list(self._excluded)
         if removed_days:
@@ -399,7 +401,7 @@ class RRuleCompiler:
             plain = LocalRule(days)
             begin, last = local, plain.nth_local(local, count)
             if self._gap is Gap.SKIP:
-                # What a gap drops does not use up COUNT: go on by as many, until none was dropped.
+                # Times dropped by a gap do not count: continue by their number until none was dropped.
                 zoned = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST)
                 while last is not None and (missing := zoned.dropped(begin, last + 1)):
                     begin, last = last + 1, plain.nth_local(last + 1, missing)
@@ -408,11 +410,11 @@ class RRuleCompiler:
         return rule, nth
 
     def _placed(self, moment: Moment) -> int:
-        """The instant of an RDATE or EXDATE: a local time falls where one of the rule would."""
+        """The instant of an RDATE or EXDATE; a local time is converted like those of the rule."""
         return self._fires_at(moment.value) if moment.kind is MomentKind.LOCAL else moment.value
 
     def _fires_at(self, local: int) -> int:
-        """The instant at which a local time fires under the policy; of "both" passes the first."""
+        """The instant at which a local time fires under the policy; for Overlap.BOTH that of the first pass."""
         zone, instant = self._zone, instant_of(self._zone, local)
         starts, offsets, *_ = zone.covering(instant)
         segment = bisect_right(starts, instant) - 1
@@ -428,7 +430,7 @@ class RRuleCompiler:
     ) -> "tuple[InstantRule, _Nth]":
         zone, unit = self._zone, _UNITS[recur.frequency]
         base, step, parts = first - local % unit, unit * recur.interval, _parts(recur, local)
-        if not parts:  # BYSETPOS picks none
+        if not parts:  # BYSETPOS selects none
             return Instants(()), lambda _: None
         times = _times_allowed(recur)
         by_days = recur.by_day or recur.by_month or recur.by_month_day or recur.by_year_day
@@ -441,8 +443,8 @@ class RRuleCompiler:
             kept = LocalRule(RRuleDays(daily, local // DAY, times), exclusions)
             if len(parts) == 1:
                 return FilteredSteps(base + parts[0], step, kept, zone, times=times)
-            # Steps of several parts start with an hour (or minute) of local time. Where offsets differ by a part of
-            # one, each has its own view of the same steps: those parts that lie before the next hour, and the rest.
+            # Steps of several parts start with an hour (or minute) of local time. If offsets differ by a part of an
+            # hour, each offset splits the same steps differently: the parts before the next hour, and the rest.
             rules: list[InstantRule] = []
             for ahead in sorted({(base + offset) % unit for offset in zone.offsets_from(base)}):
                 for turn in (0, unit):
@@ -462,7 +464,7 @@ _Nth = Callable[[int], int | None]
 
 
 def _days(recur: Recur, local: int) -> RRuleDays:
-    """Days and times of a rule of DAILY and up; times that it leaves unsaid come from DTSTART."""
+    """Days and times of a rule of DAILY and up; missing times come from DTSTART."""
     hour, minute, second = time_of(local % DAY)
     hours = _bits(recur.by_hour) if recur.by_hour else 1 << hour
     minutes = _bits(recur.by_minute) if recur.by_minute else 1 << minute
@@ -491,7 +493,7 @@ def _parts(recur: Recur, local: int) -> tuple[int, ...]:
 
 
 def _times_allowed(recur: Recur) -> TimeSet:
-    """The times of day that the BY parts of a rule below a day leave."""
+    """The times of day that the BY parts of an HOURLY, MINUTELY or SECONDLY rule allow."""
     hours = _bits(recur.by_hour) if recur.by_hour else _ALL_24
     minutes = seconds = _ALL_60
     if recur.frequency is not Frequency.HOURLY and recur.by_minute:
@@ -518,7 +520,7 @@ def _nth_step(base: int, step: int, parts: tuple[int, ...], begin: int, count: i
 
 
 def _nth_counted(rule: InstantRule, begin: int, count: int, step: int, parts: int) -> int | None:
-    """The count-th firing from `begin` on: doubling spans are counted whole, then halved."""
+    """The count-th firing from `begin` on: doubles the span until it is long enough, then bisects it."""
     if count > ((SECOND_MAX - begin) // step + 2) * parts:
         return None
     if count > COUNTED_MAX and step // gcd(step, DAY) > REPEAT_MAX:

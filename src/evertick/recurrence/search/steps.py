@@ -1,10 +1,10 @@
-"""Steps of real time: an anchor and a number of seconds, on and on, whatever the clocks show.
+"""Steps of real time: an arithmetic progression of instants, independent of the wall clock.
 
-`Steps` is the bare progression. `AllowedSteps` says which steps fall on given times of day while an offset holds;
-`filtered` makes a rule of them. A step may have *parts*: the seconds after it at which the rule fires (those of an
-hour that BYMINUTE lists). Nothing is tried out step by step: while an offset holds, the local times of the steps are
-a progression too. Which steps fall on given times of day repeats after 86400 / gcd(step, 86400) steps, and which days
-hold such a step repeats after step / gcd(step, 86400) days: both follow from remainders.
+`Steps` is the plain progression. `AllowedSteps` finds the steps at given times of day under one offset; `filtered`
+makes a rule of them. A step may have *parts*: the seconds after it at which the rule fires (for example the minutes of
+an hour in BYMINUTE). Steps are not tried one by one: under one offset, the local times of the steps are a progression
+too. The steps at given times of day repeat after 86400 / gcd(step, 86400) steps, and the days with such a step repeat
+after step / gcd(step, 86400) days; both are computed from remainders.
 """
 
 from bisect import bisect_left, bisect_right
@@ -46,7 +46,7 @@ class Steps(InstantRule):
         return found if found >= SECOND_MIN else None
 
     def count(self, begin: int, end: int) -> int:
-        """How many instants lie in [begin, end)."""
+        """The number of instants in [begin, end)."""
         return max(0, self._below(end) - self._below(begin))
 
     def _below(self, instant: int) -> int:
@@ -55,16 +55,16 @@ class Steps(InstantRule):
 
 
 class AllowedSteps:
-    """The steps of which some part falls on given times of day while one offset holds, were all days alike.
+    """The steps with a part at given times of day under one offset, as if these times applied to every day.
 
-    Usually the next allowed time is reached by a jump or two. Where steps and times meet rarely, the allowed steps
-    of one whole period are worked out and searched.
+    Usually the next allowed time is reached in one or two jumps. If allowed steps are rare, those of one whole period
+    are computed and searched.
     """
 
     def __init__(
         self, times: TimeSet, origin: int, step: int, repeat: int, parts: tuple[int, ...] = (0,), unit: int = 1
     ) -> None:
-        """`origin` is the local time of step 0; after `repeat` days the same days are reached again.
+        """`origin` is the local time of step 0; the days with steps repeat after `repeat` days.
 
         Steps with several parts fall on the starts of whole units (hours or minutes) of local time.
         """
@@ -75,7 +75,7 @@ class AllowedSteps:
         self._alike = times is ALL_DAY or len(parts) == 1
         self._parts_known: dict[int, tuple[int, ...]] = {}
         self.days = _days_reached(self._times, origin, step, repeat)
-        """The days that hold an allowed step, as a mask that begins with a day divisible by `repeat`."""
+        """The days with an allowed step, as a mask that begins with a day divisible by `repeat`."""
 
     @cached_property
     def _numbers(self) -> tuple[int, list[int]]:
@@ -84,7 +84,7 @@ class AllowedSteps:
         period = DAY // common
         if self._times is ALL_DAY:
             return 1, [0]
-        # Step k is at the time of day `origin + k * step`: solved for k, time by time.
+        # Step k is at the time of day `origin + k * step`; this solves for k for each time.
         inverse = pow(self._step // common, -1, period) if period > 1 else 0
         lowest = self._origin % common
         at = (lowest - self._origin) // common * inverse
@@ -141,7 +141,7 @@ class AllowedSteps:
         return found
 
     def before(self, seconds: int) -> int:
-        """How many allowed parts lie less than so many seconds after step 0."""
+        """The number of allowed parts less than `seconds` after step 0."""
         k, into = divmod(seconds, self._step)
         period, numbers = self._numbers
         periods, rest = divmod(k, period)
@@ -151,7 +151,7 @@ class AllowedSteps:
 
     @cached_property
     def tallies(self) -> tuple[tuple[int, int], ...]:
-        """Where `repeat` is exact: how many parts a day can have, if any, and the days that have so many, as `days`."""
+        """If `repeat` is exact: pairs of a positive number of parts and the days with this number, as `days`."""
         found: dict[int, int] = {}
         begun = self.before(-self._local)
         for day in range(self._repeat):
@@ -162,7 +162,7 @@ class AllowedSteps:
 
     @cached_property
     def _sums(self) -> Sequence[int]:
-        """How many parts the first allowed steps of a period have, from none of the steps to all."""
+        """The cumulative numbers of parts of the allowed steps of a period, beginning with 0."""
         numbers = self._numbers[1]
         if self._alike:
             size = len(self._parts)
@@ -171,7 +171,7 @@ class AllowedSteps:
 
 
 def starts_of(times: TimeSet, parts: tuple[int, ...], unit: int) -> TimeSet:
-    """The starts of units (hours or minutes) of which some part is among the times."""
+    """The starts of units (hours or minutes) with a part at one of the times."""
     if len(parts) == 1 or times is ALL_DAY:
         return times
     wanted = sum(1 << part for part in parts)
@@ -183,13 +183,13 @@ def starts_of(times: TimeSet, parts: tuple[int, ...], unit: int) -> TimeSet:
 
 def _minutes_of(seconds: int) -> int:
     """The starts of the minutes of an hour that have one of these seconds."""
-    for width in (1, 2, 4, 8, 16, 28):  # bit by bit together: 2, 4, 8, 16, 32, 60 of them
+    for width in (1, 2, 4, 8, 16, 28):  # combines 2, 4, 8, 16, 32, 60 bits
         seconds |= seconds >> width
     return seconds & _MINUTE_STARTS
 
 
-def anywhere(times: TimeSet, offsets: Iterable[int]) -> TimeSet:
-    """The times of day in UTC at which it is one of the local times under one of the offsets."""
+def times_in_utc(times: TimeSet, offsets: Iterable[int]) -> TimeSet:
+    """The times of day in UTC that are one of the local times under one of the offsets."""
     if times is ALL_DAY:
         return times
     mask = _mask_of(times)
@@ -210,15 +210,15 @@ def _mask_of(times: TimeSet) -> int:
 
 
 def _days_reached(times: TimeSet, origin: int, step: int, repeat: int) -> int:
-    """Which days a step reaches at one of the times: the first `repeat` days and a year, bit 0 standing for 1970.
+    """The days on which a step has one of the times, for the first `repeat` days and a year; bit 0 is 1 January 1970.
 
-    Local time 0 of day d is congruent to one of the times and `origin` where a step falls on the day. With the step
-    exact if `repeat` is a multiple of step / gcd(step, 86400), and else a bound: no other day is reached.
+    A step is on day d if one of the times on that day is congruent to `origin`. The result is exact if `repeat` is a
+    multiple of step / gcd(step, 86400); otherwise it is an upper bound.
     """
     common = gcd(step, repeat * DAY)
     mask = _mask_of(times)
     width = common << ((DAY - 1) // common).bit_length()
-    while width > common:  # the times modulo `common`: folded in half until no more remains
+    while width > common:  # the times modulo `common`, by repeated halving
         width //= 2
         mask = mask >> width | mask & ((1 << width) - 1)
     days = sum(1 << day for day in range(repeat) if mask >> (origin - day * DAY) % common & 1)
@@ -226,5 +226,5 @@ def _days_reached(times: TimeSet, origin: int, step: int, repeat: int) -> int:
 
 
 def _for_a_year(days: int, repeat: int) -> int:
-    """A mask of `repeat` days, again and again, for a year that begins with any of them."""
+    """A mask of `repeat` days, repeated for a year that begins with any of them."""
     return days * (((1 << repeat * (366 // repeat + 2)) - 1) // ((1 << repeat) - 1))

@@ -1,8 +1,8 @@
 """Times of day: a set of seconds of the day, as 24 bit masks of 3,600 bits, one for each hour.
 
-Small sets are also a sorted tuple, which is the fastest thing to search; large ones ("every second") are
-searched by shifting the mask of an hour. Sets can be intersected and subtracted, so that "these times, but
-not those" is worked out once and never searched for.
+Small sets are also a sorted tuple, which is the fastest to search; large ones ("every second") are searched by shifting
+the mask of an hour. Sets can be intersected and subtracted, so that a difference of sets is computed once, before the
+search.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,7 +13,7 @@ from typing import Final
 from evertick.recurrence.spec.civil import values_of
 
 LISTED_MAX: Final = 1_440
-"""Largest set that is also kept as a sorted tuple: every minute of a day."""
+"""The size of the largest set that is also kept as a sorted tuple: every minute of a day."""
 
 _HOUR_FULL: Final = (1 << 3600) - 1
 
@@ -91,7 +91,7 @@ class TimeSet:
         return -1
 
     def below(self, second: int) -> int:
-        """How many times are earlier than `second`."""
+        """The number of times earlier than `second`."""
         if (listed := self.listed) is not None:
             return bisect_left(listed, second)
         hour, rest = divmod(second, 3600)
@@ -110,7 +110,7 @@ class TimeSet:
 
 
 Classes = tuple[tuple[int, TimeSet], ...]
-"""Days of a year that share their times of day: disjoint masks of days (see `year_masks`), each with its times."""
+"""Days of a year that share their times of day: disjoint masks of days, each with its times."""
 
 
 @lru_cache(maxsize=1024)

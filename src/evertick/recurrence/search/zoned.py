@@ -1,14 +1,13 @@
-"""A wall-clock rule in a zone: which instants its local times become, clock changes included.
+"""A wall-clock rule in a zone: converts its local times to instants, with clock changes.
 
-Most of the time the zone's offset holds still and an instant is a local time minus an offset. That case is
-computed in a *stable interval* that is remembered: a range of instants in which the offset is one number
-and no clock change is near enough to matter. Around a change the zone is walked segment by segment (a segment
-is the time between two changes) and each segment yields two kinds of firing:
+Most of the time the zone's offset is constant and an instant is a local time minus an offset. That case uses a cached
+*stable interval*: a range of instants with one offset and without any effect of a clock change. Around a change the
+zone is searched segment by segment (a segment is the time between two changes), and each has two kinds of firings:
 
-- local times that really occur in it, except those that the overlap policy gives to another segment, and
-- what the gap policy makes of the local times that were skipped where the segment began.
+- local times that occur in it, except those that the overlap policy assigns to another segment, and
+- local times that were skipped at the start of the segment, moved by the gap policy.
 
-`gap=skip, overlap=both` is real time: every local time that occurs, as often as it occurs.
+`gap=skip, overlap=both` is real time: every local time fires each time it occurs.
 """
 
 from bisect import bisect_right
@@ -21,7 +20,7 @@ from evertick.recurrence.spec.spec import Gap, Overlap
 from evertick.recurrence.zones.zones import Table, Zone
 
 _SLACK = 2 * DAY
-"""More than any two offsets differ by."""
+"""More than the largest difference between two offsets."""
 
 
 class ZonedRule:
@@ -37,12 +36,12 @@ class ZonedRule:
         overlap: Overlap,
         covers: Callable[[int], bool] | None = None,
     ) -> None:
-        """`covers` says whether a local time is excluded; it is asked about firings that a clock change has moved."""
+        """`covers` returns whether a local time is excluded; it is called for firings that a clock change has moved."""
         self._local = local
         self._zone = zone
         self._gap = gap
         self._overlap = overlap
-        # Which columns of the zone's table bound the stable interval of a segment, in which no change matters.
+        # The columns of the zone's table that bound the stable interval of a segment.
         real_time = gap is Gap.SKIP and overlap is Overlap.BOTH
         self._begins: Literal[0, 2] = 0 if real_time else 2
         self._ends: Literal[3, 4] = 3 if overlap is Overlap.LAST else 4
@@ -72,7 +71,7 @@ class ZonedRule:
         return self._next_carefully(after)
 
     def _leap(self, local: int) -> int | None:
-        """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
+        """The instant of a local time after some clock changes; None if it is near a change."""
         table = self._zone.table
         if local + _SLACK >= table.starts[-1]:
             table = self._zone.covering(local)
@@ -106,7 +105,7 @@ class ZonedRule:
                 if coming is None and best is None:
                     return None
                 if coming is not None:
-                    # Nothing happens before `coming`: pass over the segments that end well before it.
+                    # There is no firing before `coming`: skip the segments that end well before it.
                     starts, offsets, *_ = self._zone.covering(coming)
                     segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
             segment += 1
@@ -116,13 +115,13 @@ class ZonedRule:
     def _real_after(
         self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, after: int
     ) -> tuple[int | None, int | None]:
-        """The first firing of a segment that is no product of a gap, and the first local time past its end."""
+        """The first firing of a segment that a gap has not moved, and the first local time after its end."""
         offset, end = offsets[segment], starts[segment + 1]
         local = self._local
-        elsewhere = self._given_away(starts, offsets, segment)
+        other_ranges = self._ranges_of_others(starts, offsets, segment)
         found = local.next_local(max(after, starts[segment] - 1) + offset)
         while found is not None and found - offset < end:
-            hop = next((high for low, high in elsewhere if low <= found < high), None)
+            hop = next((high for low, high in other_ranges if low <= found < high), None)
             if hop is None:
                 return found - offset, None
             found = local.next_local(hop - 1)
@@ -148,7 +147,7 @@ class ZonedRule:
     def _skipped(
         self, found: int | None, high: int, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int
     ) -> int | None:
-        """`found` or the next local time below `high` that no neighbouring segment really has."""
+        """`found` or the next local time below `high` that occurs in no neighbouring segment."""
         real = [
             (starts[k] + offsets[k], starts[k + 1] + offsets[k])
             for k in range(max(0, segment - 3), min(len(offsets), segment + 3))
@@ -210,10 +209,10 @@ class ZonedRule:
     ) -> tuple[int | None, int | None]:
         offset, begin = offsets[segment], starts[segment]
         local = self._local
-        elsewhere = self._given_away(starts, offsets, segment)
+        other_ranges = self._ranges_of_others(starts, offsets, segment)
         found = local.prev_local(min(before, starts[segment + 1]) + offset)
         while found is not None and found - offset >= begin:
-            hop = next((low for low, high in elsewhere if low <= found < high), None)
+            hop = next((low for low, high in other_ranges if low <= found < high), None)
             if hop is None:
                 return found - offset, None
             found = local.prev_local(hop)
@@ -227,22 +226,22 @@ class ZonedRule:
         if self._gap is Gap.NEXT:
             return self._gap_after(starts, offsets, segment, start - 1)
         gap = offsets[segment] - offsets[segment - 1]
-        found, answer = self._gap_after(starts, offsets, segment, start - 1), None
-        if before >= start + gap:  # the usual case: ask for the last one straight away
+        found, last_found = self._gap_after(starts, offsets, segment, start - 1), None
+        if before >= start + gap:  # the usual case: search the last one directly
             last = self._local.prev_local(start + offsets[segment])
             if last is not None and last >= start + offsets[segment - 1]:
                 candidate = last - offsets[segment - 1]
                 if self._gap_after(starts, offsets, segment, candidate - 1) == candidate:
                     return candidate
         while found is not None and found < before:
-            answer = found
+            last_found = found
             found = self._gap_after(starts, offsets, segment, found)
-        return answer
+        return last_found
 
     # --- counting
 
     def count(self, begin: int, end: int) -> int:
-        """How many firings lie in [begin, end)."""
+        """The number of firings in [begin, end)."""
         total, begin, end = 0, max(begin, SECOND_MIN), min(end, SECOND_MAX + 1)
         while begin < end:
             table = self._zone.covering(begin)
@@ -258,12 +257,12 @@ class ZonedRule:
                 while firing is not None and firing < stop:
                     total += 1
                     firing = self.next(firing)
-                stop = end if firing is None else firing  # nothing lies before it, however many clock changes do
+                stop = end if firing is None else firing  # there is no firing before it, even after clock changes
             begin = stop
         return total
 
     def dropped(self, begin: int, end: int) -> int:
-        """How many local times in [begin, end) the clocks of the zone never show."""
+        """The number of local times in [begin, end) that the zone skips."""
         zone, total = self._zone, 0
         starts, offsets, *_ = zone.covering(end + _SLACK)
         segment = max(1, bisect_right(starts, begin - _SLACK) - 1)
@@ -282,7 +281,7 @@ class ZonedRule:
     # --- explaining
 
     def moved_from(self, instant: int) -> list[int]:
-        """The local times that a gap skipped and that therefore fire at this instant."""
+        """The local times that a gap skipped and moved to this instant."""
         starts, offsets, *_ = self._zone.covering(instant)
         segment = bisect_right(starts, instant) - 1
         for k in range(segment, max(0, segment - 3), -1):
@@ -298,16 +297,18 @@ class ZonedRule:
     # --- segments
 
     def _interval(self, table: Table, segment: int) -> tuple[int, int, int]:
-        """The stable interval of a segment, as far as instants have a date in UTC, and its offset.
+        """The stable interval of a segment, limited to instants with a date in UTC, and its offset.
 
-        The first and the last local day of all lie partly outside: midnight in Auckland on 1 January of the year 1, and
-        noon in Niue on 31 December 9999.
+        The first and the last local day are partly outside: midnight in Auckland on 1 January of the year 1, and noon
+        in Niue on 31 December 9999.
         """
         begin, end = table[self._begins][segment], table[self._ends][segment]
         return max(begin, SECOND_MIN), min(end, SECOND_MAX + 1), table.offsets[segment]
 
-    def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
-        """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""
+    def _ranges_of_others(
+        self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int
+    ) -> list[tuple[int, int]]:
+        """The ranges of local time that the overlap policy assigns to earlier or later segments."""
         if self._overlap is Overlap.BOTH:
             return []
         if self._overlap is Overlap.FIRST:

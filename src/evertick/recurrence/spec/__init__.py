@@ -1,1 +1,1 @@
-"""What an author wrote, as data: sources, exclusions, civil dates; and the small tools that every room uses."""
+"""The written rule as data: sources, exclusions, civil dates, and helpers for all packages of `recurrence`."""

@@ -1,10 +1,10 @@
 """Civil dates as integers: days since 1970-01-01 in the proleptic Gregorian calendar, years 1 to 9999.
 
-The calendar repeats every 400 years (146,097 days, a whole number of weeks), so a year is fully described by
-its *shape*: whether it is a leap year and on which weekday it begins. There are 14 shapes. Searches that find
-nothing in 400 years will never find anything; that is what makes "never" an exact answer.
+The calendar repeats every 400 years (146,097 days, a whole number of weeks), so a year is fully described by its
+*shape*: whether it is a leap year and on which weekday it begins. There are 14 shapes. A search that finds nothing in
+400 years will never find anything, so "never" is exact.
 
-Sets of small numbers (days of a month, hours) are the bits of one integer, a mask: bit n stands for n.
+Sets of small numbers (days of a month, hours) are the bits of one integer, a mask: bit n means n.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ SECOND_MAX: Final = DAY_MAX * DAY + DAY - 1
 
 
 def year_of(day: int) -> int:
-    """The year a day lies in."""
+    """The year of a day."""
     year = 1970 + day * 400 // 146_097
     if day < jan1(year):
         return year - 1
@@ -55,7 +55,7 @@ def weekday_of(day: int) -> int:
 
 
 def month_length(year: int, month: int) -> int:
-    """How many days the month has."""
+    """The number of days of a month."""
     starts = MONTH_STARTS[is_leap(year)]
     return starts[month] - starts[month - 1]
 
@@ -99,5 +99,5 @@ def mask_of_values(values: Iterable[int]) -> int:
 
 
 def united(masks: Iterable[int]) -> int:
-    """The values that any of the masks has."""
+    """The union of masks."""
     return reduce(or_, masks, 0)

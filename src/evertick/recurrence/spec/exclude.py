@@ -1,4 +1,4 @@
-"""Exclusions: what is taken away from all sources of a spec. Used by its name: `exclude.Dates`, `exclude.Holidays`."""
+"""Exclusions: times that are removed from all sources of a spec. Used as `exclude.Dates`, `exclude.Holidays`."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from evertick.recurrence.spec import sources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """Times that the calendar matches; whole days when it names no time field."""
+    """Times that the calendar matches; whole days if it has no time field."""
 
     calendar: sources.Calendar
 
@@ -36,7 +36,7 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holiday:
-    """One resolved holiday: the day and what it is called."""
+    """One resolved holiday: the day and its name."""
 
     day: int
     name: str
@@ -44,10 +44,10 @@ class Holiday:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holidays:
-    """The public holidays of a country, resolved to plain days once and kept.
+    """The public holidays of a country, resolved to days once and stored.
 
-    `resolved` is None until `holidays.resolve` has looked them up; `source` then names the package and
-    version they came from, so that a later look-up can show what changed.
+    `resolved` is None until `holidays.resolve` has looked them up; `source` is the package and its
+    version, so that a later look-up can show the changes.
     """
 
     country: str

@@ -1,9 +1,9 @@
-"""The sources of times, exactly as their authors wrote them: crons, intervals, calendars, RRULEs and single moments.
+"""The sources of times as they were written: crons, intervals, calendars, RRULEs and single times.
 
-Every piece keeps the text it was parsed from beside its meaning, so that it can be shown, described and written back
-without loss; the text never takes part in comparison, the meaning always does.
+Every object keeps its text in addition to the parsed value, so that it can be shown and written back without loss.
+Comparisons ignore the text.
 
-Words: an *instant* is an integer of seconds since 1970-01-01T00:00:00Z; a *local time* counts the same way on the wall
+Terms: an *instant* is an integer of seconds since 1970-01-01T00:00:00Z; a *local time* counts the same way on the wall
 clock, without a zone; a *day* is the number of days since 1970-01-01. Weekdays count from Sunday = 0 to Saturday = 6.
 """
 
@@ -21,7 +21,7 @@ MONTHS: Final = (
 )  # fmt: skip
 
 
-# --- fields: what crons and calendars are made of -----------------------------------------------------------
+# --- fields of crons and calendars -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """`first-last` or `first-last/step`, both ends included; it wraps around the field's top if `last < first`."""
+    """`first-last` or `first-last/step`, both ends included; it wraps around the field's maximum if `last < first`."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class From:
-    """`first/step`: from `first` up to the field's top."""
+    """`first/step`: from `first` up to the field's maximum."""
 
     first: int
     step: int
@@ -91,7 +91,7 @@ class Field:
 
     @property
     def is_star(self) -> bool:
-        """Whether the field begins with `*` or `?`, which is what cron means by "unrestricted"."""
+        """Whether the field begins with `*` or `?`, which makes it "unrestricted" in cron's star rule."""
         return isinstance(self.items[0], Star)
 
 
@@ -102,8 +102,7 @@ class Field:
 class Interval:
     """Every `every` seconds, `offset` seconds after each whole multiple counted from `anchor`.
 
-    `anchor` None is the Unix epoch; "start" is the spec's own start (the epoch when it has none); or an
-    instant.
+    `anchor` None is the Unix epoch; "start" is the spec's start (the epoch if it has none); or an instant.
     """
 
     every: int
@@ -117,9 +116,8 @@ class Interval:
 class Cron:
     """A cron line. `second` and `year` are None where the line has no such field.
 
-    `and_days` is `+` before the day of week: both day fields must match. A line of `@every` has an `interval`
-    and no meaningful fields. `zone` comes from a `CRON_TZ=` prefix. `macro` is the nickname written, such as
-    `@daily`.
+    `and_days` is `+` before the day of week: both day fields must match. A line with `@every` has an `interval`,
+    and its fields have no meaning. `zone` comes from a `CRON_TZ=` prefix. `macro` is the nickname, such as `@daily`.
     """
 
     text: str = field(compare=False)
@@ -139,10 +137,10 @@ class Cron:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """Temporal's calendar: named fields that must all match. A field that was not written is None.
+    """Temporal's calendar: named fields that must all match. A missing field is None.
 
-    Not written means 0 for second, minute and hour, and everything for the others (see `Spec.dialect` for the
-    exceptions). Text fields know ranges, steps, lists and names, none of cron's special characters.
+    A missing field means 0 for second, minute and hour, and everything for the others (see `Spec.dialect` for the
+    exceptions). Text fields accept ranges, steps, lists and names, but none of cron's special characters.
     """
 
     second: Field | None = None
@@ -167,13 +165,13 @@ class Calendar:
         )  # fmt: skip
 
     @property
-    def names_no_time(self) -> bool:
-        """Whether no time field was written; as an exclusion such a calendar drops whole days."""
+    def has_no_time(self) -> bool:
+        """Whether it has no time field; as an exclusion such a calendar excludes whole days."""
         return self.second is None and self.minute is None and self.hour is None
 
 
 class MomentKind(StrEnum):
-    """How a date-time was written: with a zone of its own, without one, or as a date alone."""
+    """The form of a date-time: with a zone, without one, or a date alone."""
 
     INSTANT = "instant"
     LOCAL = "local"
@@ -182,7 +180,7 @@ class MomentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A date or date-time as written. `value` is an instant, a local time or a day, as `kind` says."""
+    """A date or date-time as written. `value` is an instant, a local time or a day, depending on `kind`."""
 
     kind: MomentKind
     value: int
@@ -202,7 +200,7 @@ class Frequency(StrEnum):
 
 
 class Skip(StrEnum):
-    """SKIP of RFC 7529: what becomes of a day that the month does not have."""
+    """SKIP of RFC 7529: the treatment of a day that the month does not have."""
 
     OMIT = "OMIT"
     BACKWARD = "BACKWARD"
@@ -250,25 +248,25 @@ class RRule:
     exrules: tuple[Recur, ...] = ()
 
 
-# -- Text from outside: how much of it is read, and how it is quoted in a message.
+# -- Text from outside: its length limit, and its form in messages.
 
 TEXT_MAX: Final = 8_192
-"""Longest text of one rule. Anything longer is refused before it is parsed."""
+"""The length limit of the text of one rule. A longer text is refused before it is parsed."""
 
 
 def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
-    """The text itself. Raises InvalidSpec if it is not text, is longer than `limit`, or no database can keep it."""
+    """The text itself. Raises InvalidSpec if it is not text, is longer than `limit`, or cannot be stored."""
     if not isinstance(text, str):
         raise InvalidSpec(f"{what} must be text, not {type(text).__name__}")
     if len(text) > limit:
-        raise InvalidSpec(f"{what} has {len(text)} characters; at most {limit} are read")
+        raise InvalidSpec(f"{what} has {len(text)} characters; the limit is {limit}")
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidSpec(f"{what} {shown(text)} contains half of a surrogate pair, which UTF-8 cannot hold; remove it")
+        raise InvalidSpec(f"{what} {shown(text)} contains a lone surrogate, which UTF-8 cannot encode; remove it")
     return text
 
 
 def shown(text: object, limit: int = 60) -> str:
-    """The text quoted for a message, control characters escaped, cut when long."""
+    """The text quoted for a message, with control characters escaped, and shortened."""
     if not isinstance(text, str):
         return options.shown(text)[:limit]
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}... ({len(text)} characters)"

@@ -1,7 +1,7 @@
-"""A spec: the union of its sources, minus its exclusions, cut by `start` and `end`, read in one time zone.
+"""A spec: the union of its sources, minus its exclusions, limited by `start` and `end`, in one time zone.
 
-What the words instant, local time and day mean is in `sources`. The parsers of the room `parse` make specs of text,
-`search.compiler` turns a spec into something that can be asked for times, `wire` reads and writes JSON.
+`sources` defines the terms instant, local time and day. The parsers in `parse` convert text to specs, `search.compiler`
+compiles a spec to find its times, `wire` reads and writes JSON.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from evertick.recurrence.spec.sources import Calendar, Cron, Interval, Moment, R
 
 
 class Gap(StrEnum):
-    """What becomes of a local time that a clock change skips."""
+    """The treatment of a local time that a clock change skips."""
 
-    NEXT = "next"  # fire at the first moment after the gap
+    NEXT = "next"  # fire at the first instant after the gap
     SHIFT = "shift"  # fire as if the clocks had not changed: 02:30 becomes 03:30
     SKIP = "skip"  # do not fire that day
 
 
 class Overlap(StrEnum):
-    """Which pass counts of a local time that a clock change repeats."""
+    """The passes of a repeated local time that fire."""
 
     FIRST = "first"
     BOTH = "both"
@@ -29,11 +29,10 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dst:
-    """The policy for clock changes. None leaves that half to the source's own default.
+    """The policy for clock changes. None means the default of the source.
 
-    It governs fixed times. Patterns that follow real time (a minute or hour that begins with `*`, intervals,
-    RRULEs of HOURLY and below) fire at every matching local time that really occurs, whatever is written
-    here.
+    It applies to fixed times. Patterns that follow real time (a minute or hour that begins with `*`, intervals,
+    RRULEs of HOURLY and below) fire at every matching local time that occurs, regardless of the policy.
     """
 
     gap: Gap | None = None
@@ -41,7 +40,7 @@ class Dst:
 
 
 class Dialect(StrEnum):
-    """Whose rules a spec is read by.
+    """The system whose rules a spec follows.
 
     `temporal`: a cron's day fields must both match and its sixth field is the year; clock changes skip and
     repeat; an exclusion's missing time fields are 0; a structured calendar's missing field matches nothing;
@@ -54,10 +53,10 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """When: the union of the sources, minus the exclusions, within [start, end].
+    """A rule of times: the union of the sources, minus the exclusions, within [start, end].
 
-    `start` and `end` are instants, both included. `time_zone` None means UTC, unless a cron's `CRON_TZ=`
-    names one; `time_zone_data` holds TZif bytes that win over any name. `jitter_ms` delays the actual time,
+    `start` and `end` are instants, both included. `time_zone` None means UTC, unless a cron has a
+    `CRON_TZ=`; `time_zone_data` is TZif bytes that take precedence over any name. `jitter_ms` delays the actual time,
     never the nominal one.
     """
 
@@ -77,11 +76,11 @@ class Spec:
 
     @property
     def types(self) -> str:
-        """What names its times, in a word: cron, interval, calendar, rrule or once; several with "+", "" for none."""
+        """The types of its sources: cron, interval, calendar, rrule or once; joined by "+", "" if there is none."""
         sources = ("cron", self.crons), ("interval", self.intervals), ("calendar", self.calendars)
         return "+".join(word for word, each in (*sources, ("rrule", self.rrules), ("once", self.times)) if each)
 
     @property
     def has_sources(self) -> bool:
-        """Whether the spec names any times at all; one that does not is legal and serves triggers only."""
+        """Whether the spec has any times. A spec without times is legal; its schedule runs only when triggered."""
         return bool(self.crons or self.intervals or self.calendars or self.rrules or self.times)

@@ -1,1 +1,1 @@
-"""The wire form: a spec as JSON, read, checked and written."""
+"""The wire form of a spec: reads, checks and writes JSON."""

@@ -1,9 +1,8 @@
 """The wire form: a spec as JSON, for REST, files, the command line and the database.
 
-Every key is optional, sources add up, unknown keys are refused. What is written is kept: reading a spec and
-writing it back gives the same texts in the same order, with canonical keys. Temporal's keys are
-understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`, `structuredCalendar`), and one thing may stand where
-a list is wanted; see `aliases`.
+Every key is optional, sources are combined, unknown keys are refused. Reading a spec and writing it back gives the same
+texts in the same order, with canonical keys. Temporal's notation is accepted (`dayOfWeek`, `5h/15m`, lists of
+`{start, end, step}`, `structuredCalendar`), and a single value in place of a list; see the aliases below.
 
     {"crons": ["0 9 * * 1-5"], "intervals": [{"every": "5h", "offset": "15m"}],
      "calendars": [{"day_of_week": "Fri", "hour": "11", "minute": "3"}],
@@ -49,9 +48,9 @@ from evertick.recurrence.zones.zones import DATA_MAX, moment_instant
 
 # -- Aliases of the wire form's keys: those of Temporal and of iCalendar libraries, and short forms.
 #
-# Only names and shapes change here, before `wire` validates: `cron` for `crons`, Temporal's `structuredCalendar` and
-# `timezoneName`, one thing where a list is wanted, an exclusion that is a bare calendar, date or cron line. What is
-# not known stays as it is, for `wire` to refuse.
+# Only names and shapes change here, before the validation: `cron` for `crons`, Temporal's `structuredCalendar` and
+# `timezoneName`, a single value in place of a list, an exclusion that is a bare calendar, date or cron line. Unknown
+# keys stay unchanged, and the validation refuses them.
 
 _SPEC_KEYS: Final = {
     "cron": "crons",
@@ -85,14 +84,14 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def listed(value: Any) -> Any:
-    """A list, also when only its one element was written; nothing is the empty list."""
+    """A list: a single element becomes a list of one, None becomes an empty list."""
     if value is None:
         return []
     return [value] if isinstance(value, str | int | Mapping) else value
 
 
 def spec_keys(written: Any) -> Any:
-    """A spec with its keys as `wire` spells them. Raises InvalidSpec if a key that takes one value is there twice."""
+    """A spec with canonical keys. Raises InvalidSpec if a key that takes one value is given twice."""
     if not isinstance(written, Mapping):
         return written
     spec: dict[Any, Any] = {}
@@ -109,7 +108,7 @@ def spec_keys(written: Any) -> Any:
 
 
 def exclusion_keys(written: Any) -> Any:
-    """An exclusion with its one key: a date, a cron line or a bare calendar gets the key it lacks."""
+    """An exclusion with its key: a bare date, cron line or calendar gets the missing key."""
     if isinstance(written, str):
         if _DATE.fullmatch(written):
             return {"dates": [written]}
@@ -124,7 +123,7 @@ def exclusion_keys(written: Any) -> Any:
 
 
 def holiday_keys(written: Any) -> Any:
-    """Holidays by the code of a country alone."""
+    """Holidays as an object; also for the code of a country alone."""
     return {"country": written} if isinstance(written, str) else written
 
 
@@ -138,9 +137,9 @@ def _snake(name: Any) -> Any:
     return _INNER_CAPITAL.sub(lambda found: "_" + found[0].lower(), name) if isinstance(name, str) else name
 
 
-# -- What is wrong with the shape of a wire form, in our words: the place, what stands there, what may stand there.
+# -- Readable messages for wrong shapes of the wire form: the place, and what is expected there.
 #
-# pydantic finds the errors; its own messages speak of its types.
+# pydantic finds the errors; its own messages mention its internal types.
 
 _EXPECTED: Final = {
     "string_type": "text",
@@ -162,8 +161,8 @@ def validation_message(errors: Sequence[Mapping[str, Any]], model: type[BaseMode
         case "extra_forbidden":
             keys = [info.alias or name for name, info in last.model_fields.items()]
             near = difflib.get_close_matches(str(first["loc"][-1])[:60], keys, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(keys)}"
-            return f"{where}: there is no such key; {hint}"
+            hint = f"did you mean {near[0]!r}?" if near else f"the keys are {', '.join(keys)}"
+            return f"{where}: unknown key; {hint}"
         case "missing":
             return f"{where} is missing"
         case "value_error":
@@ -175,7 +174,7 @@ def validation_message(errors: Sequence[Mapping[str, Any]], model: type[BaseMode
 
 
 def _walk(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[str, type[BaseModel]]:
-    """The place as `intervals[0].every`, without pydantic's names of types, and the model that it lies in."""
+    """The place as `intervals[0].every`, without pydantic's names of types, and the model that contains it."""
     path = ""
     for at, part in enumerate(loc):
         if isinstance(part, int):
@@ -206,7 +205,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 __all__ = ["canonical", "schema", "spec_from_wire", "spec_to_wire"]
 
 LIST_MAX: Final = 10_000
-"""Longest list of a spec."""
+"""The length limit of a list in a spec."""
 
 
 Wire = TypeVar("Wire")
@@ -222,7 +221,7 @@ _Texts = Annotated[list[StrictStr], Field(max_length=LIST_MAX), _Listed]
 
 
 class RangeWire(_Wire):
-    """From `start` to `end` by `step`; an end of 0 or none is the start itself, a step of 0 or none is 1."""
+    """From `start` to `end` by `step`. Without `end`, or with 0, it is `start` itself; without `step`, or with 0, 1."""
 
     start: StrictInt = 0
     end: StrictInt = 0
@@ -246,7 +245,7 @@ class CalendarWire(_Wire):
 
 
 class IntervalWire(_Wire):
-    """Every so often: durations such as "5h" or seconds; `anchor` is "epoch", "start" or a moment."""
+    """An interval: durations such as "5h", or seconds; `anchor` is "epoch", "start" or a time."""
 
     every: StrictStr | StrictInt | StrictFloat = Field(validation_alias=AliasChoices("every", "interval", "every_s"))
     offset: StrictStr | StrictInt | StrictFloat | None = Field(
@@ -256,7 +255,7 @@ class IntervalWire(_Wire):
 
 
 class RRuleWire(_Wire):
-    """A recurrence set of RFC 5545; `rrule` may be left out when there are only dates."""
+    """A recurrence set of RFC 5545; `rrule` may be omitted if there are only dates."""
 
     dtstart: StrictStr
     rrule: StrictStr | None = None
@@ -266,7 +265,7 @@ class RRuleWire(_Wire):
 
 
 class HolidaysWire(_Wire):
-    """Holidays by name; `resolved` (pairs of day and name) is filled in when a spec is first read."""
+    """Holidays by name; `resolved` (pairs of day and name) is added when a spec is first read."""
 
     country: StrictStr
     subdivision: StrictStr | None = None
@@ -297,7 +296,7 @@ class ExclusionWire(_Wire):
 
 
 class DstWire(_Wire):
-    """The policy for clock changes; what is left out follows the source."""
+    """The policy for clock changes; missing keys mean the default of the source."""
 
     gap: Gap | None = None
     overlap: Overlap | None = None
@@ -328,9 +327,9 @@ class SpecWire(_Wire):
 
 
 def spec_from_wire(wire: Any) -> Spec:
-    """Read a spec from its wire form (parsed JSON). Raises InvalidSpec, which says where and what.
+    """Read a spec from its wire form (parsed JSON). Raises InvalidSpec with the place and the mistake.
 
-    Holidays that are only named are resolved here, once; see `holidays`.
+    Holidays without days are resolved here, once; see `holidays`.
     """
     try:
         return _spec(SpecWire.model_validate(wire))
@@ -376,7 +375,7 @@ def _spec(wire: SpecWire) -> Spec:
 
 
 def _each(key: str, written: Sequence[Wire], read: Callable[[Wire], Source]) -> tuple[Source, ...]:
-    """Read the items of a list; if there are several, an error names the place."""
+    """Read the items of a list; if there are several, an error contains the place."""
     sources: list[Source] = []
     for one in written:
         try:
@@ -401,7 +400,7 @@ def _interval(wire: IntervalWire | str | int, dialect: Dialect) -> Interval:
 
 
 def _duration(value: str | int | float) -> str:
-    """A number counts seconds; one with a fraction is read by its digits, nothing is calculated with it."""
+    """A number means seconds. Its digits are parsed as text, to avoid floating-point errors."""
     return value if isinstance(value, str) else f"{value}s"
 
 
@@ -423,8 +422,8 @@ def _calendar(wire: CalendarWire) -> Calendar:
 
 
 def _rrules(wire: SpecWire) -> tuple[tuple[RRule, ...], str | None]:
-    """The recurrence sets, and the spec's zone, which the TZID of a set may name."""
-    zone = wire.time_zone or None  # empty only in Temporal's dialect, which means the same by both
+    """The recurrence sets, and the spec's zone, which can come from the TZID of a set."""
+    zone = wire.time_zone or None  # empty only in Temporal's dialect, where it equals None
 
     def read(one: RRuleWire | str) -> RRule:
         nonlocal zone
@@ -461,7 +460,7 @@ def _exclusion(wire: ExclusionWire, dialect: Dialect) -> exclude.Exclusion:
         return exclude.DateRange(first=first, last=last)
     if wire.holidays is not None:
         return _holidays(wire.holidays)
-    raise InvalidSpec("an exclusion says nothing")
+    raise InvalidSpec("an exclusion is empty")
 
 
 def _holidays(wire: HolidaysWire) -> exclude.Holidays:
@@ -490,7 +489,7 @@ def _jitter(value: str | int | float, dialect: Dialect) -> int:
 
 def _data(text: str) -> bytes:
     if len(text) > 2 * DATA_MAX:
-        raise InvalidSpec(f"time_zone_data has {len(text)} characters; at most {2 * DATA_MAX} are read")
+        raise InvalidSpec(f"time_zone_data has {len(text)} characters; the limit is {2 * DATA_MAX}")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

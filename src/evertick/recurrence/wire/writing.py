@@ -1,4 +1,4 @@
-"""Writing specs as JSON: only what a spec says, with canonical keys.
+"""Writes specs as JSON with canonical keys.
 
 Separate from `reading`, which loads pydantic: a program that only writes specs starts faster.
 """
@@ -19,7 +19,7 @@ from evertick.recurrence.spec.spec import Dialect, Spec
 
 
 def spec_to_wire(spec: Spec) -> dict[str, Any]:
-    """The wire form of a spec: only what it says, with canonical keys. `spec_from_wire` reads it back."""
+    """The wire form of a spec with canonical keys and without empty values. `spec_from_wire` reads it back."""
     wire: dict[str, Any] = {
         "crons": [cron.text for cron in spec.crons],
         "intervals": [_interval_wire(interval) for interval in spec.intervals],
@@ -39,7 +39,7 @@ def spec_to_wire(spec: Spec) -> dict[str, Any]:
 
 
 def canonical(spec: Spec) -> str:
-    """The wire form as one text that is the same for the same spec: compact JSON with sorted keys, made for hashing."""
+    """The wire form as canonical text for hashing: compact JSON with sorted keys."""
     return json.dumps(spec_to_wire(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -108,13 +108,13 @@ def _exclusion_wire(exclusion: exclude.Exclusion) -> dict[str, Any]:
 
 # -- The short written form of a spec, for lists: `0 9 * * 1-5`, `interval 5h/15m`, `rrule FREQ=MONTHLY;BYDAY=2SU`.
 #
-# It is for people who know these notations; the whole spec is its wire form.
+# It is incomplete; the wire form is the whole spec.
 
 CHARS_MAX: Final = 200
 
 
 def short_form(spec: Spec) -> str:
-    """The sources of a spec in their own notations, at most `CHARS_MAX` characters of them."""
+    """The sources of a spec in their own notations, at most `CHARS_MAX` characters."""
     text = " + ".join(_parts(spec)) or "no times"
     if spec.excludes:
         text += f" except {len(spec.excludes)} rule{'' if len(spec.excludes) == 1 else 's'}"
@@ -149,23 +149,23 @@ def _rrule(rrule: RRule) -> str:
     return f"rrule {1 + len(rrule.rdates)} dates"
 
 
-# -- Holidays in files of schedules: the place in place of hundreds of days.
+# -- Holidays in files of schedules: the place instead of hundreds of days.
 #
-# A schedule keeps the days that were looked up for a place when it was made. A file has the place alone; the schedule
-# that it is applied to keeps the days that it has, so a newer package of holidays changes no schedule.
+# A schedule stores the days that were looked up for a place when it was created. A file has only the place; a schedule
+# to which it is applied keeps its days, so a newer package of holidays changes no schedule.
 
 LOOKED_UP: Final = "holidays "
-"""How the source of days begins that the package `holidays` has named."""
+"""The prefix of `source` for days from the package `holidays`."""
 _PLACE: Final = ("country", "subdivision", "categories", "years")
 
 
 def shortened(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec in its wire form, with the place and the years alone for holidays that were looked up."""
+    """A spec in its wire form, with only the place and the years of holidays that were looked up."""
     return _with_exceptions(spec, _short)
 
 
 def completed(spec: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec in its wire form, in which holidays have the days that `known`, another spec, has for the same place."""
+    """A spec in its wire form, in which holidays get the days of another spec, `known`, for the same place."""
     days = [each for each in known.get("except", ()) if isinstance(each.get("holidays"), dict)]
 
     def complete(one: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _with_exceptions(spec: Mapping[str, Any], change: Callable[[dict[str, Any]],
 
 
 def _short(one: dict[str, Any]) -> dict[str, Any]:
-    """An exception without its days, unless they were given by hand."""
+    """An exclusion of holidays without its days, unless they were entered manually."""
     holidays = one["holidays"]
     if not str(holidays.get("source", "")).startswith(LOOKED_UP) or not holidays.get("resolved"):
         return one

@@ -1,1 +1,1 @@
-"""Time zones: their files, their tables, and the way between local times and instants."""
+"""Time zones: their files, their tables, and the conversion between local times and instants."""

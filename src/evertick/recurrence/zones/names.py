@@ -1,7 +1,7 @@
-"""Where zones come from: by IANA name from the `tzdata` package or the system, or as bytes inside a spec.
+"""Loads zones by IANA name from the `tzdata` package or the system, or from bytes in a spec.
 
 The package comes first, so that machines with the same packages agree on all times. The directories of `PYTHONTZPATH`
-or of the system have only the zones that the package lacks. Nothing here looks at the machine's own zone.
+or of the system are used only for zones that the package does not have. The machine's own zone is never used.
 """
 
 import re
@@ -27,7 +27,7 @@ UTC_NAMES: Final = frozenset({
 
 
 def is_utc(zone: str | None) -> bool:
-    """Whether a zone's name is one of those of UTC, which goes without saying; None counts as UTC."""
+    """Whether a zone's name is a name of UTC; None counts as UTC."""
     return zone is None or zone in UTC_NAMES
 
 
@@ -36,7 +36,7 @@ def zone_named(name: str, *, abbreviations: bool = False) -> Zone:
     """The zone of an IANA name, from the `tzdata` package or the system.
 
     `abbreviations` allows EST, MST and HST, which are zones without summer time in the IANA database.
-    Raises InvalidSpec for anything that is not the exact name of a zone, with the nearest names.
+    Raises InvalidSpec for anything that is not the exact name of a zone, with similar names.
     """
     problem = _name_problem(name, abbreviations)
     if problem is None:
@@ -48,7 +48,7 @@ def zone_named(name: str, *, abbreviations: bool = False) -> Zone:
         sign = "+" if offset[1] == "-" else "-"
         raise InvalidSpec(
             f"time zone {shown(name)}: an offset is not the name of a time zone; for whole hours write "
-            f"Etc/GMT{sign}{int(offset[2])} (the sign is the other way round there), or name a place"
+            f"Etc/GMT{sign}{int(offset[2])} (with the opposite sign), or a place such as Europe/Berlin"
         )
     if problem_of_windows := _windows(name):
         raise InvalidSpec(f"time zone {shown(name)}: {problem_of_windows}")
@@ -58,9 +58,9 @@ def zone_named(name: str, *, abbreviations: bool = False) -> Zone:
 
 
 def zone_from_data(data: bytes, name: str | None = None) -> Zone:
-    """A zone from TZif bytes. Raises InvalidSpec if they are none."""
+    """A zone from TZif bytes. Raises InvalidSpec if they are invalid."""
     if len(data) > DATA_MAX:
-        raise InvalidSpec(f"time zone data of {len(data)} bytes; at most {DATA_MAX} are read")
+        raise InvalidSpec(f"time zone data of {len(data)} bytes; the limit is {DATA_MAX}")
     return _zone_of_data(bytes(data), name or "embedded")
 
 
@@ -70,12 +70,12 @@ def _zone_of_data(data: bytes, name: str) -> Zone:
 
 
 def zone_names() -> tuple[str, ...]:
-    """Every name the `tzdata` package knows, in alphabetical order; empty without the package."""
+    """Every name in the `tzdata` package, in alphabetical order; empty without the package."""
     return tuple(sorted(_packaged() - _NO_ZONES - _ABBREVIATIONS.keys()))
 
 
 def zone_data_source() -> str:
-    """Which zone data is read first, for people: `2026f, from the package tzdata`."""
+    """The preferred source of zone data, for messages: `2026f, from the package tzdata`."""
     if _packaged():
         import tzdata
 
@@ -88,7 +88,7 @@ def zone_data_source() -> str:
 @lru_cache(maxsize=1)
 def _packaged() -> frozenset[str]:
     """The names in the `tzdata` package, spelled exactly; none without the package."""
-    from importlib import resources  # as zoneinfo below: slow to import, and UTC needs neither
+    from importlib import resources  # slow to import, as is zoneinfo below; UTC needs neither
 
     try:
         return frozenset(resources.files("tzdata").joinpath("zones").read_text("ascii").split())
@@ -120,7 +120,7 @@ def _find(name: str) -> bytes | None:
 
 
 def _read_exact(directory: Path, parts: list[str]) -> bytes | None:
-    """The TZif bytes below `directory`, or None; upper and lower case count even on disks where they do not."""
+    """The TZif bytes below `directory`, or None; case-sensitive even on case-insensitive disks."""
     path = directory.joinpath(*parts)
     try:
         if not path.is_file():
@@ -136,8 +136,8 @@ def _read_exact(directory: Path, parts: list[str]) -> bytes | None:
 
 
 def _windows(name: object) -> str | None:
-    """What to write for the name that Windows has for a zone, by CLDR's table; None for another text."""
-    from tzlocal.windows_tz import win_tz  # its one use: most programs never meet such a name
+    """A hint for the Windows name of a zone, by CLDR's table; None for another text."""
+    from tzlocal.windows_tz import win_tz  # imported here because it is rarely needed
 
     zone = win_tz.get(name.strip()) if isinstance(name, str) else None
     return None if zone is None else f"that is its name on Windows; write {zone}"

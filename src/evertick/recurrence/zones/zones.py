@@ -1,10 +1,10 @@
-"""Time zones: which offset from UTC holds when.
+"""Time zones: the offset from UTC at any instant.
 
-A `Zone` has a table of transitions and offsets. Transitions that its TZif data does not list follow from the footer and
-are filled in as far as they are asked for. Where zones come from is in `names`, how their files are read in `tzif`.
+A `Zone` has a table of transitions and offsets. Transitions after those in its TZif data follow from the footer and
+are computed when they are needed. `names` loads the zones.
 
-Below them is the way from the wall clock to instants and back. RFC 5545 (3.3.5) says what a written local time means:
-one that is skipped is read with the offset before the gap, one that is repeated is its first occurrence.
+The functions at the end convert between local times and instants, by RFC 5545 (3.3.5): a skipped local time is read
+with the offset before the gap, a repeated one means its first occurrence.
 """
 
 import re
@@ -27,12 +27,12 @@ from evertick.recurrence.spec.civil import (
 )
 from evertick.recurrence.spec.sources import Moment, MomentKind, shown
 
-# -- TZif files (RFC 8536): transitions, offsets, and the POSIX footer that says what follows them.
+# -- TZif files (RFC 8536): transitions, offsets, and the POSIX footer with the rules for later transitions.
 
 FOREVER: Final = 1 << 62
 """Later than any instant; its negative is earlier than any."""
 DATA_MAX: Final = 128 * 1024
-"""Largest TZif data of one zone."""
+"""The size limit of the TZif data of one zone."""
 
 UTC: Final = (
     b"TZif2" + bytes(15) + struct.pack(">6I", 1, 1, 0, 0, 1, 4) + struct.pack(">i2x", 0) + b"UTC\0\0\0"
@@ -41,12 +41,12 @@ UTC: Final = (
 )  # fmt: skip
 
 
-class Listed(NamedTuple):
-    """What a TZif file says.
+class TzifData(NamedTuple):
+    """The content of a TZif file.
 
-    `offsets[i]` holds from `starts[i]`, the first of which is before everything. The footer holds from `last`, the last
-    transition in the file. A transition that changes only the name of the zone's time has no start, so `last` can be
-    later than all of them.
+    `offsets[i]` is valid from `starts[i]`; the first start is before everything. The footer is valid from `last`, the
+    last transition in the file. A transition that changes only the name of the zone's time has no start, so `last` can
+    be later than all of them.
     """
 
     starts: tuple[int, ...]
@@ -55,7 +55,7 @@ class Listed(NamedTuple):
     footer: "Footer | None"
 
 
-def read_tzif(data: bytes, name: str) -> Listed:
+def read_tzif(data: bytes, name: str) -> TzifData:
     """Read a TZif file of version 2 or later. Raises InvalidSpec."""
     try:
         version, counts = _header(data, 0)
@@ -82,7 +82,7 @@ def read_tzif(data: bytes, name: str) -> Listed:
                 offsets.append(kinds[index])
     except (struct.error, IndexError, ValueError):
         raise InvalidSpec(f"time zone {shown(name)}: its data is not a valid TZif file") from None
-    return Listed(tuple(starts), tuple(offsets), last, Footer.parse(footer, name) if footer else None)
+    return TzifData(tuple(starts), tuple(offsets), last, Footer.parse(footer, name) if footer else None)
 
 
 def _header(data: bytes, at: int) -> tuple[bytes, tuple[int, int, int, int, int, int]]:
@@ -101,7 +101,7 @@ _POSIX: Final = re.compile(
 
 
 class Footer:
-    """The POSIX TZ string at the end of a TZif file: what holds after its last transition."""
+    """The POSIX TZ string at the end of a TZif file: the rules after its last transition."""
 
     __slots__ = ("dst", "dst_end", "dst_start", "std")
 
@@ -118,7 +118,7 @@ class Footer:
         return cls(std, dst, found[3], found[4])
 
     def transitions(self, first_year: int, last_year: int) -> list[tuple[int, int]]:
-        """(instant, offset from then on) for every year asked for, in order."""
+        """(instant, offset from then on) for the given years, in order."""
         found = []
         for year in range(first_year, last_year + 1):
             if self.dst_start is not None and self.dst_end is not None:
@@ -136,7 +136,7 @@ def _posix_seconds(text: str) -> int:
 
 
 def _posix_instant(rule: str, year: int) -> int:
-    """The local time, in that year, that a rule such as `M3.2.0/2` names."""
+    """The local time of a rule such as `M3.2.0/2` in a year."""
     date, slash, time = rule.partition("/")
     second = _posix_seconds(time) if slash else 7200
     if date[0] == "M":
@@ -156,24 +156,23 @@ def _posix_instant(rule: str, year: int) -> int:
 _COVERED_AT_FIRST: Final = 2100
 _CYCLE: Final = 146_097 * DAY
 _FAR: Final = 2 * DAY
-"""More than local time and UTC differ by."""
+"""More than the largest difference between local time and UTC."""
 
 Edge = Literal["first", "last", "after"]
-"""What a date alone means where a second is wanted: its first one, its last one, or the first one after it."""
+"""The second that a date alone means: its first one, its last one, or the first one after it."""
 _CHANGE_MAX: Final = 3 * 3600
-"""More than clocks are set back by, except where the date line moved."""
+"""More than clocks are ever set back, except where the date line moved."""
 
 Stretch = tuple[int, int, int]
 """Begin and end of a part of a local year, in seconds since 00:00 UTC of its 1 January, and the offset."""
 
 
 class Table(NamedTuple):
-    """Offsets from UTC in seconds, and the instants from which they hold.
+    """Offsets from UTC in seconds, and the instants from which they are valid.
 
-    `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
-    before everything; the last one ends the part of the table that is filled in. From `settled[i]` on no local
-    time of the segment has occurred, or been moved, by an earlier one; up to `unsettled[i]` none occurs again;
-    `ends[i]` is `starts[i + 1]`.
+    `offsets[i]` is valid from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
+    before everything; the last one is the end of the table. From `settled[i]` on, no local time of the segment has
+    occurred in, or been moved by, an earlier one. Up to `unsettled[i]` none recurs. `ends[i]` is `starts[i + 1]`.
     """
 
     starts: tuple[int, ...]
@@ -184,12 +183,12 @@ class Table(NamedTuple):
 
 
 class Zone:
-    """One time zone. Its table is filled in as far as it is asked for, see `covering`."""
+    """One time zone. Its table is extended when needed, see `covering`."""
 
     __slots__ = ("_listed", "_years", "data", "name", "settled", "table")
 
     settled: int
-    """From this year on the zone does the same every 400 years."""
+    """From this year on the zone repeats every 400 years."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
@@ -203,22 +202,23 @@ class Zone:
     @property
     def digest(self) -> str:
         """A fingerprint of the zone's rules: store it with computed times, recompute them when it changes."""
-        import hashlib  # slow to import, and only schedulers that store times ask
+        import hashlib  # slow to import, and only needed by schedulers that store times
 
         return hashlib.sha256(self.data).hexdigest()[:16]
 
     def covering(self, instant: int) -> Table:
-        """The table, filled in beyond `instant` and at least two years more."""
+        """The table, extended to at least two years after `instant`."""
         table = self.table
         if instant + 800 * DAY >= table.starts[-1]:
-            # Twice at most: up to a whole cycle, which must be worked out, and then to the end, which is copies of it.
+            # At most twice: up to a whole cycle, which is computed, and then to the end, which consists of copies of
+            # it.
             cycle = year_of(max(self._listed.last, 0) // DAY) + CYCLE_YEARS + 2
             year = cycle if instant + 1600 * DAY < jan1(min(cycle, YEAR_MAX)) * DAY else YEAR_MAX + 2
             table = self.table = _filled(self._listed, year)
         return table
 
     def stretches(self, year: int) -> tuple[Stretch, ...]:
-        """What a local year is made of: the stretches in which one offset holds, in order."""
+        """The parts of a local year with a constant offset, in order."""
         if year > self.settled:
             year = self.settled + (year - self.settled) % CYCLE_YEARS
         found = self._years.get(year)
@@ -234,7 +234,7 @@ class Zone:
         return found
 
     def offsets_from(self, instant: int) -> frozenset[int]:
-        """Every offset that holds at the instant or later."""
+        """Every offset that is valid at the instant or later."""
         repeating = max(instant, jan1(self.settled) * DAY)
         starts, offsets, *_ = self.covering(repeating)
         return frozenset(offsets[bisect_right(starts, instant) - 1 : bisect_right(starts, repeating + 800 * DAY)])
@@ -248,8 +248,8 @@ class Zone:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def _filled(listed: Listed, year: int) -> Table:
-    """The table with the footer's transitions up to the end of `year`, closed by its end."""
+def _filled(listed: TzifData, year: int) -> Table:
+    """The table with the footer's transitions up to the end of `year`, which is its last start."""
     starts, offsets, last, footer = listed
     if footer is not None and footer.dst_start is None and footer.std != offsets[-1]:
         raise InvalidSpec("time zone data: its footer contradicts its last transition")
@@ -257,12 +257,12 @@ def _filled(listed: Listed, year: int) -> Table:
         return _table([*starts, FOREVER], list(offsets))
     begun, held = list(starts), list(offsets)
     first_year = 1970 if last == -FOREVER else year_of(last // DAY)
-    # A footer says the same every 400 years: what lies further than one such cycle is a copy of it.
+    # A footer repeats every 400 years: later transitions are copies of one such cycle.
     for at, offset in footer.transitions(first_year, min(year, first_year + CYCLE_YEARS + 2)):
         if at > last and offset != held[-1]:
             begun.append(at)
             held.append(offset)
-    # Past the last year that a spec can name there is nothing to ask for.
+    # Nothing is needed after the last year of a spec.
     end = FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY
     table = _table([*begun, end], held)
     return _copied(table, first_year, year, end) if year > first_year + CYCLE_YEARS + 2 else table
@@ -283,7 +283,7 @@ def _copied(table: Table, first_year: int, year: int, end: int) -> Table:
 
 
 def _table(starts: list[int], offsets: list[int]) -> Table:
-    """The table with the stable interval of each segment worked out; three neighbours are more than ever matter."""
+    """The table with the stable interval of each segment; more than three neighbours never matter."""
     settled, unsettled = [], []
     for i, offset in enumerate(offsets):
         begin, end = starts[i], starts[i + 1]
@@ -298,7 +298,7 @@ def _table(starts: list[int], offsets: list[int]) -> Table:
 
 
 def instant_of(zone: Zone, local: int) -> int:
-    """The instant of a local time: the first of two, or shifted by the gap if there is none."""
+    """The instant of a local time: the first of a repeated one, shifted by the gap for a skipped one."""
     starts, offsets, *_ = zone.covering(local + 2 * DAY)
     segment = max(0, bisect_right(starts, local - 2 * DAY) - 1)
     while segment + 1 < len(offsets) and local - offsets[segment] >= starts[segment + 1]:
@@ -313,7 +313,7 @@ def local_of(zone: Zone, instant: int) -> int:
 
 
 def moment_instant(zone: Zone, moment: Moment, edge: Edge = "first") -> int:
-    """The instant a written moment means in a zone. A date alone is its first second or, as `edge` says, another."""
+    """The instant of a moment in a zone. For a date alone, `edge` selects the second."""
     if moment.kind is MomentKind.INSTANT:
         return moment.value
     if moment.kind is MomentKind.LOCAL:
@@ -324,7 +324,7 @@ def moment_instant(zone: Zone, moment: Moment, edge: Edge = "first") -> int:
 def day_edge(zone: Zone, day: int, edge: Edge) -> int:
     """The first or last second of a day on the clock of a zone, or the first one after it.
 
-    Where clocks are set back over midnight, the day ends when its date is shown for the last time.
+    If clocks are set back over midnight, the day ends when its date ends for the last time.
     """
     if edge == "first":
         return instant_of(zone, day * DAY)

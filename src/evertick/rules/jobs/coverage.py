@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobState, JobSummary, ServedFunction, Serves, Worker, is_of
+from evertick.base.records.jobs import JobState, JobSummary, ServedFunction, Serves, Worker, belongs_to
 
 
 def served(workers: Iterable[Worker]) -> list[Serves]:
@@ -25,7 +25,7 @@ def served_under(name: str, app: str | None, workers: Iterable[Worker]) -> Serve
     """What one of some workers runs under a name, in an app if one is given; its retry policy is not told."""
     apps = None if app is None else {app}
     found = (each for serves in served(workers) for each in serves.functions)
-    return next((each for each in found if each.name == name and is_of(each.pool, apps)), None)
+    return next((each for each in found if each.name == name and belongs_to(each.pool, apps)), None)
 
 
 def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant) -> set[JobId]:

@@ -14,7 +14,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, STEP_TIMED_OUT, WORKER_STOPPED, Canceled, Raised, Returned
 from evertick.base.records.jobs import RetryPolicy
-from evertick.base.records.workflows import ELSEWHERE, CallKind, RowKind
+from evertick.base.records.workflows import BACKGROUND, CallKind, RowKind
 from evertick.rules.workflows.event_loop import DeterministicLoop, NumberedFuture
 
 
@@ -98,7 +98,7 @@ class Call:
     @property
     def goes_on_elsewhere(self) -> bool:
         """Whether giving it up is an event of its own."""
-        return self.kind in ELSEWHERE
+        return self.kind in BACKGROUND
 
     def __repr__(self) -> str:
         return f"{self.kind.value} {self.name!r}"

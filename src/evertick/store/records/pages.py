@@ -6,8 +6,8 @@ from typing import NamedTuple
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant
 from evertick.base.records.history import (
-    JobPlace,
-    LinePlace,
+    JobPosition,
+    LinePosition,
     StoredLine,
 )
 from evertick.base.records.jobs import JobSummary
@@ -27,14 +27,14 @@ class WaitingFound(NamedTuple):
     """A page of jobs that wait for their time. `after` is where the next one begins; as `JobsFound`."""
 
     jobs: list[JobSummary]
-    after: JobPlace | None
+    after: JobPosition | None
 
 
 class LinesFound(NamedTuple):
     """A page of lines. `after` is where the next one begins, None if nothing is left; as `JobsFound`."""
 
     lines: list[StoredLine]
-    after: LinePlace | None
+    after: LinePosition | None
 
 
 class TroubleLook(NamedTuple):

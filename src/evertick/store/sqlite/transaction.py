@@ -150,7 +150,7 @@ class SqliteTransaction(Transaction):
             )
             for e in ends
         ]  # fmt: skip
-        text = json.dumps(rows, ensure_ascii=False)  # half a character must not become one that SQLite cannot return
+        text = json.dumps(rows, ensure_ascii=False)  # a lone surrogate must not become a text that SQLite cannot return
         count = self._run("finish_jobs", {"rows": text, "worker_id": worker_id})
         if count < len(ends):
             ids = json.dumps([e.id for e in ends])

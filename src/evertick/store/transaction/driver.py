@@ -25,7 +25,7 @@ def of_the_driver(error: BaseException) -> BaseException:
 
 
 def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidText:
-    """Which value of a statement holds half of a character, or one that the connection's encoding lacks."""
+    """The value of a statement with a lone surrogate, or with a character that the connection's encoding lacks."""
     where = next((name for name, value in params.items() if value == error.object), "a value")
     if not error.encoding.startswith("utf"):
         return InvalidText(
@@ -33,7 +33,7 @@ def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidT
             f"({error.encoding}) does not have: let it be UTF8 (client_encoding)"
         )
     return InvalidText(
-        f"{where} holds half of a character (a lone surrogate) at position {error.start}, which no database can hold: "
+        f"{where} contains a lone surrogate at position {error.start}, which no database can store: "
         f"{ascii(error.object)[:200]}"
     )
 

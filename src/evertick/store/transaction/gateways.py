@@ -8,12 +8,12 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import DAY_MS, NEVER, Instant, from_datetime
 from evertick.base.records.gateways import (
     EVERY_CRON,
-    Beat,
     CronFilter,
-    Found,
     GatewayCronRow,
     GatewayRequestRow,
     GatewayRow,
+    StoredHeartbeat,
+    SyncResult,
 )
 from evertick.store.notifications import Notification
 from evertick.store.transaction.driver import Driver
@@ -53,7 +53,7 @@ class Gateways(Driver):
         self._run("delete_gateway", {"id": gateway_id})
         self._run("delete_gateway_crons", {"id": gateway_id})
 
-    def beat_gateway(self, gateway_id: str, beat: Beat, *, now: Instant) -> tuple[bool, bool]:
+    def beat_gateway(self, gateway_id: str, beat: StoredHeartbeat, *, now: Instant) -> tuple[bool, bool]:
         """Write what a heartbeat says; returns whether the gateway is to rotate, and whether its crons differ from the
         copy.
         """
@@ -72,7 +72,7 @@ class Gateways(Driver):
         return _only(self._fetch("claim_gateway", {"id": gateway_id, "next": until}))
 
     def note_sync(
-        self, gateway: GatewayRow, found: Found, crons: "Sequence[GatewayCron] | None", *, now: Instant
+        self, gateway: GatewayRow, found: SyncResult, crons: "Sequence[GatewayCron] | None", *, now: Instant
     ) -> bool:
         """Write what a sync has found; `crons` None are those of the copy. Returns False, and writes nothing, if a
         later sync has begun.

@@ -9,13 +9,13 @@ from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.history import (
     AttemptLines,
+    ChangeMarks,
     JobAttempt,
     JobCounts,
     JobLine,
     LineFilter,
-    LinePlace,
+    LinePosition,
     LogLine,
-    Pulse,
     StoredLine,
 )
 from evertick.base.records.jobs import JOB_ERROR
@@ -48,12 +48,12 @@ class History(Lists):
                 counts[function] = JobCounts(unfinished - running, running, *(*ended, ended[1] - retried))
         return dict(sorted(counts.items()))
 
-    def pulse(self, tenant: TenantId) -> Pulse:
+    def pulse(self, tenant: TenantId) -> ChangeMarks:
         """A glance at a tenant: another one when jobs, schedules or logs have changed, but for details such as the time
         at which a job is due.
         """
         [(*schedules, logs)] = self._fetch("pulse", {"tenant": tenant})
-        return Pulse(str(self.count_jobs(tenant)), str(schedules), str(logs))
+        return ChangeMarks(str(self.count_jobs(tenant)), str(schedules), str(logs))
 
     def sum_counts(self, *, limit: int) -> int:
         """Add at most `limit` changes to the kept counts; returns how many. 0 where counts are changed in place."""
@@ -89,7 +89,7 @@ class History(Lists):
         return {row[0]: (row[2], row[3]) for row in farthest}
 
     def look_for_lines(
-        self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
+        self, where: LineFilter, *, limit: int, after: LinePosition | None = None, newest_first: bool = False
     ) -> LinesFound:
         """Lines of a tenant's jobs in the order in which they were stored, beyond the place `after`.
 
@@ -113,9 +113,11 @@ class History(Lists):
         else:
             if where.name is not None or where.levels is not None or where.text is not None:
                 edges = self._fetch(f"edge_lines {order}", {**params, "skip": LOOK_MAX - 1})
-                horizon = LinePlace(*edges[0]) if edges else None
+                horizon = LinePosition(*edges[0]) if edges else None
             rows = self._fetch(f"list_lines {order}", {**params, **_named("horizon", horizon or end)})
-        lines = [StoredLine(LinePlace(*r[:4]), r[4], LogLine(r[3], r[5], r[6], r[7], bool(r[8]))) for r in rows[:limit]]
+        lines = [
+            StoredLine(LinePosition(*r[:4]), r[4], LogLine(r[3], r[5], r[6], r[7], bool(r[8]))) for r in rows[:limit]
+        ]
         return LinesFound(lines, lines[-1].place if len(rows) > limit else horizon)
 
     def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
@@ -146,11 +148,11 @@ class History(Lists):
         return len(expired)
 
 
-def _before(at: Instant) -> LinePlace:
+def _before(at: Instant) -> LinePosition:
     """The place before all lines that were stored at a time."""
-    return LinePlace(at, JobId(""), 0, 0)
+    return LinePosition(at, JobId(""), 0, 0)
 
 
-def _named(name: str, place: LinePlace) -> dict[str, object]:
+def _named(name: str, place: LinePosition) -> dict[str, object]:
     return {f"{name}_at": place.stored_at, f"{name}_job": place.job_id, f"{name}_attempt": place.attempt,
             f"{name}_number": place.number}  # fmt: skip

@@ -65,7 +65,7 @@ def _encode(value: object) -> bytes:
         return _BYTES + _ended(value)
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidArguments(f"{value} has no time zone, so it has no place in the order of an index")
+            raise InvalidArguments(f"{value} has no time zone; add one, for example tzinfo=UTC")
         return _INSTANT + struct.pack(">Q", (value - _EPOCH) // _MICROSECOND + _SIGN_BIT)
     if isinstance(value, Missing):
         return _MISSING

@@ -11,7 +11,6 @@ from evertick.base.records.insight import (
     SLOT_MS,
     ActivityRow,
     ChangeRow,
-    Coming,
     DueGroup,
     FailingFunction,
     FailingSchedule,
@@ -28,6 +27,7 @@ from evertick.base.records.insight import (
     ScheduleTrouble,
     StuckRun,
     Trouble,
+    Upcoming,
 )
 from evertick.base.records.jobs import JOB_ERROR
 from evertick.store.records.pages import ComingLook, MissedLook, TroubleLook
@@ -45,14 +45,14 @@ def _summed(at: Instant, counts: Sequence[int], late: str | None = None) -> Minu
     return MinuteRow(at, ended, failed, canceled, retried, late, took=None)
 
 
-def _coming(rows: Iterable[Row], look: ComingLook) -> Coming:
+def _coming(rows: Iterable[Row], look: ComingLook) -> Upcoming:
     """Of specs, jobs of the tenant, and other jobs: what each is, and how many."""
     parts: tuple[list[tuple[str, int]], ...] = ([], [], [])
     for part, what, number in rows:
         parts[part].append((what, number))
     specs, mine, others = parts
     looked_at = sum(number for _, number in mine + others)
-    return Coming(
+    return Upcoming(
         sorted(specs, key=lambda each: (-each[1], each[0])),
         {int(span): number for span, number in mine},
         looked_at < look.look,
@@ -206,7 +206,7 @@ class Insight(Driver):
             if row[2] == "paused":
                 skipped[row[0]] = row[1]
             else:
-                missed.append(MissedTime(*row)._replace(made_up=bool(row[-1])))
+                missed.append(MissedTime(*row)._replace(caught_up=bool(row[-1])))
         return missed, skipped
 
     def first_missed(
@@ -225,7 +225,7 @@ class Insight(Driver):
         """When a worker last evaluated a time of a schedule, of any tenant, before each of some moments."""
         return dict(self._fetch("evaluated_before", {"moments": json.dumps(list(moments))}))
 
-    def coming(self, tenant: TenantId, look: ComingLook) -> Coming:
+    def coming(self, tenant: TenantId, look: ComingLook) -> Upcoming:
         """What will start: times of schedules, and jobs that wait for their time."""
         return _coming(self._fetch("coming", look._asdict() | {"tenant": tenant}), look)
 
@@ -233,7 +233,9 @@ class Insight(Driver):
         """The newest `limit` lines of the histories of all schedules, and as many of the audit log, in no order."""
         return [_change(row) for row in self._fetch("recent_changes", {"tenant": tenant, "newest": limit})]
 
-    def coming_and_changes(self, tenant: TenantId, look: ComingLook, *, newest: int) -> tuple[Coming, list[ChangeRow]]:
+    def coming_and_changes(
+        self, tenant: TenantId, look: ComingLook, *, newest: int
+    ) -> tuple[Upcoming, list[ChangeRow]]:
         """What `coming` returns, and the `newest` lines of `recent_changes`."""
         rows = self._fetch("coming_and_changes", look._asdict() | {"tenant": tenant, "newest": newest})
         coming = _coming([(row[0], row[4], row[1]) for row in rows if row[0] < CHANGED], look)

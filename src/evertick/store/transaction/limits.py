@@ -11,7 +11,7 @@ from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, 
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.limits import (
-    PoolHold,
+    PoolClaimLimit,
     PoolLimits,
     PoolSettings,
     PoolUse,
@@ -64,10 +64,12 @@ class Pools(Driver):
         if limits.is_empty:
             self._run("drop_pool_limits", {"pool": pool})
 
-    def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:
+    def pool_holds(self, pools: Collection[str]) -> dict[str, PoolClaimLimit]:
         """What holds pools back, locked until the end of the transaction; a pool without limits is left out."""
         rows = self._fetch("pool_holds", {"pools": json.dumps(sorted(pools))})
-        return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows}
+        return {
+            row[0]: PoolClaimLimit(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows
+        }
 
     def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
         """How many jobs of each pool and tenant run on all workers. Apps' pools of one name count together."""

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, JobId, TenantId, first_id_from
 from evertick.base.instants import Instant
-from evertick.base.records.history import FailedJob, JobGroup, JobPlace
+from evertick.base.records.history import FailedJob, JobGroup, JobPosition
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
 from evertick.base.records.workflows import RunFilter
 from evertick.rules.jobs.coverage import served
@@ -95,22 +95,22 @@ class Lists(Workers):
         jobs = [summary_of(row) for row in rows[:limit]]
         return JobsFound(jobs, jobs[-1].id if len(rows) > limit else horizon)
 
-    def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:
+    def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPosition | None = None) -> WaitingFound:
         """Jobs that wait for their time, the soonest first; it looks through two thousand of all tenants at most.
 
         Without jobs that are ready, held or of a paused run, and without suspects; `states`, `blocked_at` and `runs` do
         not narrow.
         """
         low, high = _bounds(where)
-        start = JobPlace(where.due_from or _FIRST, JobId(""))
-        end = JobPlace(_LAST if where.due_until is None else where.due_until, JobId(""))
+        start = JobPosition(where.due_from or _FIRST, JobId(""))
+        end = JobPosition(_LAST if where.due_until is None else where.due_until, JobId(""))
         params = _params(where) | {"low": low, "high": high, "limit": limit + 1, "skip": LOOK_MAX - 1}
         params |= _at("beyond", start if after is None else max(start, after)) | _at("horizon", end)
         edges = self._fetch("edge_waiting", params)
-        horizon = JobPlace(*edges[0]) if edges else None
+        horizon = JobPosition(*edges[0]) if edges else None
         rows = self._fetch("list_waiting", params | _at("horizon", horizon or end))
         jobs = [summary_of(row) for row in rows[:limit]]
-        return WaitingFound(jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
+        return WaitingFound(jobs, JobPosition(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
 
     def errors_of(self, ids: Sequence[JobId], *, tenant: TenantId) -> dict[JobId, str]:
         """How the errors of finished jobs begin, by their ids: type and message, as JSON has them in a text."""
@@ -300,7 +300,7 @@ def _index_for(where: JobFilter) -> str:
     return " of roots" if where.runs is not None and where.runs.roots else ""
 
 
-def _at(name: str, place: JobPlace) -> dict[str, object]:
+def _at(name: str, place: JobPosition) -> dict[str, object]:
     return {f"{name}_at": place.due_at, f"{name}_id": place.job_id}
 
 

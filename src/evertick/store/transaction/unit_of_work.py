@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from evertick.base.error_text import origin_of
 from evertick.base.errors import Conflict, EvertickError, Misuse, Unavailable
-from evertick.base.ids import TenantId, beyond_others
+from evertick.base.ids import TenantId, after_foreign_ids
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.jobs import NewJob
 from evertick.base.time_limit import current_guard
@@ -96,7 +96,7 @@ class Overlay:
             if is_own(last):
                 return rows, last
             # `user_` also begins the ids of a table `user_events`: not all of them need be read.
-            return rows, beyond_others(prefix, last, descending=descending)
+            return rows, after_foreign_ids(prefix, last, descending=descending)
 
         overlay = [(i, None if body is None else StoredDocument(i, body)) for i, body in waiting]
         for document_id, document in self._in_turn(tenant, _merged(read, overlay, descending)):

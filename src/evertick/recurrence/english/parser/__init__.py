@@ -1,1 +1,1 @@
-"""The parser: an English sentence read into a spec."""
+"""The parser: converts an English sentence to a spec."""

@@ -1,6 +1,6 @@
-"""Rules from words: the sources that a clause means.
+"""Builds the sources (crons, intervals, RRULEs, dates) of a clause.
 
-What a clause leaves open is never guessed; the message says what is missing.
+Missing parts are never guessed; the error says what is missing.
 """
 
 from dataclasses import dataclass, field
@@ -19,20 +19,20 @@ from evertick.recurrence.parse.rrule import RFC_WEEKDAYS, parse_recur
 from evertick.recurrence.spec.civil import DAY, values_of
 from evertick.recurrence.spec.sources import Cron, Frequency, Interval, Moment, MomentKind, Recur, RRule
 
-# -- Cron lines from days and times: the way back from words to a source.
+# -- Cron lines from days and times.
 
 LINES_MAX: Final = 100
-"""Most cron lines that one phrase may need: times that are no product of hours and minutes need several."""
+"""The cron lines of one phrase: times that are not a product of hours and minutes need several."""
 
 
 def cron_lines(days: Days, mask: int, *, elapsed: bool, seconds: int = 1) -> list[Cron]:
-    """The cron lines for these days and times; `seconds` go without a field of their own.
+    """The cron lines for these days and times. The second field is omitted if it equals the mask `seconds`.
 
-    Raises InvalidSpec for days that no cron line can say.
+    Raises InvalidSpec for days that no cron line can express.
     """
     parts = products(mask)
     if len(parts) > LINES_MAX:
-        raise InvalidSpec(f"these times need {len(parts)} cron lines, at most {LINES_MAX} are made; use an interval")
+        raise InvalidSpec(f"these times need {len(parts)} cron lines; the limit is {LINES_MAX}; use an interval")
     return [parse_cron(_line(days, part, elapsed=elapsed, seconds=seconds)) for part in parts]
 
 
@@ -47,7 +47,7 @@ def _line(days: Days, times: tuple[int, int, int], *, elapsed: bool, seconds: in
 
 
 def _time_fields(hours: int, minutes: int, seconds: int, *, elapsed: bool) -> list[str]:
-    """Second, minute and hour. Elapsed times need a field that begins with `*`, fixed ones must have none."""
+    """Second, minute and hour. Elapsed times need a field that begins with `*`; fixed times must have none."""
     masks = ((seconds, 60, SIXTY), (minutes, 60, SIXTY), (hours, 24, HOURS_ALL))
     fields = [_listed(mask) for mask, _, _ in masks]
     if not elapsed:
@@ -59,7 +59,7 @@ def _time_fields(hours: int, minutes: int, seconds: int, *, elapsed: bool) -> li
             fields[at] = "*" if mask == whole else f"*/{step}"
             starred = True
     for at in (2, 1, 0):
-        # `*/60` is just 0: a way to begin with `*` that adds nothing.
+        # `*/60` means 0: it begins with `*` without adding a value.
         if not starred and masks[at][0] & 1:
             fields[at] = f"*/{masks[at][1]}" + (f",{fields[at]}" if masks[at][0] != 1 else "")
             starred = True
@@ -106,7 +106,7 @@ class Sources:
 
 
 def build(clause: Clause, reader: Reader, scope: Scope, sources: Sources) -> None:
-    """Add what the clause means to the sources. Raises InvalidSpec when it does not say enough."""
+    """Add the sources of a clause. Raises InvalidSpec if the clause is incomplete."""
     if clause.moments:
         sources.times += clause.moments
     elif clause.is_rule:
@@ -156,7 +156,7 @@ def _add_interval(clause: Clause, reader: Reader, scope: Scope, sources: Sources
 
 
 def _offset_of_clock(clause: Clause, reader: Reader, every: int) -> int:
-    """The offset that `at 09:00 UTC` or `on Mondays at 09:00 UTC` means: from the Unix epoch, a Thursday."""
+    """The offset for `at 09:00 UTC` or `on Mondays at 09:00 UTC`: from the Unix epoch, a Thursday."""
     second, days = one_clock(clause.clock or clause.times), clause.days
     weekdays = 0 if days is None else days.weekdays
     if second is None or clause.offset is not None:
@@ -248,7 +248,7 @@ def _is_sub_daily(clause: Clause) -> bool:
 
 
 def _times_of_day(clause: Clause, reader: Reader, start: Moment) -> int:
-    """The times of day of a rule of days, as a mask; those of its start if it names none."""
+    """The times of day of a rule of days, as a mask; that of its start if it has none."""
     times = clause.times
     if times is not None:
         mask = times.mask if times.period is None else pattern_mask(times.period)
@@ -265,7 +265,7 @@ def _instant(moment: Moment, scope: Scope) -> Moment:
 
 
 def _recur(clause: Clause, reader: Reader, start: Moment) -> Recur:
-    """The RRULE of a clause, through its text, so that the RFC's own rules are checked in one place."""
+    """The RRULE of a clause, parsed from text, so that the RFC's rules are checked in one place."""
     days = clause.days or Days()
     frequency, interval = _frequency(clause, reader, days)
     parts = [f"FREQ={frequency}"]
@@ -339,7 +339,7 @@ def _time_parts(clause: Clause, frequency: Frequency, reader: Reader, start: Mom
         return []  # implied by DTSTART
     parts = products(mask)
     if len(parts) != 1:
-        reader.fail("these times are no product of hours and minutes; make it two sentences joined by ', and'")
+        reader.fail("these times are not a product of hours and minutes; make it two sentences joined by ', and'")
     hours, minutes, seconds = (_numbers(values_of(part)) for part in parts[0])
     return [f"BYHOUR={hours}", f"BYMINUTE={minutes}", f"BYSECOND={seconds}"]
 

@@ -1,4 +1,4 @@
-"""One clause of a sentence: what it says about one source of times, before a rule is made of it.
+"""One clause of a sentence: the parsed parts of one source of times.
 
 The parts of a clause may come in any order, each at most once: `at 09:00 on weekdays` and `every weekday at
 9am` are the same clause.
@@ -28,13 +28,13 @@ _UNITS: Final = (*_CALENDAR_UNITS, "hour", "minute", "second")
 
 @dataclass(slots=True)
 class Clause:
-    """The parts of a clause; None and empty are "not said"."""
+    """The parts of a clause; None and empty mean "not given"."""
 
     times: ReadTimes | None = None
-    clock: ReadTimes | None = None  # a time of day said beside a period: `every 24 hours, at 09:00 UTC`
+    clock: ReadTimes | None = None  # a time of day in addition to a period: `every 24 hours, at 09:00 UTC`
     clock_utc: bool = False
     days: Days | None = None
-    each_day: bool = False  # "every day" was said
+    each_day: bool = False  # the clause contains "every day"
     frequency: tuple[str, int] | None = None
     elapsed: bool | None = None
     start: Moment | None = None
@@ -54,7 +54,7 @@ class Clause:
 
     @property
     def is_rule(self) -> bool:
-        """Whether it says what only an RRULE can: a first day, a number of times, exceptions of its own."""
+        """Whether it needs an RRULE: it has a first day, a number of times, or exceptions of its own."""
         return bool(
             self.start or self.count or self.also or self.without or self.without_rules
             or self.positions or self.week_start is not None or self.skip or self.filters
@@ -62,7 +62,7 @@ class Clause:
 
 
 def read_clause(reader: Reader, *, inside: bool = False) -> Clause | None:
-    """A clause. None, and no word taken, if none begins here. `inside`: it is the rule of a "skipping"."""
+    """Read a clause. None, without consuming a word, if none begins here. `inside`: the rule of a "skipping"."""
     clause, place = Clause(), reader.at
     if moments := _read_moments(reader):
         clause.moments = moments
@@ -140,7 +140,7 @@ def _read_days(reader: Reader, clause: Clause) -> bool:
     return False
 
 
-# --- what only RRULEs have ----------------------------------------------------------------------------------
+# --- parts of RRULEs ----------------------------------------------------------------------------------
 
 
 def _read_rule_part(reader: Reader, clause: Clause, *, inside: bool) -> bool:
@@ -218,7 +218,7 @@ _OF_RULES: Final[tuple[Part, ...]] = (
 )
 
 
-# --- what only intervals have, and clock changes ------------------------------------------------------------
+# --- parts of intervals, and clock changes ------------------------------------------------------------
 
 
 def _read_interval_part(reader: Reader, clause: Clause) -> bool:
@@ -237,11 +237,11 @@ _OF_INTERVALS: Final[tuple[Part, ...]] = (
 )
 
 
-# --- single moments -----------------------------------------------------------------------------------------
+# --- single times -----------------------------------------------------------------------------------------
 
 
 def _read_moments(reader: Reader) -> list[Moment]:
-    """`on 24 December 2026 at 09:00 and 25 December 2026 at 10:00`; empty, and no word taken, for anything else."""
+    """`on 24 December 2026 at 09:00 and 25 December 2026 at 10:00`; empty for anything else."""
     place = reader.at
     reader.take("once ,")
     reader.take("once")

@@ -17,7 +17,7 @@ T = TypeVar("T", int, tuple[int, int])
 
 @dataclass(slots=True)
 class _Group:
-    """One list of days as it is read, before it is known what its numbers count within."""
+    """One list of days while it is read, before the unit of its numbers (month or year) is known."""
 
     numbers: list[int] = field(default_factory=list)
     nearest: list[int] = field(default_factory=list)
@@ -27,9 +27,9 @@ class _Group:
 
 @attempt
 def read_days(reader: Reader, *, dates_recur: bool = False) -> Days | None:
-    """A phrase of days, with its months and years. None, and no word taken, for anything else.
+    """Read a phrase of days with its months and years. None, without consuming a word, for anything else.
 
-    A date without a year (`1 January`) needs "every year" behind it, unless `dates_recur`.
+    A date without a year (`1 January`) needs a following "every year", unless `dates_recur`.
     """
     days: Days | None = None
     if not reader.comes(EACH_DAY) and reader.take("every day", "each day", "daily"):
@@ -49,7 +49,7 @@ def read_days(reader: Reader, *, dates_recur: bool = False) -> Days | None:
 
 
 def read_span(reader: Reader, days: Days) -> Days:
-    """Months and years behind a phrase of days, as far as there are any."""
+    """Read the months and years after a phrase of days, if there are any."""
     while True:
         place = reader.at
         if not days.every_month and reader.take("of every month", "of each month", "of the month", "every month"):
@@ -103,7 +103,7 @@ def _read_month(reader: Reader) -> int | None:
 
 
 def read_weekday(reader: Reader) -> int | None:
-    """The name of a weekday; None, and no word taken, for any other word."""
+    """Read the name of a weekday; None, without consuming a word, for any other word."""
     return reader.known(weekday_named)
 
 
@@ -126,7 +126,7 @@ def _read_week_run(reader: Reader) -> int | None:
 
 
 def _dashed(word: str) -> tuple[str, str, str]:
-    """The parts of `mon-fri`, and the dash; none in other words."""
+    """The parts of `mon-fri` and the dash; an empty dash for other words."""
     return word.replace("\N{EN DASH}", "-").partition("-") if word[:1].isalpha() else (word, "", "")
 
 
@@ -154,7 +154,7 @@ def _read_every(reader: Reader) -> Days | None:
 
 
 def _read_step(reader: Reader) -> int | None:
-    """`2nd day of the month (1st, 3rd, 5th ...)` as a mask; what stands in brackets must agree."""
+    """`2nd day of the month (1st, 3rd, 5th ...)` as a mask. The list in brackets must match."""
     step = read_ordinal(reader.word)
     if not step or not 2 <= step <= 30 or reader.peek() != "day" or reader.peek(2) != "of":
         return None
@@ -193,7 +193,7 @@ def _read_dates(reader: Reader, *, dates_recur: bool) -> Days | None:
     if spanned.years is None and reader.at == after and not dates_recur:
         if not reader.comes("yearly", "annually"):
             reader.take("every year", "in")
-            reader.fail("a date without a year needs 'every year' behind it")
+            reader.fail("a date without a year needs 'every year' after it")
         reader.advance()
     return spanned
 
@@ -229,7 +229,7 @@ def _read_chain(reader: Reader) -> Days | None:
 
 
 def _read_further(reader: Reader, days: Days) -> Days:
-    """What is joined to a list of days that was read."""
+    """Read further lists that are joined to a list of days."""
     while True:
         place = reader.at
         either = reader.take("and on", ", and on")
@@ -244,7 +244,7 @@ def _read_further(reader: Reader, days: Days) -> Days:
 
 
 def _joined_group(reader: Reader, days: Days) -> Days | None:
-    """One list and what its numbers count within, added to `days`."""
+    """Read one list with the unit of its numbers, and add it to `days`."""
     place = reader.at
     if reader.take("every") and (step := _read_step(reader)):
         return replace(days, month_days=days.month_days | step)
@@ -300,7 +300,7 @@ def _merged(old: tuple[T, ...], new: list[T]) -> tuple[T, ...]:
 
 
 def _read_list(reader: Reader) -> _Group | None:
-    """`Mondays, Fridays and the first Sunday`, `the 1st through 7th, 15th and last day`. None if no list comes."""
+    """`Mondays, Fridays and the first Sunday`, `the 1st through 7th, 15th and last day`. None if there is no list."""
     group = _Group()
     return group if reader.listed(lambda reader: _read_item(reader, group) or None) else None
 
@@ -359,7 +359,7 @@ def _read_numbered(reader: Reader, group: _Group) -> bool:
 
 
 def _read_shared_weekday(reader: Reader, group: _Group, number: int) -> bool:
-    """`first and third Monday`: the ordinals share the weekday behind the last of them."""
+    """`first and third Monday`: the ordinals share the weekday after the last of them."""
     numbers = [number]
     while reader.take(", and", ",", "and"):
         reader.take("the")

@@ -1,13 +1,13 @@
 """Sentences: "every weekday at 9am except holidays in New York" read into a spec. A strict grammar.
 
-It reads exactly what `describe` writes, and synonyms of it. Nothing is guessed: what is not understood, or
-leaves something open, is an InvalidSpec that says which words, and what could stand there.
+It reads what `describe` writes, and synonyms. Nothing is guessed: unknown words and incomplete clauses raise
+InvalidSpec with the words and what is allowed in their place.
 
-The promise: `meaning_of(parse_sentence(describe(spec)))` is `meaning_of(spec)`. It holds for every spec that
-compiles, apart from those that have no such sentence:
+Invariant: `meaning_of(parse_sentence(describe(spec))) == meaning_of(spec)`. It holds for every spec that compiles,
+except for these:
 
-- specs that `describe` calls "never", and parts of a spec that never fire on their own;
-- zone data of its own instead of a zone's name;
+- specs that `describe` describes as "never", and parts of a spec that never fire on their own;
+- embedded zone data instead of a zone's name;
 - more than 50 single dates in one place, more than 100 sources or exclusions, and sentences of more than
   `TEXT_MAX` characters;
 - an EXRULE without an RRULE, or with a COUNT; BYSECOND=60, which is read as 59;
@@ -68,7 +68,7 @@ FORMS: Final = (
     "at 09:00 on weekdays, except on 24 through 26 December every year",
     "every 5 minutes, beginning 1 January 2026 at 00:00, ending 1 July 2026 at 00:00",
 )
-"""Sentences that show the grammar; the nearest ones are offered when one is not understood."""
+"""Sentences that show the grammar; an error suggests the most similar ones."""
 
 _MORE_WORDS: Final = (
     "sunday tuesday wednesday thursday saturday weekend weekends february march april may june july august september "
@@ -80,7 +80,7 @@ _VOCABULARY: Final = frozenset(" ".join(FORMS).lower().replace(",", "").split())
 
 @dataclass(slots=True)
 class _Tail:
-    """What follows the clauses and applies to all of them."""
+    """The parts after the clauses, which apply to all of them."""
 
     excludes: list[exclude.Exclusion] = field(default_factory=list)
     start: Moment | None = None
@@ -94,14 +94,14 @@ class _Tail:
 def spec_of_text(text: str, zone: str | None = None, *, default_zone: str | None = None) -> Spec:
     """The spec of a cron line or, for any other text, of a sentence. Holidays are looked up here, once.
 
-    `zone` is the time zone that the caller asks for, `default_zone` the one of a sentence that names none.
+    `zone` is the time zone given by the caller, `default_zone` the one of a sentence without a time zone.
 
-    Raises InvalidSpec for an unknown `zone`; for a text that is neither, which gives both reasons; and for a sentence
-    that names another zone than `zone`.
+    Raises InvalidSpec for an unknown `zone`; for a text that is neither, with both reasons; and for a sentence with
+    another zone than `zone`.
     """
     refuse_foreign(bounded(text, "a sentence"))
     if zone is not None:
-        zone_named(zone, abbreviations=True)  # what is wrong with it is not wrong with the text
+        zone_named(zone, abbreviations=True)  # an error in `zone` must not be reported as an error in the text
     try:
         return Spec(crons=(parse_cron(text),), time_zone=zone or default_zone)
     except InvalidSpec as problem:
@@ -128,9 +128,9 @@ def _resolved(exclusion: exclude.Exclusion) -> exclude.Exclusion:
 
 
 def parse_sentence(text: str, zone: str | None = None) -> Spec:
-    """Read a sentence. `zone` is the time zone if the sentence names none.
+    """Read a sentence. `zone` is the time zone if the sentence has none.
 
-    Raises InvalidSpec for what is not understood, with the nearest forms, and for what leaves something open.
+    Raises InvalidSpec for unknown words, with similar sentences, and for incomplete clauses.
 
     >>> [cron.text for cron in parse_sentence("every weekday at 9am").crons]
     ['0 9 * * 1-5']
@@ -174,14 +174,14 @@ def _read_clauses(reader: Reader) -> list[Clause]:
         clauses.append(clause)
         after = reader.at
         if len(clauses) > CLAUSES_MAX:
-            reader.fail(f"at most {CLAUSES_MAX} parts are read")
+            reader.fail(f"a sentence has at most {CLAUSES_MAX} parts")
         if not reader.take(", and", "; and", ";", "and", ","):
             break
     reader.at = after
     return clauses
 
 
-# --- what holds for the whole -------------------------------------------------------------------------------
+# --- parts of the whole sentence -------------------------------------------------------------------------------
 
 
 def _read_tail(reader: Reader, tail: _Tail) -> bool:
@@ -224,7 +224,7 @@ def _read_exclusions(reader: Reader, tail: _Tail) -> bool:
     found = reader.listed(exclusion)
     tail.excludes += chain.from_iterable(found)
     if len(tail.excludes) > EXCLUSIONS_MAX:
-        reader.fail(f"at most {EXCLUSIONS_MAX} exclusions are read")
+        reader.fail(f"a sentence has at most {EXCLUSIONS_MAX} exclusions")
     return bool(found)
 
 

@@ -1,1 +1,1 @@
-"""Phrases: dates, days, times of day and places in English, as they are written."""
+"""Phrases: writes and reads dates, days, times of day and places in English."""

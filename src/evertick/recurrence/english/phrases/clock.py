@@ -1,9 +1,8 @@
 """Times of day in words: `at 09:00 and 17:00`, `every 15 minutes from 09:00 through 17:45`.
 
-A set of times is the product of some hours, minutes and seconds, as crons have it; sets that are read become
-one mask of the day's 86,400 seconds. A phrase also says how its times meet a clock change: times that are
-listed are *fixed*, patterns (`every 15 minutes`) are *elapsed*, they follow real time. `Said.elapsed` tells
-which of the two a reader of the phrase will assume.
+A set of times is the product of some hours, minutes and seconds, as in crons; sets that are read become one mask of the
+day's 86,400 seconds. A phrase also implies the behaviour at a clock change: listed times are *fixed*, patterns
+(`every 15 minutes`) are *elapsed*, they follow real time. `Phrase.elapsed` says which of the two a phrase implies.
 """
 
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from evertick.recurrence.spec.civil import mask_of_values, united, values_of
 HOURS_ALL: Final = (1 << 24) - 1
 SIXTY: Final = (1 << 60) - 1
 ON_THE_MINUTE: Final = 1
-"""The seconds of a time that is written without any: just second 0."""
+"""The seconds of a time that is written without seconds: only second 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class Times:
 
     @property
     def mask(self) -> int:
-        """All of them as one mask of the day's seconds."""
+        """The times as one mask of the day's seconds."""
         return product(self.hours, self.minutes, self.seconds)
 
 
@@ -57,7 +56,7 @@ def product(hours: int, minutes: int, seconds: int) -> int:
 
 
 def products(mask: int) -> list[tuple[int, int, int]]:
-    """A mask of the day's seconds as few products of hours, minutes and seconds."""
+    """A mask of the day's seconds as a short list of products of hours, minutes and seconds."""
     found: list[tuple[int, int, int]] = []
     for hour, hours in _alike(mask, 3_600, 24):
         found += [(hours, minutes, seconds) for seconds, minutes in _alike(hour, 60, 60)]
@@ -84,7 +83,7 @@ def even_step(mask: int, size: int) -> int | None:
 
 
 def progression(values: list[int]) -> int | None:
-    """The step of numbers that are equally far apart, if there are three or more; None for any other."""
+    """The step of three or more numbers with equal distances; None for any other list."""
     if len(values) < 3:
         return None
     step = values[1] - values[0]
@@ -92,7 +91,7 @@ def progression(values: list[int]) -> int | None:
 
 
 def pattern_mask(period: int, implied: int = ON_THE_MINUTE) -> int | None:
-    """The times of `every 5 minutes` or `every hour` as a cron has them; None if no cron says that."""
+    """The times of `every 5 minutes` or `every hour` as in a cron; None if no cron can express it."""
     if period < 60 and 60 % period == 0:
         return product(HOURS_ALL, SIXTY, every(period, 60))
     if period % 60 == 0 and 3_600 % period == 0:
@@ -108,12 +107,12 @@ def every(step: int, size: int) -> int:
 
 
 LISTED_MAX: Final = 12
-"""So many times are listed one by one."""
+"""The number of times that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A phrase, whether its reader takes it for elapsed times, and whether it must say on which days."""
+class Phrase:
+    """A phrase, whether it implies elapsed times, and whether it needs days."""
 
     text: str
     elapsed: bool
@@ -122,9 +121,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTimes:
-    """What a phrase of times says: a mask, or with `period` just "every so many seconds".
+    """The times of a phrase: a mask, or with `period` only an interval in seconds.
 
-    `unit` is the word a period was counted in, if it was one word; `listed` times must say on which days.
+    `unit` is the unit of a period with a single unit; `listed` times need days.
     """
 
     mask: int = 0
@@ -137,8 +136,8 @@ class ReadTimes:
 # --- saying -------------------------------------------------------------------------------------------------
 
 
-def say_times(times: Times, implied: int = ON_THE_MINUTE) -> Said:
-    """The phrase for a set of times. `implied`: the seconds that stand for themselves when none are written."""
+def say_times(times: Times, implied: int = ON_THE_MINUTE) -> Phrase:
+    """The phrase for a set of times. `implied`: the seconds that need not be written."""
     hours, minutes, seconds = values_of(times.hours), values_of(times.minutes), values_of(times.seconds)
     if times.seconds == implied:
         return _say_minutes(times, hours, minutes)
@@ -146,55 +145,55 @@ def say_times(times: Times, implied: int = ON_THE_MINUTE) -> Said:
     if step and times.minutes == SIXTY and len(runs(hours, 1)) == 1:
         unit = "every second" if step == 1 else f"every {step} seconds"
         if times.hours == HOURS_ALL:
-            return Said(text=unit, elapsed=True)
+            return Phrase(text=unit, elapsed=True)
         last = f"{hours[-1]:02d}:59:{seconds[-1]:02d}"
-        return Said(text=f"{unit} from {hours[0]:02d}:00:00 through {last}", elapsed=True)
+        return Phrase(text=f"{unit} from {hours[0]:02d}:00:00 through {last}", elapsed=True)
     if len(hours) * len(minutes) * len(seconds) <= LISTED_MAX:
         clocks = [
             f"{h:02d}:{m:02d}" + (f":{s:02d}" if s or implied != ON_THE_MINUTE else "")
             for h in hours for m in minutes for s in seconds
         ]  # fmt: skip
-        return Said(text=f"at {joined(clocks)}", elapsed=False, listed=True)
+        return Phrase(text=f"at {joined(clocks)}", elapsed=False, listed=True)
     rest = _say_minutes(times, hours, minutes)
     said = joined(said_runs(seconds))
     unit = "second" if said == "1" else "seconds"
-    return Said(text=f"at {said} {unit} past the minute, {rest.text}", elapsed=rest.elapsed, listed=rest.listed)
+    return Phrase(text=f"at {said} {unit} past the minute, {rest.text}", elapsed=rest.elapsed, listed=rest.listed)
 
 
-def _say_minutes(times: Times, hours: list[int], minutes: list[int]) -> Said:
+def _say_minutes(times: Times, hours: list[int], minutes: list[int]) -> Phrase:
     step = even_step(times.minutes, 60)
     if step:
         unit = "every minute" if step == 1 else f"every {step} minutes"
         if times.hours == HOURS_ALL:
-            return Said(text=unit, elapsed=True)
+            return Phrase(text=unit, elapsed=True)
         if len(runs(hours, 1)) == 1:
             last = f"{hours[-1]:02d}:{minutes[-1]:02d}"
-            return Said(text=f"{unit} from {hours[0]:02d}:00 through {last}", elapsed=True)
+            return Phrase(text=f"{unit} from {hours[0]:02d}:00 through {last}", elapsed=True)
         if times.elapsed or len(hours) * len(minutes) > LISTED_MAX:
-            return Said(text=f"{unit} of {_say_hours(times.hours)[0]}", elapsed=True)
+            return Phrase(text=f"{unit} of {_say_hours(times.hours)[0]}", elapsed=True)
     if len(minutes) == 1 and (said := _say_hourly(times, hours, minutes[0])):
         return said
     if len(hours) * len(minutes) <= LISTED_MAX:
         clocks = [f"{h:02d}:{m:02d}" for h in hours for m in minutes]
-        return Said(text=f"at {joined(clocks)}", elapsed=False, listed=True)
+        return Phrase(text=f"at {joined(clocks)}", elapsed=False, listed=True)
     past, elapsed = _say_hours(times.hours)
-    return Said(text=f"at {_say_past(minutes)} past {past}", elapsed=elapsed)
+    return Phrase(text=f"at {_say_past(minutes)} past {past}", elapsed=elapsed)
 
 
-def _say_hourly(times: Times, hours: list[int], minute: int) -> Said | None:
-    """One minute of many hours."""
+def _say_hourly(times: Times, hours: list[int], minute: int) -> Phrase | None:
+    """The phrase for one minute of many hours; None if the times have to be listed."""
     if times.hours == HOURS_ALL:
         text = f"at {_say_past([minute])} past every hour" if minute else "every hour, on the hour"
-        return Said(text=text, elapsed=True)
+        return Phrase(text=text, elapsed=True)
     step = even_step(times.hours, 24)
     if step and times.elapsed:
         place = f"at {_say_past([minute])} past the hour" if minute else "on the hour"
-        return Said(text=f"every {step} hours, {place}", elapsed=True)
+        return Phrase(text=f"every {step} hours, {place}", elapsed=True)
     step = progression(hours)
     if step is None or (step > 1 and len(hours) == 3):
         return None
     unit = "every hour" if step == 1 else f"every {step} hours"
-    return Said(text=f"{unit} from {hours[0]:02d}:{minute:02d} through {hours[-1]:02d}:{minute:02d}", elapsed=False)
+    return Phrase(text=f"{unit} from {hours[0]:02d}:{minute:02d} through {hours[-1]:02d}:{minute:02d}", elapsed=False)
 
 
 def _say_past(minutes: list[int]) -> str:
@@ -218,7 +217,7 @@ def _say_hours(mask: int) -> tuple[str, bool]:
 
 @attempt
 def read_times(reader: Reader, implied: int = ON_THE_MINUTE) -> ReadTimes | None:
-    """A phrase of times. None, and no word taken, for anything else."""
+    """Read a phrase of times. None, without consuming a word, for anything else."""
     if reader.take("at"):
         return _read_past(reader, implied) or _read_listed(reader, implied)
     if reader.take("hourly"):
@@ -261,14 +260,14 @@ def _read_listed(reader: Reader, implied: int) -> ReadTimes | None:
 
 
 def one_clock(times: ReadTimes | None) -> int | None:
-    """The second of the day, if the phrase lists just one time of day."""
+    """The second of the day if the phrase lists exactly one time of day; else None."""
     if times is None or not times.listed or times.mask.bit_count() != 1:
         return None
     return times.mask.bit_length() - 1
 
 
 def read_numbers(reader: Reader, highest: int) -> int:
-    """A list of small numbers, `0, 15 and 30 through 40`, as a mask. 0, nothing taken, if it is none."""
+    """A list of small numbers, `0, 15 and 30 through 40`, as a mask. 0, without consuming a word, for anything else."""
     return reader.runs(Reader.number, highest)
 
 
@@ -279,13 +278,13 @@ _EACH_OR_OTHER: Final = (
 
 
 def _read_period(reader: Reader) -> tuple[int | None, str | None]:
-    """What follows "every": `minute`, `other hour`, `15 minutes`, `5 hours and 15 minutes`; days are no period."""
+    """Read the period after "every": `minute`, `other hour`, `15 minutes`, `5 hours and 15 minutes`; not days."""
     unit = unit_named(reader.word)
     if unit in ("second", "minute", "hour"):
         word = reader.word
         reader.advance()
         if word == "second" and (weekday_named(reader.word) is not None or month_named(reader.word) is not None):
-            reader.fail(_EACH_OR_OTHER)  # "every second Tuesday" says every other Tuesday to most people
+            reader.fail(_EACH_OR_OTHER)  # most people read "every second Tuesday" as every other Tuesday
         return UNITS[unit], unit
     unit = unit_named(reader.peek())
     if reader.comes("other") and unit in ("second", "minute", "hour"):
@@ -303,7 +302,7 @@ def _read_period(reader: Reader) -> tuple[int | None, str | None]:
 
 
 def _read_patterned(reader: Reader, period: int, unit: str | None, implied: int) -> ReadTimes:
-    """What may follow a period: `on the hour`, `from 09:00 through 17:45`, `of hours 9 and 11`."""
+    """Read the optional part after a period: `on the hour`, `from 09:00 through 17:45`, `of hours 9 and 11`."""
     place = reader.at
     reader.take(",")
     hourly = period % 3_600 == 0 and 86_400 % period == 0
@@ -347,7 +346,7 @@ def _window(reader: Reader, period: int, first: int, last: int, implied: int) ->
 
 @attempt
 def _read_hours(reader: Reader) -> tuple[int, bool] | None:
-    """`every hour`, `every 2nd hour`, `each hour from 09:00 through 17:00`, `hours 9 and 11`; and if elapsed."""
+    """`every hour`, `every 2nd hour`, `each hour from 09:00 through 17:00`, `hours 9 and 11`; and whether elapsed."""
     place = reader.at
     if reader.take("each hour from", "every hour from"):
         first = read_clock(reader)

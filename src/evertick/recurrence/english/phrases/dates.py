@@ -1,7 +1,7 @@
-"""Dates, moments and lengths of time in words: `24 December 2026 at 09:00 UTC`, `5 hours and 15 minutes`.
+"""Dates, times and durations in words: `24 December 2026 at 09:00 UTC`, `5 hours and 15 minutes`.
 
-A `Scope` is the zone that a spec's words are read in, and the way between its wall clock and instants. Days
-as lengths have 24 hours.
+A `Scope` is the time zone of a spec; it converts between wall clock times and instants. Days as durations have 24
+hours.
 """
 
 import re
@@ -26,7 +26,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:t.*)?")
 
 
 def say_clock(second: int) -> str:
-    """A second of the day: `09:00`, with seconds where there are any."""
+    """A second of the day: `09:00`, with seconds unless they are 0."""
     hours, rest = divmod(second, 3_600)
     minutes, seconds = divmod(rest, 60)
     return f"{hours:02d}:{minutes:02d}" + (f":{seconds:02d}" if seconds else "")
@@ -41,7 +41,7 @@ def say_day(day: int) -> str:
 
 
 def say_seconds(value: int, suffix: str = "") -> str:
-    """A local time or an instant: `24 December 2026 at 09:00`, with what names its zone behind it."""
+    """A local time or an instant: `24 December 2026 at 09:00`, followed by `suffix`."""
     day, second = divmod(value, DAY)
     return f"{say_day(day)} at {say_clock(second)}{suffix}"
 
@@ -67,7 +67,7 @@ def weekday_named(word: str) -> int | None:
 
 
 def is_clock(reader: Reader) -> bool:
-    """Whether a time of day comes next: `09:00`, `9am`, `9 am`, `noon`. A bare number is none."""
+    """Whether a time of day comes next: `09:00`, `9am`, `9 am`, `noon`. A bare number is not one."""
     if reader.word in ("noon", "midnight"):
         return True
     found = _CLOCK.fullmatch(reader.word)
@@ -75,7 +75,7 @@ def is_clock(reader: Reader) -> bool:
 
 
 def read_clock(reader: Reader) -> tuple[int, bool] | None:
-    """A time of day: its second, and whether seconds were written. A bare `9` is none: morning or evening?"""
+    """Read a time of day: its second, and whether seconds were written. A bare `9` is refused as ambiguous."""
     if reader.take("noon"):
         return 12 * 3_600, False
     if reader.take("midnight"):
@@ -99,7 +99,7 @@ def read_clock(reader: Reader) -> tuple[int, bool] | None:
 
 
 def read_day(reader: Reader) -> int | None:
-    """A date with its year: `24 December 2026`, `December 24, 2026`, `2026-12-24`. None, nothing taken, if not."""
+    """A date with its year: `24 December 2026`, `December 24, 2026`, `2026-12-24`. None for anything else."""
     place = reader.at
     if _ISO.fullmatch(reader.word) and "t" not in reader.word:
         reader.advance()
@@ -125,7 +125,7 @@ def read_day(reader: Reader) -> int | None:
 
 
 def read_moment(reader: Reader) -> Moment | None:
-    """A date, perhaps with a time of day, perhaps in UTC. None, and no word taken, for anything else."""
+    """Read a date, optionally with a time of day, optionally in UTC. None, without consuming a word, otherwise."""
     place = reader.at
     if _ISO.fullmatch(reader.word) and "t" in reader.word:
         reader.advance()
@@ -171,13 +171,13 @@ class Scope:
     utc: bool
 
     def local(self, moment: Moment) -> int:
-        """The moment on the wall clock; a date is its midnight."""
+        """A moment as a local time; a date means its midnight."""
         if moment.kind is MomentKind.LOCAL:
             return moment.value
         return moment.value * DAY if moment.kind is MomentKind.DATE else local_of(self.zone, moment.value)
 
     def instant(self, moment: Moment) -> int:
-        """The moment as an instant; a date is its midnight."""
+        """A moment as an instant; a date means its midnight."""
         return moment_instant(self.zone, moment)
 
     def has_plain_day(self, day: int) -> bool:
@@ -185,11 +185,11 @@ class Scope:
         return instant_of(self.zone, (day + 1) * DAY) - instant_of(self.zone, day * DAY) == DAY
 
     def say_utc(self, moment: Moment) -> str:
-        """The moment as iCalendar writes it in UTC: `20260105T090000Z`."""
+        """A moment in UTC in iCalendar's format: `20260105T090000Z`."""
         return format_instant(self.instant(moment)).replace("-", "").replace(":", "")
 
     def say(self, instant: int) -> str:
-        """An instant on the wall clock, or in UTC where the wall clock would not lead back to it."""
+        """An instant as a local time, or in UTC if the local time is ambiguous."""
         local = local_of(self.zone, instant)
         if instant_of(self.zone, local) == instant:
             return say_seconds(local)
@@ -197,7 +197,7 @@ class Scope:
 
 
 def scope_of(spec: Spec, zone: str | None = None) -> Scope:
-    """The scope of a spec; `zone` is read when the spec names none itself. Raises InvalidSpec for unknown zones."""
+    """The scope of a spec; `zone` is used if the spec has no zone. Raises InvalidSpec for unknown zones."""
     named = spec.time_zone or next((cron.zone for cron in spec.crons if cron.zone and cron.interval is None), None)
     if spec.time_zone_data is not None:
         return Scope(name=None, zone=zone_from_data(spec.time_zone_data, spec.time_zone), utc=False)
@@ -217,14 +217,14 @@ LONGEST: Final = 10_000 * 366 * 86_400
 
 
 def unit_named(word: str) -> str | None:
-    """`minute` for `minute`, `minutes`, `min` and `mins`; None for what is no unit of a fixed length."""
+    """`minute` for `minute`, `minutes`, `min` and `mins`; None for anything but a unit of fixed length."""
     single = word if word in UNITS or word in _SHORT else word.removesuffix("s")
     single = _SHORT.get(single, single)
     return single if single in UNITS else None
 
 
 def say_duration(seconds: int) -> str:
-    """Whole seconds, in one unit where that is natural: `90 minutes`, `36 hours`, `7 days`."""
+    """Whole seconds, in one unit where that is common: `90 minutes`, `36 hours`, `7 days`."""
     if seconds % 86_400 == 0 and seconds != 86_400:
         return plural(seconds // 86_400, "day")
     for unit, size, most in (("hour", 3_600, 1 << 62), ("minute", 60, 7_200), ("second", 1, 120)):
@@ -239,12 +239,12 @@ def say_duration(seconds: int) -> str:
 
 
 def say_offset(seconds: int) -> str:
-    """A shift, where one day need not be told from 24 hours."""
+    """A shift of a grid: 24 hours are written as one day."""
     return "1 day" if seconds == UNITS["day"] else say_duration(seconds)
 
 
 def say_milliseconds(milliseconds: int) -> str:
-    """Milliseconds, as seconds and longer where they are whole."""
+    """Milliseconds; in seconds and longer units if they are whole seconds."""
     seconds, rest = divmod(milliseconds, 1_000)
     if not rest:
         return say_duration(seconds)
@@ -252,7 +252,7 @@ def say_milliseconds(milliseconds: int) -> str:
 
 
 def read_duration(reader: Reader) -> int | None:
-    """`5 hours and 15 minutes`, `90 min`: whole seconds. None, and no word taken, for anything else."""
+    """`5 hours and 15 minutes`, `90 min`: whole seconds. None, without consuming a word, for anything else."""
     total = _amount(reader)
     while total is not None:
         place = reader.at
@@ -269,7 +269,7 @@ def read_duration(reader: Reader) -> int | None:
 
 
 def read_milliseconds(reader: Reader) -> int | None:
-    """A length of time that may also be given in milliseconds."""
+    """Read a duration that may also be in milliseconds."""
     place = reader.at
     number = reader.number()
     if number is not None and reader.take("milliseconds", "millisecond", "ms"):

@@ -1,7 +1,7 @@
 """Days in words: `on weekdays`, `on the last Friday of every month`, `every Friday the 13th`.
 
-`Days` is what crons, calendars and RRULEs share: groups of days that must all match (or, for cron's two day
-fields, either), within some months and years. `read_days` reads these phrases back.
+`Days` is the common form of the days of crons, calendars and RRULEs: groups of days that must all match (or, for cron's
+two day fields, either), within some months and years. `read_days` reads these phrases back.
 """
 
 from dataclasses import dataclass, field
@@ -21,11 +21,11 @@ _STEPPED: Final = " day of the month "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """Some days of the year. Without any group it is every day of the months and years.
+    """Some days of the year. Without any group: every day of the months and years.
 
     Masks have bit n for value n. `last_days` count from the month's end (1 is the last). `nearest` are
     "the weekday nearest to": a day of the month, or counted from its end when negative. `nths` are (weekday,
-    nth), within the month unless `of_year`. `either`: it is enough that one of the groups matches.
+    nth), within the month unless `of_year`. `either`: one matching group is enough.
     """
 
     month_days: int = 0
@@ -40,31 +40,31 @@ class Days:
     years: int | None = None
     either: bool = False
     every_month: bool = field(default=False, compare=False)
-    """Set by the reader when "of every month" was said."""
+    """Set by the reader after "of every month"."""
 
     @property
     def by_month_day(self) -> bool:
-        """Whether days of the month are named."""
+        """Whether days of the month are given."""
         return bool(self.month_days or self.last_days or self.nearest)
 
     @property
     def by_weekday(self) -> bool:
-        """Whether days of the week are named."""
+        """Whether days of the week are given."""
         return bool(self.weekdays or self.nths)
 
     @property
     def is_every_day(self) -> bool:
-        """Whether no group is named; months and years may still be."""
+        """Whether no group is given; months and years may be."""
         return not (self.by_month_day or self.by_weekday or self.year_days or self.weeks)
 
     @property
     def is_always(self) -> bool:
-        """Whether it says nothing at all."""
+        """Whether nothing is given."""
         return self.is_every_day and self.months == MONTHS_ALL and self.years is None
 
 
 def say_days(days: Days, *, monthly: bool = False) -> str:
-    """The phrase, from "on" or "every day" to the years. `monthly`: "of every month" is said already."""
+    """The phrase, from "on" or "every day" to the years. `monthly`: without "of every month"."""
     months, years = say_months(days), say_years(days.years)
     if days.is_every_day:
         return f"every day{months}{years}"
@@ -88,7 +88,7 @@ def say_days(days: Days, *, monthly: bool = False) -> str:
     elif of_month and not days.either and months and not monthly:
         months = " of every month" + months
     said = (" and on " if days.either else " falling on ").join(groups)
-    if _STEPPED in said:  # every 2nd day of the month, which need not be "of every month" as well
+    if _STEPPED in said:  # every 2nd day of the month, without "of every month"
         months = months.removeprefix(" of every month").replace(" of ", " in ", 1)
         if len(groups) == 1:
             return f"{said}{months}{years}"
@@ -96,7 +96,7 @@ def say_days(days: Days, *, monthly: bool = False) -> str:
 
 
 def say_months(days: Days) -> str:
-    """` in December`, ` from June through August`; nothing for all twelve."""
+    """` in December`, ` from June through August`; empty for all twelve."""
     if days.months == MONTHS_ALL:
         return ""
     months = values_of(days.months)
@@ -127,7 +127,7 @@ def _friday_the_13th(days: Days) -> str | None:
 
 
 def _say_dates(days: Days) -> str | None:
-    """`1 January`, `24 through 26 December`: days of one month, and nothing else."""
+    """`1 January`, `24 through 26 December`: days of one month only; else None."""
     others = days.last_days or days.nearest or days.by_weekday or days.year_days or days.weeks
     if others or not days.month_days or days.months.bit_count() != 1:
         return None
@@ -154,7 +154,7 @@ def _say_weekdays(days: Days) -> str:
 
 
 def _say_week(weekdays: int) -> list[str]:
-    """`Mondays`, `Thursdays`; three days in a row, and more, are `Mondays through Wednesdays`.
+    """`Mondays`, `Thursdays`; three or more days in a row are `Mondays through Wednesdays`.
 
     The week begins on Monday, unless that is in the middle of such a run: `Fridays through Mondays`.
     """

@@ -1,4 +1,4 @@
-"""Small English: lists, ordinals, plurals, numbers that run, and phrases that are written and read as they are."""
+"""Basic English: lists, ordinals, plurals, runs of numbers, and fixed phrases."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from evertick.recurrence.spec.sources import Skip
 from evertick.recurrence.spec.spec import Gap, Overlap
 
 NEVER_PAST: Final = "but not past the next time"
-"""Of a jitter that is longer than the interval."""
+"""For a jitter that is longer than the interval."""
 NO_SOURCES: Final = "only when triggered"
 ELAPSED: Final = "in real time"
 FIXED: Final = "by the clock"
@@ -53,7 +53,7 @@ def ordinal(number: int) -> str:
 
 
 def ordinal_word(number: int) -> str:
-    """`first` to `fifth`, and ordinals in figures beyond."""
+    """`first` to `fifth`, then ordinals in digits."""
     return ORDINAL_WORDS[number - 1] if 1 <= number <= 5 else ordinal(number)
 
 
@@ -71,7 +71,7 @@ def read_ordinal(word: str) -> int | None:
 
 
 def runs(values: Sequence[int], shortest: int = 3) -> list[tuple[int, int]]:
-    """Ascending numbers as (first, last) runs; what is shorter than `shortest` stays apart."""
+    """Ascending numbers as (first, last) runs; runs shorter than `shortest` are split."""
     found: list[tuple[int, int]] = []
     start = 0
     for at in range(1, len(values) + 1):

@@ -12,10 +12,10 @@ _REGIONS: Final = (
     "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific",
 )  # fmt: skip
 _TWICE: Final = frozenset({"Asia/Istanbul", "Europe/Nicosia"})
-"""Names whose city has a zone of that name in another region too; that one is what the city means."""
+"""Zones whose city name also exists in another region; the city alone means the other zone."""
 _WORDS_MAX: Final = 9
 _NO_PLACES: Final = frozenset({"at", "on", "from", "until", "except", "and", "every"})
-"""What begins another part of a sentence than a zone."""
+"""Words that begin a part of a sentence other than a zone."""
 
 _US_STATES: Final = """
 AL=Alabama AK=Alaska AZ=Arizona AR=Arkansas CA=California CO=Colorado CT=Connecticut DE=Delaware FL=Florida
@@ -32,7 +32,7 @@ SH=Schleswig-Holstein SL=Saarland SN=Saxony ST=Saxony-Anhalt TH=Thuringia
 """
 _UK_NATIONS: Final = "ENG=England NIR=Northern_Ireland SCT=Scotland WLS=Wales"
 _PARTS: Final = {"US": _US_STATES, "DE": _GERMAN_STATES, "GB": _UK_NATIONS}
-"""The parts of countries that have names here; those of others are written by their codes, `CA-QC`."""
+"""The parts of countries with names; the parts of other countries are written as codes, `CA-QC`."""
 _COUNTRIES: Final = """
 AE=the_United_Arab_Emirates AL=Albania AR=Argentina AM=Armenia AU=Australia AT=Austria AZ=Azerbaijan
 BA=Bosnia_and_Herzegovina
@@ -63,14 +63,14 @@ _IN_GERMAN: Final = {
 
 
 def say_zone(zone: str) -> str:
-    """`New York time`; the full name where the city alone would not find it again."""
+    """`New York time`; the full name where the city alone is ambiguous."""
     region, slash, city = zone.partition("/")
     short = slash and region in _REGIONS and "/" not in city and zone not in _TWICE
     return f"{city.replace('_', ' ') if short else zone} time"
 
 
 def read_zone(reader: Reader) -> str | None:
-    """`New York time`, `America/New_York time`, `America/New_York`: the zone's name. None, nothing taken, if not."""
+    """`New York time`, `America/New_York time`, `America/New_York`: the zone's name. None if there is none."""
     place = reader.at
     reader.take("in")
     by_label = _zones_by_label()
@@ -87,7 +87,7 @@ def read_zone(reader: Reader) -> str | None:
 
 
 def refuse_zone(reader: Reader) -> None:
-    """Raise InvalidSpec if what is left stands where a zone stands, `..., Gotham time`; it names none."""
+    """Raise InvalidSpec if the rest has the form of a zone, `..., Gotham time`, but is not a known one."""
     place = reader.at
     rest = reader.words(reader.left) if reader.take(",") else []
     if 1 < len(rest) <= _WORDS_MAX and rest[-1] == "time" and rest[0] not in _NO_PLACES:
@@ -114,7 +114,7 @@ def _zones_by_label() -> dict[str, str]:
 
 
 def zone_labels() -> frozenset[str]:
-    """Names and labels of zones in lower case, for offering the nearest one."""
+    """Names and labels of zones in lower case, for suggestions."""
     return frozenset(_zones_by_label())
 
 
@@ -127,7 +127,7 @@ def _named(table: str) -> dict[str, str]:
 
 
 def say_country(country: str, subdivision: str | None) -> str:
-    """`Germany`, `New York`, `US-DC`: whose holidays."""
+    """`Germany`, `New York`, `US-DC`: the place of holidays."""
     if subdivision is None:
         return _named(_COUNTRIES).get(country, country)
     part = _named(_PARTS[country]).get(subdivision) if country in _PARTS else None
@@ -135,7 +135,7 @@ def say_country(country: str, subdivision: str | None) -> str:
 
 
 def read_country(reader: Reader) -> tuple[str, str | None] | None:
-    """The codes of a country, or of a country and a part of it. None, and no word taken, for an unknown place."""
+    """The codes of a country, or of a country and a part of it. None for an unknown place."""
     known = _countries_by_name()
     for length in range(min(_WORDS_MAX, reader.left), 0, -1):
         place = known.get(" ".join(reader.words(length)))
@@ -153,7 +153,7 @@ def read_country(reader: Reader) -> tuple[str, str | None] | None:
 
 @lru_cache(maxsize=1)
 def _countries_by_name() -> dict[str, tuple[str, str | None]]:
-    """Countries and their parts by name in lower case. Georgia is left out: a state and a country share it."""
+    """Countries and their parts by name in lower case. Georgia is omitted: a state and a country have this name."""
     known: dict[str, tuple[str, str | None]] = {}
     for code, name in _named(_COUNTRIES).items():
         known[name.lower()] = known[name.lower().removeprefix("the ")] = (code, None)
@@ -165,19 +165,19 @@ def _countries_by_name() -> dict[str, tuple[str, str | None]]:
 
 
 def refuse_country(reader: Reader) -> NoReturn:
-    """Raise InvalidSpec for a place that is none whose holidays are known here, with the nearest ones."""
+    """Raise InvalidSpec for a place without known holidays, with similar names."""
     written = []
     while reader.left and reader.word != ",":
         written.append(reader.written)
         reader.advance()
     name, known = " ".join(written), _countries_by_name()
     found: list[str] = []
-    for each in (name, name.partition(" and ")[0]):  # what else is left out may follow
+    for each in (name, name.partition(" and ")[0]):  # another exclusion may follow
         found += get_close_matches(each.lower(), known, n=2, cutoff=0.72)
     near = dict.fromkeys(say_country(*known[each]) for each in found)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     reader.fail(
-        f"{shown(name, NAME_MAX)} is no place whose holidays are known by that name; {hint}write a country such as "
+        f"{shown(name, NAME_MAX)} is not a place with known holidays; {hint}write a country such as "
         "'Germany', a state of the US or of Germany, 'England' and the like, or the codes of a country and of a part "
         "of it, such as 'CA-QC'"
     )

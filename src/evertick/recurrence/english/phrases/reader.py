@@ -1,8 +1,8 @@
-"""The reader of sentences: words in order, a place among them, and a memory of how far it ever came.
+"""The reader of sentences: the words, the current position, and the furthest position reached.
 
-Every phrase reader either takes its words and returns what they say, or returns None and leaves the place where it
-was; `attempt` does the latter for it. Work is bounded: a sentence has at most `TEXT_MAX` characters, no phrase contains
-itself, and a place given up is not tried again.
+Every phrase reader either consumes its words and returns their value, or returns None and does not move the position;
+`attempt` restores the position. The work is bounded: a sentence has at most `TEXT_MAX` characters, no phrase is
+recursive, and an abandoned position is not tried again.
 """
 
 import re
@@ -16,7 +16,7 @@ from evertick.recurrence.english.phrases.grammar import read_ordinal
 from evertick.recurrence.spec.sources import shown
 
 TEXT_MAX: Final = 4_096
-"""Longest sentence that is read. `describe` may write a longer one, for a spec of hundreds of parts."""
+"""The length limit of a sentence. `describe` can write a longer one, for a spec with hundreds of parts."""
 
 _TOKEN: Final = re.compile(r"[,;()]|[^\s,;()]+")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
@@ -36,7 +36,7 @@ Part = tuple[str, tuple[str, ...], "Callable[[Reader], object]"]
 def attempt(
     read: "Callable[Concatenate[Reader, P], T | None]",
 ) -> "Callable[Concatenate[Reader, P], T | None]":
-    """A phrase reader that takes no word when it returns None."""
+    """Decorator: the phrase reader consumes no word if it returns None."""
 
     @wraps(read)
     def attempted(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -50,7 +50,7 @@ def attempt(
 
 
 class Reader:
-    """Words of a sentence and how far they are understood."""
+    """The words of a sentence and the current position."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
@@ -62,7 +62,7 @@ class Reader:
         self._written = [self.text[a:b] for a, b in self._spans]
         self._words = [word.lower() for word in self._written]
         self.at = 0
-        """The place: how many words are understood so far."""
+        """The current position: the number of words read so far."""
         self._furthest = 0
         self._wanted: dict[str, None] = {}
 
@@ -77,28 +77,28 @@ class Reader:
         return self._written[self.at] if self.at < len(self._written) else ""
 
     def peek(self, distance: int = 1) -> str:
-        """A word further on, in lower case; empty beyond the end."""
+        """The word at `distance` after the next one, in lower case; empty beyond the end."""
         at = self.at + distance
         return self._words[at] if at < len(self._words) else ""
 
     @property
     def left(self) -> int:
-        """How many words there still are."""
+        """The number of remaining words."""
         return len(self._words) - self.at
 
     def words(self, count: int) -> list[str]:
-        """The next words, in lower case; takes nothing."""
+        """The next words, in lower case; does not move."""
         return self._words[self.at : self.at + count]
 
     def advance(self, words: int = 1) -> None:
-        """Take words that the caller has looked at; at the end there are none to take."""
+        """Consume words, at most up to the end."""
         self.at = min(self.at + words, len(self._words))
         if self.at > self._furthest:
             self._furthest = self.at
             self._wanted = {}
 
     def take(self, *phrases: str) -> bool:
-        """Take the first of these phrases that comes next; whether one did."""
+        """Consume the first of these phrases that comes next; return whether there was one."""
         for phrase in phrases:
             words = phrase.split(" ")
             if self._words[self.at : self.at + len(words)] == words:
@@ -109,11 +109,11 @@ class Reader:
         return False
 
     def comes(self, *phrases: str) -> bool:
-        """Whether one of these phrases comes next; takes nothing."""
+        """Whether one of these phrases comes next; does not move."""
         return any(self._words[self.at : self.at + len(w)] == w for w in (p.split(" ") for p in phrases))
 
     def number(self) -> int | None:
-        """Take a whole number, in figures or as a word up to twelve."""
+        """Read a whole number, in digits or as a word up to twelve; None if there is none."""
         word = self.word
         value = int(word) if _NUMBER.fullmatch(word) else _COUNTED.get(word)
         if value is not None:
@@ -121,18 +121,18 @@ class Reader:
         return value
 
     def ordinal(self) -> int | None:
-        """Take an ordinal such as `first`, `3rd`, `last`, `2nd-to-last`; negative from the end."""
+        """Read an ordinal such as `first`, `3rd`, `last`, `2nd-to-last`; negative from the end."""
         return self.known(read_ordinal)
 
     def known(self, find: Callable[[str], int | None]) -> int | None:
-        """Take the next word if `find` knows it; the number that it finds."""
+        """Read the next word with `find`; return its number, or None without consuming the word."""
         number = find(self.word)
         if number is not None:
             self.advance()
         return number
 
     def listed(self, read: "Callable[[Reader], T | None]") -> list[T]:
-        """Items with commas and "and" between them: `a`, `a and b`, `a, b, and c`. Empty if no item comes next."""
+        """Read items separated by commas and "and": `a`, `a and b`, `a, b, and c`. Empty if no item comes next."""
         items: list[T] = []
         after = self.at
         while (item := read(self)) is not None:
@@ -144,9 +144,9 @@ class Reader:
         return items
 
     def runs(self, read: "Callable[[Reader], int | None]", highest: int = 1 << 20, *, wrap: int = 0) -> int:
-        """A list of numbers and runs, `1, 3 and 5 through 9`, as a mask. 0 if it is none.
+        """Read a list of numbers and runs, `1, 3 and 5 through 9`, as a mask. 0 if there is none.
 
-        With `wrap` a run may go on from there at 1: `November through February`.
+        With `wrap` a run may continue after that number at 1: `November through February`.
         """
 
         def run(reader: "Reader") -> int | None:
@@ -164,11 +164,11 @@ class Reader:
         return mask
 
     def one_of(self, table: Mapping[T, str]) -> T | None:
-        """Take the phrase of the table that comes next; its key."""
+        """Read the phrase of the table that comes next; return its key, or None."""
         return next((key for key, phrase in table.items() if self.take(phrase)), None)
 
     def part(self, target: object, parts: Iterable[Part]) -> bool:
-        """Read the one of these parts that comes next, if its attribute is still None, and set it."""
+        """Read the part that comes next and set its attribute, which must be None; return whether it did."""
         place = self.at
         for name, begins, read in parts:
             if getattr(target, name) is None and (not begins or self.take(*begins)):
@@ -180,16 +180,16 @@ class Reader:
         return False
 
     def fail(self, message: str) -> NoReturn:
-        """Raise InvalidSpec: the words are understood, but they make no sense."""
+        """Raise InvalidSpec for words that are understood but invalid."""
         raise InvalidSpec(f"the sentence {shown(self.text, _SHOWN_MAX)}: {message}")
 
     @property
     def last_understood(self) -> str:
-        """The word before the first one that was never understood, in lower case; empty at the beginning."""
+        """The word before the first one that was not understood, in lower case; empty at the beginning."""
         return self._words[self._furthest - 1] if self._furthest else ""
 
     def give_up(self, vocabulary: frozenset[str], forms: tuple[str, ...]) -> NoReturn:
-        """Raise InvalidSpec that says which words were not understood, and offers the nearest ones."""
+        """Raise InvalidSpec with the words that were not understood, and suggestions."""
         at = max(self.at, self._furthest)
         if not self._words:
             raise InvalidSpec(f"the sentence is empty; write one such as {forms[0]!r}")
@@ -210,7 +210,7 @@ class Reader:
         wanted = [word for word in self._wanted if word[0] not in ",;()"][:4]
         start = self.text[:200].lower()
         near = get_close_matches(start, forms, n=2, cutoff=0.5) or list(forms[:2])
-        there = f"here could stand {', '.join(repr(w) for w in wanted)}; " if wanted else ""
+        there = f"expected {', '.join(repr(w) for w in wanted)}; " if wanted else ""
         return f"{there}sentences look like {' or '.join(repr(form) for form in near)}"
 
     def _cut(self, start: int, end: int, *, last: bool = False) -> str:

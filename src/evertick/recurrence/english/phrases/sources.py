@@ -1,7 +1,7 @@
-"""Crons, calendars and RRULEs seen alike: which days, at which times.
+"""Crons, calendars and RRULEs in a common form: days and times.
 
-Two ways of writing one rule become the same here: lists are sorted, what DTSTART implies
-is written out, a field that allows everything is no field.
+Different notations of one rule become equal: lists are sorted, values implied by DTSTART are added, and fields that
+allow everything are removed.
 """
 
 from collections.abc import Iterable
@@ -66,13 +66,13 @@ class Pattern:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether a field allows no value at all."""
+        """Whether a field allows no value."""
         times, days = self.times, self.days
         return not (times.hours and times.minutes and times.seconds and days.months) or days.years == 0
 
 
 def period_of(recur: Recur) -> int | None:
-    """Seconds from one step to the next of an HOURLY, MINUTELY or SECONDLY rule; None for DAILY and up."""
+    """The seconds between steps of an HOURLY, MINUTELY or SECONDLY rule; None for DAILY and up."""
     unit = _SUB_DAILY.get(recur.frequency)
     return None if unit is None else unit * recur.interval
 
@@ -81,7 +81,7 @@ def period_of(recur: Recur) -> int | None:
 
 
 def pattern_of_cron(cron: Cron, *, temporal: bool, seconds: int = 1) -> Pattern:
-    """The days and times of a cron line; `seconds` is the mask that a line without seconds means."""
+    """The days and times of a cron line; `seconds` is the mask for a line without a second field."""
     both = cron.and_days or cron.day_of_month.is_star or cron.day_of_week.is_star
     kind = CALENDAR_YEAR if temporal else CRON_YEAR
     days = _days(cron.day_of_month, cron.month, cron.day_of_week, (cron.year, kind), either=not both)
@@ -89,7 +89,7 @@ def pattern_of_cron(cron: Cron, *, temporal: bool, seconds: int = 1) -> Pattern:
 
 
 def pattern_of_calendar(calendar: Calendar, *, temporal: bool, whole_day: bool = False) -> Pattern:
-    """The days and times of a calendar. `whole_day`: one without time fields means all of the day."""
+    """The days and times of a calendar. `whole_day`: a calendar without time fields means the whole day."""
     nothing = temporal and calendar.is_structured
     missing = (calendar.second, calendar.minute, calendar.hour, calendar.day_of_month, calendar.month)
     star = Field(items=(Star(),))
@@ -99,7 +99,7 @@ def pattern_of_calendar(calendar: Calendar, *, temporal: bool, whole_day: bool =
     )  # fmt: skip
     if nothing and (None in missing or calendar.day_of_week is None):
         times = Times(hours=0, minutes=0, seconds=0)
-    elif whole_day and calendar.names_no_time:
+    elif whole_day and calendar.has_no_time:
         times = Times(hours=HOURS_ALL, minutes=SIXTY, seconds=SIXTY)
     else:
         times = _times(calendar, 1)
@@ -119,7 +119,7 @@ def _days(
     any_date, any_weekday = mask == _MONTH_DAYS_ALL, weekdays == WEEK
     if not any_date:
         longest = max((month_length(2000, month) for month in values_of(span.months)), default=31)
-        mask = mask & (2 << longest) - 1 or mask  # "1, 16 and 31 February" is said as "1 and 16 February"
+        mask = mask & (2 << longest) - 1 or mask  # "1, 16 and 31 February" becomes "1 and 16 February"
     if either and (any_date or any_weekday):
         return span
     last, nearest = _specials(month_days)
@@ -150,7 +150,7 @@ def _specials(field: Field) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def complete(recur: Recur, local: int) -> Recur:
-    """The rule with everything DTSTART (a local time) implies written out, lists sorted, defaults dropped."""
+    """The rule with the values implied by DTSTART (a local time), with sorted lists and without defaults."""
     frequency = recur.frequency
     day, (hour, minute, second) = local // DAY, time_of(local % DAY)
     _, month, number = date_of(day)
@@ -190,7 +190,7 @@ def _sorted(values: Iterable[int]) -> tuple[int, ...]:
 
 
 def _time_part(values: tuple[int, ...], own: int, size: int, *, implied: bool) -> tuple[int, ...]:
-    """An hour, minute or second part; where DTSTART implies it, its own, else "all" is the same as none."""
+    """An hour, minute or second part; if DTSTART implies it, the part of DTSTART; else "all" equals none."""
     chosen = _sorted(min(value, size - 1) for value in values)
     if implied:
         return chosen or (own,)
@@ -198,10 +198,10 @@ def _time_part(values: tuple[int, ...], own: int, size: int, *, implied: bool) -
 
 
 def _with_plain_frequency(recur: Recur) -> Recur:
-    """The same times, said more simply.
+    """The same times with a simpler frequency.
 
     `DAILY;BYDAY=MO` and `MONTHLY;BYDAY=MO` are WEEKLY, `DAILY;BYMONTHDAY=1` and `YEARLY;BYMONTHDAY=1` are MONTHLY,
-    and on every day of the week is DAILY.
+    and a rule with all days of the week is DAILY.
     """
     counted = recur.by_year_day or recur.by_week_no or any(day.ordinal for day in recur.by_day)
     if recur.frequency in _SUB_DAILY or recur.interval != 1 or recur.by_set_pos or recur.skip or counted:
@@ -243,7 +243,7 @@ def times_of_recur(recur: Recur) -> Times:
 
 
 def why_never(days: Days) -> str | None:
-    """Why no day matches, if that can be seen from the dates alone: `30 February does not exist`."""
+    """The reason why no day matches, if the dates alone show it: `30 February does not exist`; else None."""
     others = days.last_days or days.nearest or days.either
     if not days.month_days or others:
         return None
@@ -261,7 +261,7 @@ def why_never(days: Days) -> str | None:
 # -- RRULEs in words: `weekly on Monday at 09:00, starting 5 January 2026, 10 times`.
 
 DATES_SHOWN_MAX: Final = 50
-"""So many single dates are written out; the rest is counted."""
+"""The number of single dates that are written; the rest is counted."""
 
 UNITS: Final = {
     Frequency.YEARLY: "year", Frequency.MONTHLY: "month", Frequency.WEEKLY: "week", Frequency.DAILY: "day",
@@ -270,7 +270,7 @@ UNITS: Final = {
 
 
 def say_rrule(rule: RRule, scope: Scope) -> str:
-    """A recurrence set whose parts are completed."""
+    """The phrase for a recurrence set that `complete` has completed."""
     local = rule.dtstart.value
     if rule.recur is None:
         return say_instants([scope.instant(rule.dtstart), *(day.value for day in rule.rdates)], scope)
@@ -298,7 +298,7 @@ def _with_rest(said: list[str], count: int) -> str:
 
 
 def why_rule_never(rule: RRule) -> str | None:
-    """Why the rule never fires, if its dates alone say so."""
+    """The reason why the rule never fires, if its dates alone show it; else None."""
     if rule.recur is None or rule.recur.skip or rule.rdates:
         return None
     return why_never(days_of_recur(rule.recur))
@@ -326,7 +326,7 @@ def _say_recur(recur: Recur, scope: Scope, start: int | None) -> str:
 
 
 def _say_start(recur: Recur, start: int, period: int | None) -> str:
-    """The date; with its time unless that is the first one of a day."""
+    """The date of the start; with its time unless that is the first one of a day."""
     day, second = divmod(start, DAY)
     if period is None:
         mask = times_of_recur(recur).mask
@@ -337,12 +337,12 @@ def _say_start(recur: Recur, start: int, period: int | None) -> str:
 
 def _say_daily(recur: Recur, days: Days) -> str:
     times = say_times(times_of_recur(recur))
-    # "every day, every 20 minutes from 09:00 through 16:40": two "every" want a comma between them.
+    # "every day, every 20 minutes from 09:00 through 16:40": two "every" need a comma between them.
     return f"{_say_frequency(recur, days, bare=times.listed)}{' ' if times.listed else ', '}{times.text}"
 
 
 def _say_frequency(recur: Recur, days: Days, *, bare: bool) -> str:
-    """`every 3 days`, `weekly on Monday`, `yearly on 1 April`; `bare`: what goes without saying may go unsaid."""
+    """`every 3 days`, `weekly on Monday`, `yearly on 1 April`; `bare`: implied words may be omitted."""
     frequency, unit = recur.frequency, UNITS[recur.frequency]
     said = say_days(days, monthly=frequency is Frequency.MONTHLY)
     if recur.interval == 1 and not recur.by_set_pos:
@@ -384,6 +384,6 @@ def _say_sub_daily(recur: Recur, days: Days, start: int | None) -> str:
     for at, (values, part) in enumerate(filters):
         implied = UNITS[recur.frequency] in ("hour", "minute")[:at] and values == (own[at],)
         if values and not implied:
-            place = "at" if UNITS[recur.frequency] in ("hour", "minute")[:at] else "in"  # expands, or only limits
+            place = "at" if UNITS[recur.frequency] in ("hour", "minute")[:at] else "in"  # "at" expands
             parts.append(f"{place} {part if len(values) == 1 else part + 's'} {joined(said_runs(values))}")
     return ", ".join(parts)

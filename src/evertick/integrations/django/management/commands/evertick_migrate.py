@@ -1,4 +1,4 @@
-"""`manage.py evertick_migrate`: bring Evertick's tables up to this version. Safe to run again."""
+"""`manage.py evertick_migrate`: migrate Evertick's tables to this version. Safe to run again."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from evertick.integrations.django.configuration import migrate, setting
 class Command(BaseCommand):  # type: ignore[misc]
     """See the module."""
 
-    help = "Brings Evertick's tables up to this version. `manage.py migrate` does so too, after Django's own."
+    help = "Migrates Evertick's tables to this version. `manage.py migrate` does this too, after Django's own tables."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which database."""
+        """Add the option for the database."""
         parser.add_argument("--database", help="Django's name of the database. Default: as in the setting EVERTICK.")
 
     def handle(self, *_: Any, database: str | None = None, **__: Any) -> None:
-        """Migrate, and say what was done."""
+        """Migrate, and print the migrations."""
         try:
             steps = migrate(database or setting("DATABASE"))
         except EvertickError as error:

@@ -14,12 +14,12 @@ class Command(BaseCommand):  # type: ignore[misc]
     """See the module."""
 
     help = (
-        "Runs the jobs of the app that EVERTICK['APP'] names until SIGTERM or Ctrl-C. Then it takes no new jobs, and "
+        "Runs the jobs of the app in EVERTICK['APP'] until SIGTERM or Ctrl-C. Then it takes no new jobs, and "
         "running actions have --drain seconds to end; a second signal ends at once."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which jobs, and how long a drain may take."""
+        """Add the options for pools and for the drain."""
         parser.add_argument("--pool", action="append", default=[], help="Run only jobs of this pool; may be repeated.")
         parser.add_argument("--drain", type=float, help="Seconds that running actions have to end when stopping.")
 

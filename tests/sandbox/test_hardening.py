@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from evertick.sandbox import Language, Level, Outcome, Sandbox, SandboxUnavailable, pool, walls
+from evertick.sandbox import Language, Level, Outcome, Sandbox, SandboxUnavailable, hardening, pool
 from tests.sandbox.conftest import javascript, python
 from tests.sandbox.escapes import ATTEMPTS
 
 LANGUAGES = ["javascript", *(["python"] if platform.machine() == "x86_64" else [])]
-ALLOW, NOTIFY, REFUSE, KILL = walls.ALLOW, walls.NOTIFY, walls.REFUSE, walls.KILL
+ALLOW, NOTIFY, REFUSE, KILL = hardening.ALLOW, hardening.NOTIFY, hardening.REFUSE, hardening.KILL
 PID = 4_711
 
 
@@ -41,7 +41,7 @@ def test_code_that_has_taken_over_an_engine_reaches_nothing(sandbox: Sandbox, la
     found = escapes(language)
 
     assert found.pop("nothing") == "reached"
-    assert found.pop("walls") == [True, True, walls.landlock_version()]  # type: ignore[comparison-overlap]
+    assert found.pop("features") == [True, True, hardening.landlock_version()]  # type: ignore[comparison-overlap]
     assert found.keys() == ATTEMPTS.keys() or platform.machine() != "x86_64"
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
 
@@ -58,7 +58,7 @@ def test_the_level_is_full_only_with_all_walls(
     probed: tuple[bool, bool, int], levels: tuple[str, str], word: str
 ) -> None:
     """Without seccomp it is `partial` at best: Landlock alone leaves much open."""
-    found = [pool.isolation_of(language, walls.Walls(*probed)) for language in Language]
+    found = [pool.isolation_of(language, hardening.KernelFeatures(*probed)) for language in Language]
 
     assert tuple(one.level for one in found) == levels
     assert word in found[1].reason
@@ -67,7 +67,8 @@ def test_the_level_is_full_only_with_all_walls(
 
 def test_scripts_run_where_the_kernel_has_no_walls_and_the_runs_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they should is for the service to decide."""
-    bare = "from evertick.sandbox import zygote, walls\nzygote.probe = lambda: walls.Walls(False, False, 0)\nmain("
+    probe = "zygote.probe = lambda: hardening.KernelFeatures(False, False, 0)"
+    bare = f"from evertick.sandbox import zygote, hardening\n{probe}\nmain("
     monkeypatch.setattr(pool, "BOOT", pool.BOOT.replace("main(", bare))
     with Sandbox() as weak:
         ends = [weak.run(javascript("return 1")), weak.run(python("return 1")), weak.run(javascript("for (;;);"))]
@@ -120,9 +121,9 @@ def test_a_filter_decides_by_number_and_arguments(
     monkeypatch: pytest.MonkeyPatch, machine: str, audit: int, numbers: dict[str, int], loads: bool
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    walls._filter.cache_clear()
-    program = walls.filter_of(PID, loads=loads)
-    walls._filter.cache_clear()
+    hardening._filter.cache_clear()
+    program = hardening.filter_of(PID, loads=loads)
+    hardening._filter.cache_clear()
     rest = NOTIFY if loads else KILL
     table: list[tuple[str, tuple[int, ...], int]] = [
         ("read", (), ALLOW),
@@ -138,7 +139,7 @@ def test_a_filter_decides_by_number_and_arguments(
         ("openat", (), rest),
         ("execveat", (), rest),
         ("clone3", (), rest),
-        ("sendmsg", (walls.HANDOVER,), ALLOW if loads else KILL),
+        ("sendmsg", (hardening.HANDOVER,), ALLOW if loads else KILL),
         ("sendmsg", (0,), KILL),
         ("socket", (), KILL),
         ("setitimer", (), KILL),
@@ -157,7 +158,10 @@ def test_only_calls_that_an_engine_makes_are_allowed() -> None:
     """A new name in the list is a decision."""
     dangerous = {"openat", "execveat", "sendmsg", "clone", "clone3", "prctl", "prlimit64", "rt_sigaction", "pread64"}
 
-    assert not dangerous & set(walls.RUNNING)
-    assert set(walls.RUNNING) | set(walls.LOADING) | set(walls.REFUSED) | {"mmap", "mprotect", "tgkill", "sendmsg"} == {
-        name for table in walls.NUMBERS.values() for name in table
-    }
+    assert not dangerous & set(hardening.RUNNING)
+    assert set(hardening.RUNNING) | set(hardening.LOADING) | set(hardening.REFUSED) | {
+        "mmap",
+        "mprotect",
+        "tgkill",
+        "sendmsg",
+    } == {name for table in hardening.NUMBERS.values() for name in table}

@@ -1,16 +1,16 @@
-"""The walls around a child: what the kernel refuses to a process, whatever code runs in it.
+"""Hardening of a child: restrictions that the kernel enforces on a process, for any code in it.
 
 Runs in the zygote's children after `fork` and before the first byte of a customer's code is read. Imports nothing of
-Evertick. The walls, from the outside in:
+Evertick. The restrictions:
 
 * no descriptors but the run's own socket, no privileges, limits on memory, files and processor time;
-* a CPU timer whose signal ends the process, and which the process can neither stop, nor block, nor handle;
+* * a CPU timer whose signal ends the process, which the process can neither stop nor block nor handle;
 * Landlock: no files, no TCP, no abstract sockets, no signals to others;
 * seccomp: a short list of system calls; any other call kills the process.
 
-JavaScript runs in a fork of the zygote, so its filter is final from the start. The Python engine is a program of its
-own, which must be loaded by `execveat` and the dynamic linker. Its filter sends the calls that only loading needs to a
-listener, the zygote, which lets them pass. The zygote closes the listener before the customer's code is sent
+JavaScript runs in a fork of the zygote, so its filter is final from the start. The Python engine is a separate
+program, which is loaded by `execveat` and the dynamic linker. Its filter sends the calls that only loading needs to a
+listener, the zygote, which allows them. The zygote closes the listener before the customer's code is sent
 (`seal`); from then on these calls fail with ENOSYS.
 """
 
@@ -51,34 +51,34 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "faccessat2": 439,
     },
 }  # fmt: skip
-"""The system calls that filters name, by machine; those of x86_64 that aarch64 lacks have other names there."""
+"""The numbers of the filtered system calls, by machine; some calls of x86_64 have other names on aarch64."""
 AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 OTHERS: Final = {"seccomp": (317, 277), "landlock": (444, 444), "close_range": (436, 436), "execveat": (322, 281)}
-"""Calls that glibc has no function for: their numbers on x86_64 and aarch64. Landlock's three are in a row."""
+"""System calls without a glibc function: their numbers on x86_64 and aarch64. Landlock's three are consecutive."""
 
 RUNNING: Final = (
     "read", "write", "close", "munmap", "brk", "rt_sigreturn", "sched_yield", "mremap", "madvise", "getpid", "gettid",
     "futex", "sched_getaffinity", "restart_syscall", "clock_gettime", "gettimeofday", "getrusage", "exit",
     "exit_group", "getrandom",
 )  # fmt: skip
-"""What an engine needs while it runs. `write` and `read` reach only the run's own socket: nothing else is open."""
+"""The calls of a running engine. `write` and `read` can only use the run's own socket: nothing else is open."""
 REFUSED: Final = ("rt_sigaction", "rt_sigprocmask", "sigaltstack")
-"""Calls of `abort`, which goes on without them. They would let a process ignore the signal of its CPU timer."""
+"""Calls of `abort`, which works without them. A process could use them to ignore the signal of its CPU timer."""
 LOADING: Final = (
     "execveat", "openat", "newfstatat", "fstat", "pread64", "access", "faccessat", "faccessat2", "readlink",
     "readlinkat", "arch_prctl", "set_tid_address", "set_robust_list", "rseq", "prlimit64", "poll", "ppoll", "prctl",
     "clone", "clone3", "rt_sigaction", "rt_sigprocmask", "sigaltstack",
 )  # fmt: skip
-"""What the dynamic linker and the start of the Python engine need, and no script does."""
+"""Calls of the dynamic linker and of the start of the Python engine, which scripts do not need."""
 
 NOBODY: Final = 65534
 OWN_PID: Final = 0x7FFFFFFE
-"""Stands for the pid in filters that are built before the fork; no process has it."""
+"""A placeholder for the pid in filters that are built before the fork; no process has it."""
 HANDOVER: Final = 4
 """The descriptor on which a process that loads an engine sends its listener; it is closed by `execveat`."""
 LOADER_DESCRIPTORS: Final = 8
 LOADER_FILES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
-"""What the dynamic linker may read, by Landlock."""
+"""Paths that the dynamic linker may read, by Landlock."""
 
 KILL: Final = 0x80000000
 NOTIFY: Final = 0x7FC00000
@@ -86,12 +86,12 @@ ALLOW: Final = 0x7FFF0000
 REFUSE: Final = 0x00050000 | errno.EPERM
 RECEIVE: Final = 0xC0502100
 """ioctl of a listener: the next call that waits for it; `struct seccomp_notif` has 80 bytes."""
-ANSWER: Final = 0xC0182101
+RESPOND: Final = 0xC0182101
 CONTINUE: Final = 1
 
 
-class Walls(NamedTuple):
-    """What this machine has, as probed by `probe`; walls that exist are never left out."""
+class KernelFeatures(NamedTuple):
+    """The kernel features of this machine, probed by `probe`. Available features are always used."""
 
     seccomp: bool
     listener: bool
@@ -106,7 +106,7 @@ class Caps(NamedTuple):
     cpu_s: float
     address_space: int
     data: int
-    """Of it, what is writable; reserved addresses count from when they become so."""
+    """The writable part of it; reserved addresses count once they become writable."""
 
 
 def failed(step: str) -> OSError:
@@ -116,7 +116,7 @@ def failed(step: str) -> OSError:
 
 
 def other(name: str, *arguments: object, offset: int = 0) -> int:
-    """Make one of the calls of `OTHERS`; -1 if it fails, or where the machine is unknown."""
+    """Make one of the calls in `OTHERS`; -1 if it fails, or if the machine is unknown."""
     machine = platform.machine()
     if machine not in NUMBERS:
         return -1
@@ -127,7 +127,7 @@ def other(name: str, *arguments: object, offset: int = 0) -> int:
 
 
 class Filter:
-    """A program of the packet filter that decides about system calls, written forwards."""
+    """Builds a BPF program that filters system calls."""
 
     def __init__(self, machine: str) -> None:
         self.numbers = NUMBERS[machine]
@@ -152,7 +152,7 @@ class Filter:
     def argument(
         self, name: str, position: int, value: int, action: int, otherwise: int, *, bits: bool = False
     ) -> None:
-        """`action` if the low half of an argument is `value`, or with `bits`, if it has any of its bits."""
+        """Add `action` if the low half of an argument is `value`, or with `bits`, if it has any bit of `value`."""
         self.add(0x15, self.numbers[name], 0, 4)
         self.add(0x20, 16 + 8 * position)
         self.add(0x45 if bits else 0x15, value, 0, 1)
@@ -160,7 +160,7 @@ class Filter:
         self.add(0x06, otherwise)
 
     def signals(self) -> None:
-        """`tgkill(own pid, any thread, SIGABRT)`: an engine that aborts is a crash and not a violation."""
+        """Allow `tgkill(own pid, any thread, SIGABRT)`: an engine that aborts is a crash, not a violation."""
         self.add(0x15, self.numbers["tgkill"], 0, 6)
         self.add(0x20, 16)
         self.add(0x15, OWN_PID, 0, 3)
@@ -175,13 +175,13 @@ class Filter:
 
 
 def filter_of(pid: int, *, loads: bool) -> bytes:
-    """The filter of a child; `loads` if it has yet to load its engine."""
+    """The filter of a child; `loads` if it still has to load its engine."""
     return _filter(loads).replace(struct.pack("I", OWN_PID), struct.pack("I", pid))
 
 
 @functools.cache
 def _filter(loads: bool) -> bytes:
-    """The filter for the place of whose pid `OWN_PID` stands."""
+    """The filter with `OWN_PID` in place of the pid."""
     built = Filter(platform.machine())
     built.always(RUNNING, ALLOW)
     executable = NOTIFY if loads else REFUSE
@@ -197,7 +197,7 @@ def _filter(loads: bool) -> bytes:
 
 
 def install_filter(program: bytes, *, listener: bool = False) -> int:
-    """Put the filter on this thread, the only one; returns the listener's descriptor, or 0. Raises OSError."""
+    """Install the filter on this thread, the only one; return the listener's descriptor, or 0. Raises OSError."""
     body = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(body)))
     done = other("seccomp", 1, 8 if listener else 0, header)
@@ -207,11 +207,11 @@ def install_filter(program: bytes, *, listener: bool = False) -> int:
 
 
 def let_through(listener: int) -> bool:
-    """Let the next call pass that a listener was asked about; False if there is none. Never called once sealed."""
+    """Allow the next call of a listener; return False if there is none. Never called after `seal`."""
     request = bytearray(80)
     try:
         fcntl.ioctl(listener, RECEIVE, request)
-        fcntl.ioctl(listener, ANSWER, struct.pack("QqiI", *struct.unpack_from("Q", request), 0, 0, CONTINUE))
+        fcntl.ioctl(listener, RESPOND, struct.pack("QqiI", *struct.unpack_from("Q", request), 0, 0, CONTINUE))
     except OSError:  # the process has died meanwhile
         return False
     return True
@@ -226,7 +226,7 @@ def landlock_version() -> int:
 
 
 def restrict_files(version: int, readable: tuple[str, ...] = (), program: int | None = None) -> None:
-    """No file, no TCP, no abstract socket and no signal to others, but for what may be read and run. Raises OSError."""
+    """Forbid files except `readable` and `program`, TCP, abstract sockets and signals to others. Raises OSError."""
     files = (1 << 13) - 1
     for since, bit in ((2, 13), (3, 14), (5, 15)):
         files |= (version >= since) << bit
@@ -262,7 +262,7 @@ def close_descriptors(first: int) -> None:
 
 
 def limit_process(caps: Caps, parent: int) -> None:
-    """Limits, an unprivileged user, and death with the parent. Raises OSError."""
+    """Set resource limits, an unprivileged user, and death with the parent. Raises OSError."""
     for limit, value in (
         (resource.RLIMIT_AS, caps.address_space),
         (resource.RLIMIT_DATA, caps.data),
@@ -289,38 +289,40 @@ def limit_process(caps: Caps, parent: int) -> None:
 
 
 def start_timer(caps: Caps) -> None:
-    """Begin to count processor time; SIGPROF ends the process at the limit."""
+    """Start counting processor time; SIGPROF ends the process at the limit."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, caps.cpu_s)
 
 
-def harden(walls: Walls, caps: Caps, parent: int, program: bytes) -> None:
-    """All walls around a child that runs its engine itself. `program` is `filter_of` its pid. Raises OSError."""
+def harden(features: KernelFeatures, caps: Caps, parent: int, program: bytes) -> None:
+    """Harden a child that runs its engine itself. `program` is `filter_of` its pid. Raises OSError."""
     limit_process(caps, parent)
-    if walls.landlock:
-        restrict_files(walls.landlock)
+    if features.landlock:
+        restrict_files(features.landlock)
     for limit, most in ((resource.RLIMIT_NPROC, 0), (resource.RLIMIT_NOFILE, 1)):
         resource.setrlimit(limit, (most, most))
     start_timer(caps)
-    if walls.seccomp:
+    if features.seccomp:
         install_filter(program)
 
 
-def load(walls: Walls, caps: Caps, parent: int, engine: int, arguments: list[bytes], handover: socket.socket) -> None:
-    """All walls around a child that becomes another program: `engine`, opened with O_PATH. Returns only by an error.
+def load(
+    features: KernelFeatures, caps: Caps, parent: int, engine: int, arguments: list[bytes], handover: socket.socket
+) -> None:
+    """Harden a child and execute another program: `engine`, opened with O_PATH. Raises OSError, and never returns.
 
-    The listener is sent over `handover`, whose descriptor is `HANDOVER`; whoever receives it must let the calls of the
-    loader through.
+    The listener is sent over `handover`, whose descriptor is `HANDOVER`; its receiver must allow the calls of the
+    loader.
     """
     limit_process(caps, parent)
-    if walls.landlock:
-        restrict_files(walls.landlock, LOADER_FILES, engine)
+    if features.landlock:
+        restrict_files(features.landlock, LOADER_FILES, engine)
     resource.setrlimit(resource.RLIMIT_NOFILE, (LOADER_DESCRIPTORS, LOADER_DESCRIPTORS))
     argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)
     environment = (ctypes.c_char_p * 1)(None)
-    program = filter_of(os.getpid(), loads=True) if walls.listener else b""
+    program = filter_of(os.getpid(), loads=True) if features.listener else b""
     start_timer(caps)
-    if walls.listener:
+    if features.listener:
         socket.send_fds(handover, [b"listener"], [install_filter(program, listener=True)])
     other("execveat", engine, b"", argv, environment, 0x1000)
     raise failed("execveat")
