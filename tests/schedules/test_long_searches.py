@@ -14,7 +14,7 @@ from evertick.base.instants import Instant
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.errors import InvalidSpec
 from evertick.recurrence.search.compiler import compile_spec
-from evertick.recurrence.search.instant_rules import Instants, Remembered, Union
+from evertick.recurrence.search.instant_rules import CachedRule, Instants, Union
 from evertick.recurrence.spec.spec import Spec
 from evertick.testing import World
 
@@ -68,7 +68,7 @@ class Asked(Instants):
 
 def test_what_fires_seldom_or_never_again_is_searched_once() -> None:
     rules = Asked(range(100)), Asked([1_000]), Asked([-5])
-    whole = Union([Remembered(rule) for rule in rules])
+    whole = Union([CachedRule(rule) for rule in rules])
 
     at: int | None = 0
     found = []
