@@ -36,11 +36,7 @@ from evertick.client.fleet import (
     workers_call,
 )
 from evertick.client.gateways import GatewayRequests
-from evertick.client.insight import InsightRequests
-from evertick.client.jobs import JobRequests, ScheduleJobs
-from evertick.client.schedules import ScheduleRequests
-from evertick.client.scripts import ScriptRequests
-from evertick.client.surfaces import (
+from evertick.client.groups import (
     AsyncAuditLog,
     AsyncData,
     AsyncGateways,
@@ -68,6 +64,10 @@ from evertick.client.surfaces import (
     Views,
     Workflows,
 )
+from evertick.client.insight import InsightRequests
+from evertick.client.jobs import ScheduleJobs
+from evertick.client.schedules import ScheduleRequests
+from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests
 from evertick.client.workflows import WorkflowRequests
 
@@ -138,20 +138,26 @@ class _Client(ABC):
         return Call(method=method, path=place, read=_as_it_is, **options)
 
 
-class _Part(property, Generic[S]):
-    """A surface of a client, for which it sends what belongs to a tenant, or to all."""
+if TYPE_CHECKING:
+    _Property = object  # for pyright, a subclass of `property` satisfies no protocol
+else:
+    _Property = property
 
-    def __init__(self, surface: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
+
+class _Part(_Property, Generic[S]):
+    """A group of a client, for which it sends what belongs to a tenant, or to all."""
+
+    def __init__(self, group: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
         def made(client: Any) -> S:
             home = ROOT if requests in _OF_ALL else client._home
-            return surface(requests(home), client._send, client._send)
+            return group(requests(home), client._send, client._send)
 
-        super().__init__(made)
+        super().__init__(made)  # type: ignore[call-arg]
         self.__doc__ = words
 
     if TYPE_CHECKING:
 
-        def __get__(self, client: Any, owner: type | None = None, /) -> S: ...  # type: ignore[override]
+        def __get__(self, client: Any, owner: type | None = None, /) -> S: ...
 
 
 class Client(_Client):
@@ -237,7 +243,7 @@ class Client(_Client):
         found: Sequence[FunctionView] = self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(Jobs, JobRequests, "Jobs; as `app.jobs`.")
+    jobs = _Part(Jobs, Requests, "Jobs; as `app.jobs`.")
     scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
     insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
     data = _Part(Data, DataRequests, "Tables and documents, to look at; as `app.data`.")
@@ -316,7 +322,7 @@ class AsyncClient(_Client):
         found: Sequence[FunctionView] = await self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(AsyncJobs, JobRequests, "As `Client.jobs`.")
+    jobs = _Part(AsyncJobs, Requests, "As `Client.jobs`.")
     scheduler = _Part(AsyncScheduler, ScheduleJobs, "As `Client.scheduler`.")
     insight = _Part(AsyncInsight, InsightRequests, "As `Client.insight`.")
     data = _Part(AsyncData, DataRequests, "As `Client.data`.")

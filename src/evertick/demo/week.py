@@ -47,10 +47,10 @@ class Person:
         """
         kind, _, operation = action.partition(".")
         auditor = self._auditor(None if kind in OF_NO_TENANT else DEFAULT_TENANT)
-        surface = getattr(self.app, f"{kind}s")
-        work = getattr(surface.operations, operation)(target, *args, **options)
-        before = None if action in UNREAD_BEFORE else surface.operations.get(target)
-        return surface.write(auditor.audited(work, action, target, before=before))
+        group = getattr(self.app, f"{kind}s")
+        work = getattr(group.operations, operation)(target, *args, **options)
+        before = None if action in UNREAD_BEFORE else group.operations.get(target)
+        return group.write(auditor.audited(work, action, target, before=before))
 
     def edits(self, schedule_id: str, **changes: Any) -> None:
         """Change the definition of a schedule."""

@@ -16,8 +16,8 @@ from evertick.api.documents import DocumentPage, DocumentView, TableView
 from evertick.api.schema import COUNT_MAX
 from evertick.app.documents.indexing import EVERY_TENANT
 from evertick.app.documents.tables import Index, check_name, decode_document, encode_document, table_named_in
+from evertick.app.operations import Awaited, Blocking, reads
 from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
-from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import begins_as_json, json_text, read_json

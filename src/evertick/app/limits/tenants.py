@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict, Unpack
 
 from evertick.api.limits import TenantView
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.options import FLAG, check_names, check_options, whole

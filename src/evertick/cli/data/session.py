@@ -10,14 +10,14 @@ from evertick.cli.sessions.base import opened
 
 if TYPE_CHECKING:
     from evertick.app.documents.browsing import Data
-    from evertick.client import surfaces
+    from evertick.client import groups
     from evertick.store.store import Store
 
 
 class DataSession(NamedTuple):
     """What may be looked at, and the present."""
 
-    data: "Data | surfaces.Data"
+    data: "Data | groups.Data"
     now: Instant
     store: "Store | None"
     """The database; None of a server."""

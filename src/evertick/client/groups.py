@@ -6,11 +6,12 @@ from typing import Any, Final, ParamSpec, Self, cast, overload
 
 from evertick.api.workflows import RunView
 from evertick.app.functions.function import Function, Workflow
-from evertick.app.surfaces import Awaited, Blocking
+from evertick.app.jobs.api import AnyAsyncJobs, AnyJobs
+from evertick.app.operations import Awaited, Blocking
 from evertick.app.workflows.api import result_of
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
-from evertick.client.calls import Call, new_key
+from evertick.client.calls import Call, RemoteOperations, Requests, new_key
 from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
@@ -20,7 +21,7 @@ from evertick.client.fleet import (
 )
 from evertick.client.gateways import GatewayRequests
 from evertick.client.insight import InsightRequests
-from evertick.client.jobs import JobRequests, ScheduleJobs
+from evertick.client.jobs import ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests
@@ -32,11 +33,11 @@ WAIT_S: Final = 30.0
 """How long one request waits for the end of a run."""
 
 
-class Jobs(Blocking[JobRequests], JobRequests):
+class Jobs(RemoteOperations, AnyJobs[Requests]):
     """`client.jobs`."""
 
 
-class AsyncJobs(Awaited[JobRequests], JobRequests):
+class AsyncJobs(RemoteOperations, AnyAsyncJobs[Requests]):
     """`client.jobs`, awaited."""
 
 
