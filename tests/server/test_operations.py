@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from evertick.api.jobs import JobView
+from evertick.app.documents.browsing import AnyData, DataOperations
 from evertick.app.jobs.api import AnyJobs
 from evertick.app.jobs.operations import JobIdOrKey, JobOperations
 from evertick.app.operations import Blocking, Endpoint, Operation, Parameter, http_operations, writes
@@ -17,15 +18,17 @@ from evertick.base.instants import MINUTE_MS, Instant, from_datetime, to_datetim
 from evertick.base.records.access import Scope
 from evertick.cli.sessions.base import Access, OnDatabase
 from evertick.client.calls import Call, RemoteOperations, Requests
-from evertick.client.groups import AsyncJobs, Jobs
+from evertick.client.groups import AsyncData, AsyncJobs, Data, Jobs
 from evertick.errors import Misuse
 from evertick.server.application import described
-from evertick.server.callers import SCOPE_KEY, Caller, add_routes, tenant_routes
+from evertick.server.callers import Caller, Routes, add_routes, tenant_routes
 from evertick.server.operations import CallerOperations, add_operations
+from evertick.server.routes.data import routes as data_routes
 from evertick.server.routes.jobs import CallerJobs
 from evertick.server.routes.jobs import routes as job_routes
 from evertick.store.transaction.transaction import Transaction
 from tests.server.conftest import HOME, Http
+from tests.server.test_scopes import scope_of
 
 
 class PostponableJobs(JobOperations):
@@ -58,7 +61,7 @@ class RemotePostponableJobs(RemoteOperations, Blocking[Requests], PostponableJob
 
 
 class RemoteAccess:
-    """Jobs as `Client` has them, sent to a server in this process."""
+    """What `Client` has, sent to a server in this process."""
 
     def __init__(self, http: Http) -> None:
         def send(call: Call[Any]) -> Any:
@@ -68,6 +71,7 @@ class RemoteAccess:
 
         self.send: Any = send
         self.jobs: AnyJobs[object] = Jobs(Requests(HOME), self.send, self.send)
+        self.data: AnyData[object] = Data(Requests(HOME), self.send, self.send)
 
 
 def with_postpone(http: Http) -> Http:
@@ -127,28 +131,28 @@ def test_a_declared_operation_is_in_the_audit_log_and_in_the_description(http: H
     assert "Problems: `job_not_found`, `job_not_pending`." in shown["description"]
 
 
-OPERATIONS = http_operations(JobOperations)
+SUBJECTS: list[tuple[type, Routes, set[str]]] = [
+    (JobOperations, job_routes, {"schedule_job"}),
+    (DataOperations, data_routes, set()),
+]
 
 
-def test_every_operation_on_jobs_has_its_route() -> None:
-    declared = {(e.endpoint.method, e.endpoint.path, e.endpoint.scope, e.endpoint.operation_id) for e in OPERATIONS}
-    home = "/api/v1/tenants/{tenant}"
-    routes = [each for each in job_routes.routes if isinstance(each, APIRoute)]
-    served = {
-        (
-            *(route.methods or ()),
-            route.path.removeprefix(home),
-            (route.openapi_extra or {})[SCOPE_KEY],
-            route.operation_id,
-        )
-        for route in routes
+@pytest.mark.parametrize(("kind", "routes", "by_hand"), SUBJECTS)
+def test_every_operation_has_its_route(kind: type, routes: Routes, by_hand: set[str]) -> None:
+    declared = {
+        each.endpoint.operation_id: (each.endpoint.method, each.endpoint.path, each.endpoint.scope)
+        for each in http_operations(kind)
     }
-    assert declared == served - {("POST", "/jobs", Scope.EDIT, "schedule_job")}
-    assert len({each[3] for each in served}) == len(served)
+    served = {
+        str(route.operation_id): (*route.methods, route.path.removeprefix(routes.prefix), scope_of(route))
+        for route in routes.routes
+        if isinstance(route, APIRoute)
+    }
+    assert declared == {name: place for name, place in served.items() if name not in by_hand}
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
-def test_every_operation_on_jobs_is_called_alike_by_python_a_client_and_the_command_line(
+@pytest.mark.parametrize("operation", http_operations(JobOperations), ids=lambda each: each.name)
+def test_an_operation_on_jobs_is_called_alike_by_python_a_client_and_the_command_line(
     http: Http, operation: Operation[Any, Any]
 ) -> None:
     for kind in (AsyncJobs, CallerJobs):
@@ -160,10 +164,23 @@ def test_every_operation_on_jobs_is_called_alike_by_python_a_client_and_the_comm
         job_id = http.app.scheduler.run_after(3_600, "shop.order", item="x")
         if operation.name == "retry":
             http.app.jobs.cancel(job_id)
-        given = {"job_id": job_id, "at": datetime.now(UTC) + timedelta(hours=1)}
-        required = [each.name for each in operation.arguments if each.name in given]
-        results.append(getattr(access.jobs, operation.name)(**{name: given[name] for name in required}))
+        known = {"job_id": job_id, "at": datetime.now(UTC) + timedelta(hours=1)}
+        given = {each.name: known[each.name] for each in operation.arguments if each.name in known}
+        results.append(getattr(access.jobs, operation.name)(**given))
     assert len({type(each) for each in results}) == 1
+
+
+@pytest.mark.parametrize("operation", http_operations(DataOperations), ids=lambda each: each.name)
+def test_an_operation_on_documents_is_called_alike_by_python_a_client_and_the_command_line(
+    http: Http, operation: Operation[Any, Any]
+) -> None:
+    assert callable(getattr(AsyncData, operation.name))
+
+    known = {"table": "orders", "document_id": http.app.call("shop.order", item="x")}
+    given = {each.name: known[each.name] for each in operation.arguments if each.name in known}
+    accesses: list[Access] = [http.app, RemoteAccess(http), OnDatabase(http.app.environment.store)]
+    python, remote, local = (getattr(access.data, operation.name)(**given) for access in accesses)
+    assert python == remote == local
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry", "run-now"])

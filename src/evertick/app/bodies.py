@@ -104,6 +104,7 @@ T = TypeVar("T")
 Items = Annotated[list[T], Field(max_length=ITEMS_MAX), _EndsAtFirst()]
 """A list of some length; a million wrong items would be a million errors."""
 States = Items[JobState]
+Texts = Items[str]
 
 
 def json_type(argument: Argument) -> Any:

@@ -57,7 +57,8 @@ class Parameter:
 
     `json_type` is its type in JSON if that is another one than in Python: a type, or the name of one in `app.bodies`,
     which is imported when it is needed (it loads Pydantic). `encode` converts a Python value to that type; without it
-    the client converts the usual types. `limits` are those of a field of Pydantic: `ge=1`, `max_length=100`.
+    the client converts the usual types. `decode` converts back, where the Python API does not take the JSON type as it
+    is. `limits` are those of a field of Pydantic: `ge=1`, `max_length=100`.
     """
 
     def __init__(
@@ -67,11 +68,13 @@ class Parameter:
         *,
         description: str = "",
         encode: Callable[[Any], Any] | None = None,
+        decode: Callable[[Any], Any] | None = None,
         **limits: Any,
     ) -> None:
         self.json_type = json_type
         self.description = description
         self.encode = encode
+        self.decode = decode
         self.limits = limits
 
 

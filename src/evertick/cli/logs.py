@@ -16,8 +16,7 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.job.choosing import moment_at
-from evertick.cli.job.session import open_jobs
-from evertick.cli.sessions.base import Access, Session, say_nothing_found
+from evertick.cli.sessions.base import Access, Session, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import LogLineView, LogPage
@@ -69,7 +68,7 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
         raise click.UsageError("-f writes line by line; take -o jsonl")
     if follow and flags.until is not None:
         raise click.UsageError("-f goes on until Ctrl-C; leave out --until")
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         if flags.function is not None:
             session.require_function(flags.function)
         where = flags.where(session.now)

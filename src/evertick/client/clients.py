@@ -23,7 +23,6 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.client import sending
 from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
-from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -246,7 +245,7 @@ class Client(_Client):
     jobs = _Part(Jobs, Requests, "Jobs; as `app.jobs`.")
     scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
     insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
-    data = _Part(Data, DataRequests, "Tables and documents, to look at; as `app.data`.")
+    data = _Part(Data, Requests, "Tables and documents, to look at; as `app.data`.")
     views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
     schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
     scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")
@@ -325,7 +324,7 @@ class AsyncClient(_Client):
     jobs = _Part(AsyncJobs, Requests, "As `Client.jobs`.")
     scheduler = _Part(AsyncScheduler, ScheduleJobs, "As `Client.scheduler`.")
     insight = _Part(AsyncInsight, InsightRequests, "As `Client.insight`.")
-    data = _Part(AsyncData, DataRequests, "As `Client.data`.")
+    data = _Part(AsyncData, Requests, "As `Client.data`.")
     views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
     schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
     scripts = _Part(AsyncScripts, ScriptRequests, "As `Client.scripts`.")

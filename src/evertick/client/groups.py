@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, Self, cast, overload
 
 from evertick.api.workflows import RunView
+from evertick.app.documents.browsing import AnyAsyncData, AnyData
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.jobs.api import AnyAsyncJobs, AnyJobs
 from evertick.app.operations import Awaited, Blocking
@@ -12,7 +13,6 @@ from evertick.app.workflows.api import result_of
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, RemoteOperations, Requests, new_key
-from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -49,11 +49,11 @@ class AsyncInsight(Awaited[InsightRequests], InsightRequests):
     """`client.insight`, awaited."""
 
 
-class Data(Blocking[DataRequests], DataRequests):
+class Data(RemoteOperations, AnyData[Requests]):
     """`client.data`."""
 
 
-class AsyncData(Awaited[DataRequests], DataRequests):
+class AsyncData(RemoteOperations, AnyAsyncData[Requests]):
     """`client.data`, awaited."""
 
 

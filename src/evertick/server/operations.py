@@ -6,7 +6,7 @@ Both derive from the endpoint of each operation (`evertick.app.operations.Endpoi
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from inspect import Parameter, signature
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin
 
 from fastapi import Body as RequestBody
 from fastapi import Query, Request
@@ -81,12 +81,10 @@ class CallerOperations(Awaited[O]):
         return (await self.piece(operation, asked)).count
 
 
-def add_operations(
-    routes: Routes, operations: type, operations_of: Callable[[Caller, Request], CallerOperations[Any]]
-) -> None:
+def add_operations(routes: Routes, operations: type, operations_of: Callable[[Caller, Request], Awaited[Any]]) -> None:
     """Add a route for each operation that the class `operations` itself declares with an endpoint.
 
-    `operations_of` returns the operations in the name of a caller.
+    `operations_of` returns the operations of a caller; `CallerOperations` if some of them change something.
     """
     for each in http_operations(operations):
         endpoint = each.endpoint
@@ -98,11 +96,12 @@ def add_operations(
 
 
 def _handler(
-    operation: Operation[Any, Any], operations_of: Callable[[Caller, Request], CallerOperations[Any]]
+    operation: Operation[Any, Any], operations_of: Callable[[Caller, Request], Any]
 ) -> Callable[..., Awaitable[Response]]:
     """The function that FastAPI calls, with a signature from which it reads the parameters of a request."""
     endpoint, rest = operation.endpoint, _beside_path(operation)
     is_many, names = operation.runs_as == "write_pages", [each.name for each in rest if not each.is_filter]
+    decoders = {each.name: each.parameter.decode for each in rest if each.parameter.decode is not None}
 
     async def handle(request: Request, caller: Caller, **given: Any) -> Response:
         group, asked = operations_of(caller, request), given.pop("asked", None)
@@ -111,6 +110,7 @@ def _handler(
             return reply(await group.piece(operation, asked))
         if asked is not None:
             given.update({name: getattr(asked, name) for name in names}, **_filters_in(operation, asked))
+        given.update({name: decode(given[name]) for name, decode in decoders.items() if given.get(name) is not None})
         found = await group._run(operation, (), given)
         return reply({"id": found} if endpoint.returns_id else found, status=endpoint.status)
 
@@ -123,7 +123,7 @@ def _handler(
         kinds["asked"] = model if is_required else Annotated[model | None, RequestBody(title=model.__name__)]
         if not is_required:
             defaults["asked"] = None
-    elif operation.filters:
+    elif operation.filters or any(_is_list(json_type(each)) for each in rest):
         kinds["asked"] = Annotated[model_of(operation), Query()]
     else:
         for each in rest:
@@ -147,7 +147,7 @@ def model_of(operation: Operation[Any, Any]) -> type[Any]:
     for each in _beside_path(operation):
         kind, default = json_type(each), endpoint.http_defaults.get(each.name, each.default)
         declared = Field(description=each.parameter.description or None, **each.parameter.limits)
-        if each.is_filter and each.parameter.json_type == "States":  # a repeated parameter has no null
+        if default is None and _is_list(kind):  # a parameter that may be repeated; it has no null
             fields[each.name] = (Annotated[kind, declared], Field(default_factory=list))
         elif each.is_filter:
             fields[each.name] = (Annotated[kind | None, declared], Field(None))
@@ -168,6 +168,11 @@ def _shared_model(name: str, fields: Any) -> type[Any]:
     if name not in _SHARED:
         _SHARED[name] = create_model(name, __base__=Piece, __doc__="Which are to be changed.", **dict(fields))
     return _SHARED[name]
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a type is a list, such as `Items[str]`."""
+    return get_origin(get_args(kind)[0] if get_origin(kind) is Annotated else kind) is list
 
 
 def _beside_path(operation: Operation[Any, Any]) -> list[Argument]:

@@ -19,9 +19,9 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, o
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
-from evertick.cli.job.session import JobFinished, cancel, job_id_of, job_named, open_jobs, read_jobs, require_known
+from evertick.cli.job.session import JobFinished, cancel, job_id_of, job_named, read_jobs, require_known
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import Session, looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import Session, looking_elsewhere, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -79,7 +79,7 @@ def list_jobs(
         raise click.UsageError(f"--upcoming: such jobs are pending and not due yet; leave out {leave_out}")
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     after = cursor if cursor is None or upcoming else job_id_of(cursor)
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         where = filters.chosen_at(session.now, tuple(JobState(state) for state in states))
         asked = _Asked(where, limit, after, upcoming)
         return refreshed(session.store, out, lambda: _write_list(session, asked, chosen, out))
@@ -130,7 +130,7 @@ def _get_many(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> i
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     found, missing = dict[str, JobView](), list[JobNotFound]()
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         now = session.now
         for each in dict.fromkeys(job_ids):
             try:
@@ -148,7 +148,7 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     from evertick.api.jobs import JobView
 
     chosen = out.columns(JobView.names(), JobView.names())
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         now, view = session.now, session.jobs.get(job_named(session, job_id))
     out.show_whole(view, now, chosen, _words)
 
@@ -175,7 +175,7 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: Outp
     from evertick.api.commands import CanceledJob
 
     codes, canceled = list[int](), list[CanceledJob]()
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         for job_id in job_ids:
             try:
                 with looking_elsewhere(session.store):
@@ -209,7 +209,7 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
 
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         where = filters.chosen_at(session.now, (JobState(state),))
         require_known(session, where)
         if not yes and (found := session.jobs.list(limit=LOOK, **where).jobs):

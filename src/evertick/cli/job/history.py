@@ -13,8 +13,8 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.core.watching import ChangeWaiter
-from evertick.cli.job.session import job_named, open_jobs, require_known
-from evertick.cli.sessions.base import Session, say_nothing_found
+from evertick.cli.job.session import job_named, require_known
+from evertick.cli.sessions.base import Session, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogLine, JobView
@@ -34,7 +34,7 @@ def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
     from evertick.cli.dev.lines import error_line_of
 
     chosen = out.columns(AttemptView.names(), ATTEMPT_FIELDS)
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         found = session.jobs.get(job_named(session, job_id))
         views = session.jobs.attempts(found.id)
         moment = out.moments(session.now)
@@ -61,7 +61,7 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
     """
     if follow and out.output == "json":
         raise click.UsageError("-f writes line by line; take -o jsonl")
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         found = session.jobs.get(job_named(session, job_id))
         if follow:
             return _follow(session, found, out)
@@ -87,7 +87,7 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
     from evertick.api.commands import FunctionCounts
 
     chosen = out.columns(FunctionCounts.names(), FunctionCounts.names())
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         known = session.jobs.counts_by_function()
         found = {name: each for name, each in known.items() if function in (None, name)}
         if not found and function is not None:

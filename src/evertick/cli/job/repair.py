@@ -18,10 +18,10 @@ from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.job.choosing import JobFilters, moment_at
-from evertick.cli.job.session import all_of, job_named, open_jobs, require_known
+from evertick.cli.job.session import all_of, job_named, require_known
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import Session, looking_elsewhere
+from evertick.cli.sessions.base import Session, looking_elsewhere, open_session
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -142,7 +142,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     arguments = new.of_jobs(len(choice.job_ids))
     # What a filter has chosen has ended for good: it cannot be retried only if that was done before.
     retried = JobNotRetryable if choice.is_filtered and state != "pending" else None
-    with open_jobs(choice.db) as session:
+    with open_session(choice.db) as session:
 
         def work(named: str) -> "tuple[str, Schema]":
             job_id = job_named(session, named)
@@ -180,7 +180,7 @@ def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
 def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions) -> int:
     from evertick.api.commands import MovedJob
 
-    with open_jobs(choice.db) as session:
+    with open_session(choice.db) as session:
         due_at = moment_at(session.now, at, "--at")
 
         def work(named: str) -> "tuple[str, Schema]":

@@ -1,13 +1,12 @@
 """The jobs of a database or of a server, as commands see them: both have the same operations (`Access`)."""
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from evertick.base.errors import Conflict, InvalidArguments
 from evertick.base.ids import JobId
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
-from evertick.cli.sessions.base import Access, OnDatabase, OnServer, Session, opened
+from evertick.cli.sessions.base import Access, Session
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobPage, JobView
@@ -18,11 +17,6 @@ class JobFinished(Conflict):
     """The job has ended, so there is nothing to cancel."""
 
     code = "job_finished"
-
-
-def open_jobs(db: str | None) -> AbstractContextManager[Session]:
-    """The server that was named, else the database. Raises as `open_client` and `open_database` do."""
-    return opened(db, OnDatabase, OnServer)
 
 
 def read_jobs(

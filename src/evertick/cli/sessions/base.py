@@ -4,7 +4,7 @@ What is heavy is imported when one is opened, so the help of a command needs non
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, named_tenant, now_of, open_database
 
 if TYPE_CHECKING:
+    from evertick.app.documents.browsing import AnyData, Data
     from evertick.app.jobs.api import AnyJobs, Jobs
     from evertick.client.clients import Client
     from evertick.store.store import Store
@@ -118,6 +119,11 @@ class Access(Protocol):
         """Its jobs."""
         ...
 
+    @property
+    def data(self) -> "AnyData[object]":
+        """Its tables and documents."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OnDatabase:
@@ -157,6 +163,13 @@ class OnDatabase:
             check=Quotas().check,
         )
         return Jobs(operations, self.read, self.write)
+
+    @property
+    def data(self) -> "Data":
+        """The tables and documents of the tenant that was chosen."""
+        from evertick.app.documents.browsing import Data, DataOperations
+
+        return Data(DataOperations(chosen_tenant(), lambda: self.now), self.read, self.write)
 
     def require_function(self, name: str) -> None:
         """Raise FunctionNotFound if it was never seen."""
@@ -200,6 +213,11 @@ class OnServer:
         """See `OnDatabase.jobs`."""
         return self.client.jobs
 
+    @property
+    def data(self) -> "AnyData[object]":
+        """See `OnDatabase.data`."""
+        return self.client.data
+
     def require_function(self, name: str) -> None:
         """See `OnDatabase.require_function`."""
         from evertick.app.functions_by_name import unknown_function
@@ -222,6 +240,11 @@ class OnServer:
 
 Session: TypeAlias = OnDatabase | OnServer
 """What commands work on."""
+
+
+def open_session(db: str | None) -> AbstractContextManager[Session]:
+    """The server that was named, else the database that `db` names, else the one here. Raises as `opened`."""
+    return opened(db, OnDatabase, OnServer)
 
 
 @contextmanager
