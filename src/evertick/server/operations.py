@@ -27,7 +27,7 @@ _EXPECT: Final = "How many there should be: if there are others now, none is cha
 class CallerOperations(Awaited[O]):
     """Operations in the name of a caller. Changes are checked, recorded in the audit log, and done once under a key.
 
-    The route has checked the scope. The dashboard calls the operations as Python does; a route calls `call` or `piece`.
+    The route has checked the scope. The dashboard calls the operations as any Python code does.
     """
 
     def __init__(self, caller: Caller, request: Request, group: Awaited[Any]) -> None:
@@ -105,6 +105,8 @@ def _handler(
 
     async def handle(request: Request, caller: Caller, **given: Any) -> Response:
         group, asked = operations_of(caller, request), given.pop("asked", None)
+        if operation.runs_as != "read" and not isinstance(group, CallerOperations):
+            raise TypeError(f"{operation.name} changes something: it needs CallerOperations, which record it")
         given.pop("idempotency_key", None)
         if is_many:
             return reply(await group.piece(operation, asked))
