@@ -415,8 +415,8 @@ def test_jobs_that_fail_again_meanwhile_are_not_retried_by_the_same_call(
     monkeypatch.setattr(operations, "RETRY_PAGE", 2)
     for number in range(5):
         app.jobs.cancel(app.scheduler.run_after(TOMORROW, "note", str(number)))
-    surface = app.jobs
-    write = surface.write
+    group = app.jobs
+    write = group.write
 
     def write_and_cancel(work: Any) -> Any:
         result = write(work)
@@ -424,8 +424,8 @@ def test_jobs_that_fail_again_meanwhile_are_not_retried_by_the_same_call(
             app.jobs.cancel(job.id)
         return result
 
-    surface.write = write_and_cancel  # type: ignore[assignment]
-    assert surface.retry_all(state="canceled") == 5
+    group.write = write_and_cancel  # type: ignore[assignment]
+    assert group.retry_all(state="canceled") == 5
     assert app.jobs.retry_all(state="canceled") == 5
 
 

@@ -15,14 +15,14 @@ from evertick.app.schedules.options import CreateOptions, CronOptions, ReplaceOp
 from evertick.app.scheduling.job_builder import JobOptions, RunOptions, SentJobOptions, SentRunOptions
 from evertick.client import AsyncClient, Client
 from evertick.client.schedules import Change, Creation, Replacement
-from evertick.client.surfaces import (
+from evertick.client.groups import (
     AsyncScheduler,
     AsyncWorkflows,
     Scheduler,
     Workflows,
 )
-from evertick.client.surfaces import AsyncSchedules as SentAsyncSchedules
-from evertick.client.surfaces import Schedules as SentSchedules
+from evertick.client.groups import AsyncSchedules as SentAsyncSchedules
+from evertick.client.groups import Schedules as SentSchedules
 from evertick.rules.schedules.policies import DEFAULT_POLICIES
 from evertick.rules.workflows.step import StepOptions
 from evertick.schedules import AsyncSchedules, Schedules

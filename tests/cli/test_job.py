@@ -4,14 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from evertick import App, MutationCtx, Step, SyncActionCtx, every
 from evertick.api.jobs import JobView
-from evertick.cli.job.local_session import JobSession
+from evertick.app.jobs.api import Jobs
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
 from tests.cli.desk import Command, Ended
@@ -377,12 +377,13 @@ def test_cancel_all_shows_a_terminal_how_many_are_canceled_so_far(
 def test_cancel_all_that_is_interrupted_says_how_many_are_canceled(
     chat: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(session: JobSession, where: object, progress: Callable[[int], None]) -> int:
-        progress(2_000)
+    def interrupted(jobs: Jobs, page: object) -> int:
+        assert jobs._progress is not None
+        jobs._progress(2_000)
         raise KeyboardInterrupt
 
     chat.scheduler.run_after(60, "chat.fail")
-    monkeypatch.setattr(JobSession, "cancel_all", interrupted)
+    monkeypatch.setattr(Jobs, "write_pages", interrupted)
     done = command("job", "cancel-all", "--yes")
     assert (done.code, done.err) == (
         130,

@@ -7,6 +7,7 @@ import pytest
 from evertick import every
 from evertick.base.errors import DatabaseUnavailable
 from evertick.server.routes import jobs, schedules, workflows
+from evertick.server.routes.jobs import CallerJobs
 from tests.app.conftest import OpenApp
 from tests.dashboard.conftest import site_of, text_of
 from tests.server.conftest import order_of, shop_on
@@ -31,8 +32,8 @@ def test_a_form_sent_in_an_outage_says_so_and_names_no_file(
         (schedules, "pause_schedule", "schedules/s/pause", {"note": "x"}),
         (schedules, "delete_schedule", "schedules/s/delete", {"typed": "s"}),
         (jobs, "schedule_job", "functions/shop.order/run", {"when": "after", "after": "9s", "a.item": "v"}),
-        (jobs, "reschedule_job", f"jobs/{job}/reschedule", {"at": "now+2h"}),
-        (jobs, "cancel_job", f"jobs/cancel-all?state=pending&row={job}", {}),
+        (CallerJobs, "_run", f"jobs/{job}/reschedule", {"at": "now+2h"}),
+        (CallerJobs, "_run", f"jobs/cancel-all?state=pending&row={job}", {}),
         (workflows, "signal_run", f"workflows/{run}/signal", {"event": "paid"}),
     ]
     for module, name, path, fields in forms:

@@ -53,8 +53,8 @@ def test_the_names_of_a_schema_are_the_keys_of_its_json(world: OpenWorld) -> Non
     assert {"function", "state", "due_at"} <= set(JobView.names())
 
 
-@pytest.mark.parametrize("surface", [Schedules, AsyncSchedules])
-def test_help_says_what_every_option_of_create_means(surface: Any) -> None:
-    text = surface.create.__doc__
+@pytest.mark.parametrize("group", [Schedules, AsyncSchedules])
+def test_help_says_what_every_option_of_create_means(group: Any) -> None:
+    text = group.create.__doc__
 
     assert [each.name for each in fields(CreateOptions) if f"`{each.name}`" not in text] == ["schedule_id"]

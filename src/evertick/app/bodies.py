@@ -20,7 +20,9 @@ from pydantic_core import PydanticCustomError
 
 from evertick.api.schema import no_number
 from evertick.app.functions.options import Retry
+from evertick.app.operations import Argument
 from evertick.base.errors import InvalidSpec
+from evertick.base.records.jobs import JobState
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 MEMBERS_MAX: Final = 100
@@ -101,6 +103,16 @@ class _EndsAtFirst(FailFast):
 T = TypeVar("T")
 Items = Annotated[list[T], Field(max_length=ITEMS_MAX), _EndsAtFirst()]
 """A list of some length; a million wrong items would be a million errors."""
+States = Items[JobState]
+Texts = Items[str]
+
+
+def json_type(argument: Argument) -> Any:
+    """The type of an argument of an operation in JSON."""
+    declared = argument.parameter.json_type
+    if isinstance(declared, str):
+        return globals()[declared]
+    return argument.python_type if declared is None else declared
 
 
 def _or_number(schema: dict[str, Any]) -> None:

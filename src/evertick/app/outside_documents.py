@@ -12,8 +12,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from evertick.app.documents.database import Database
 from evertick.app.documents.queries import DocumentQuery, IndexRange, Predicate
 from evertick.app.environment import Environment
+from evertick.app.operations import Awaited, Blocking, OperationGroup, reads, writes
 from evertick.app.run.run import TransactionRun
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId
 from evertick.store.transaction.transaction import Transaction
@@ -78,7 +78,7 @@ def _on(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P
     return operation
 
 
-class _Query(Surface[QueryOperations]):
+class _Query(OperationGroup[QueryOperations]):
     """A chain, read where it ends: `first`, `unique`, `take`, `collect` or `paginate`."""
 
     def with_index(self, name: str, where: Callable[[IndexRange], IndexRange] | None = None, /, **equals: Any) -> Self:
@@ -112,7 +112,7 @@ class AsyncQuery(Awaited[QueryOperations], _Query):
     """A chain whose end is awaited."""
 
 
-class _Documents(Surface[DocumentOperations]):
+class _Documents(OperationGroup[DocumentOperations]):
     """A tenant's documents."""
 
     get = reads(_on(Database.get))

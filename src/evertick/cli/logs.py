@@ -8,6 +8,7 @@ import click
 
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.history import LEVELS
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
@@ -15,8 +16,7 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.watching import ChangeWaiter
 from evertick.cli.job.choosing import moment_at
-from evertick.cli.job.session import AnyJobSession, open_jobs
-from evertick.cli.sessions.base import say_nothing_found
+from evertick.cli.sessions.base import Access, Session, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import LogLineView, LogPage
@@ -68,9 +68,9 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
         raise click.UsageError("-f writes line by line; take -o jsonl")
     if follow and flags.until is not None:
         raise click.UsageError("-f goes on until Ctrl-C; leave out --until")
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         if flags.function is not None:
-            session.require_known({"function": flags.function})
+            session.require_function(flags.function)
         where = flags.where(session.now)
         latest, lines = _last(session, where, flags.limit)
         if out.output == "json":
@@ -85,7 +85,7 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
     return Exit.OK
 
 
-def _last(session: AnyJobSession, where: "LinesWhere", limit: int) -> "tuple[str, list[LogLineView]]":
+def _last(session: Session, where: "LinesWhere", limit: int) -> "tuple[str, list[LogLineView]]":
     """Where new lines begin, and the last lines, the oldest first."""
     pages = _pages(session, where, None, newest_first=True)
     latest = ""
@@ -98,7 +98,7 @@ def _last(session: AnyJobSession, where: "LinesWhere", limit: int) -> "tuple[str
     return latest, lines[:limit][::-1]
 
 
-def _follow(session: AnyJobSession, where: "LinesWhere", latest: str, known: set[str], out: OutputOptions) -> int:
+def _follow(session: Session, where: "LinesWhere", latest: str, known: set[str], out: OutputOptions) -> int:
     """Write what is stored from `latest` on until Ctrl-C."""
     with ChangeWaiter(session.store, follows=True) as news:
         try:
@@ -117,10 +117,10 @@ def _follow(session: AnyJobSession, where: "LinesWhere", latest: str, known: set
 
 
 def _pages(
-    session: AnyJobSession, where: "LinesWhere", cursor: str | None, *, newest_first: bool
+    access: Access, where: "LinesWhere", cursor: str | None, *, newest_first: bool
 ) -> "Iterator[LogPage]":  # fmt: skip
     while True:
-        page = session.log_page(where, cursor, newest_first=newest_first)
+        page = access.jobs.log_lines(limit=PAGE_MAX, cursor=cursor, newest_first=newest_first, **where)
         yield page
         cursor = page.cursor
         if cursor is None:

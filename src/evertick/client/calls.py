@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
-from inspect import signature
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, get_args
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, get_args
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.surfaces import Operation, shown, shown_kind
+from evertick.app.operations import Operation, OperationGroup, shown, shown_kind
 from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.ids import JobId
@@ -66,19 +66,19 @@ class Call(Generic[T]):
 class _Sent(Operation[P, T]):
     """An operation that makes a `Call`, which a client sends; in pieces, each a call that goes on after the last."""
 
-    def __init__(self, operation: Callable[..., Any], run: str = "write") -> None:
-        self._operation = operation
-        self._run = run
-        self.__doc__ = operation.__doc__
-        given = signature(operation)
-        own = 2 if run == "write_pages" else 1
-        parameters = [each for one in list(given.parameters.values())[own:] for each in shown(one)]
-        [result] = [int] if own == 2 else get_args(given.return_annotation) or [Any]
+    def __init__(self, function: Callable[..., Any], runs_as: str = "write") -> None:
+        self.function = function
+        self.runs_as = runs_as
+        self._endpoint = None
+        self.__doc__ = function.__doc__
+        given = signature(function)
+        parameters = [each for one in list(given.parameters.values())[self.bound_count :] for each in shown(one)]
+        [result] = [int] if runs_as == "write_pages" else get_args(given.return_annotation) or [Any]
         self._signature = given.replace(parameters=parameters, return_annotation=shown_kind(result))
 
 
 class Requests:
-    """What may be asked of a server below `home`, a call each. A surface of a client that has them sends them."""
+    """What may be asked of a server below `home`, a call each. A group of a client that has them sends them."""
 
     def __init__(self, home: str = ROOT) -> None:
         self._home = home
@@ -97,8 +97,58 @@ class Requests:
         return Call(method="POST", path=path, body=body, read=_page)
 
 
+class RemoteOperations(OperationGroup[Requests]):
+    """Operations that a server performs: the request of each call is derived from the operation's endpoint."""
+
+    if TYPE_CHECKING:
+        write_pages: Callable[..., Any]
+
+    def _run(self, operation: Operation[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        requests = self.operations
+        if operation.runs_as == "write_pages":
+            body = _encoded(operation, kwargs)
+            return self.write_pages(
+                lambda after: requests._piece(requests._home + operation.endpoint.path, body, after)
+            )
+        return self.write(_call_of(operation, requests._home, args, kwargs))
+
+
+def _call_of(operation: Operation[Any, Any], home: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call[Any]:
+    """The request for an operation below `home`. Raises TypeError for arguments that it does not take.
+
+    The server refuses filters that it does not know, as it may be newer.
+    """
+    endpoint, own = operation.endpoint, _own_signature(operation)
+    has_filters = bool(operation.filters)
+    filters = {name: value for name, value in kwargs.items() if has_filters and name not in own.parameters}
+    bound = own.bind(*args, **{name: value for name, value in kwargs.items() if name not in filters})
+    bound.apply_defaults()
+    path = endpoint.path
+    for name in [name for name in bound.arguments if f"{{{name}}}" in path]:
+        path = path.replace(f"{{{name}}}", part(bound.arguments.pop(name)))
+    given = _encoded(operation, {**filters, **bound.arguments})
+    is_query = endpoint.method == "GET"
+    return Call(
+        method=endpoint.method, path=home + path, query=given if is_query else {}, body=None if is_query else given,
+        read=new_id if endpoint.returns_id else read_as(operation.result_type),
+    )  # fmt: skip
+
+
+@cache
+def _own_signature(operation: Operation[Any, Any]) -> Signature:
+    """The parameters that a caller fills in, without the filters."""
+    shown = list(signature(operation.function).parameters.values())[operation.bound_count :]
+    return Signature([each for each in shown if each.kind is not Parameter.VAR_KEYWORD])
+
+
+def _encoded(operation: Operation[Any, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are not None, as JSON or the query takes them."""
+    declared = {each.name: each.parameter.encode for each in operation.arguments}
+    return {name: (declared.get(name) or wire)(value) for name, value in values.items() if value is not None}
+
+
 class RequestsWithOptions(Requests):
-    """Requests with options, which `using` of a surface collects."""
+    """Requests with options, which `using` collects."""
 
     def __init__(self, home: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(home)

@@ -24,7 +24,6 @@ from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.base.options import shown_options
 from evertick.client import sending
 from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
-from evertick.client.data import DataRequests
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -37,11 +36,7 @@ from evertick.client.fleet import (
     workers_call,
 )
 from evertick.client.gateways import GatewayRequests
-from evertick.client.insight import InsightRequests
-from evertick.client.jobs import JobRequests, ScheduleJobs
-from evertick.client.schedules import ScheduleRequests
-from evertick.client.scripts import ScriptRequests
-from evertick.client.surfaces import (
+from evertick.client.groups import (
     AsyncAuditLog,
     AsyncData,
     AsyncGateways,
@@ -69,6 +64,10 @@ from evertick.client.surfaces import (
     Views,
     Workflows,
 )
+from evertick.client.insight import InsightRequests
+from evertick.client.jobs import ScheduleJobs
+from evertick.client.schedules import ScheduleRequests
+from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests
 from evertick.client.workflows import WorkflowRequests
 
@@ -139,20 +138,26 @@ class _Client(ABC):
         return Call(method=method, path=place, read=_as_it_is, **options)
 
 
-class _Part(property, Generic[S]):
-    """A surface of a client, for which it sends what belongs to a tenant, or to all."""
+if TYPE_CHECKING:
+    _Property = object  # for pyright, a subclass of `property` satisfies no protocol
+else:
+    _Property = property
 
-    def __init__(self, surface: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
+
+class _Part(_Property, Generic[S]):
+    """A group of a client, for which it sends what belongs to a tenant, or to all."""
+
+    def __init__(self, group: Callable[[Any, Any, Any], S], requests: type[Requests], words: str) -> None:
         def made(client: Any) -> S:
             home = ROOT if requests in _OF_ALL else client._home
-            return surface(requests(home), client._send, client._send)
+            return group(requests(home), client._send, client._send)
 
-        super().__init__(made)
+        super().__init__(made)  # type: ignore[call-arg]
         self.__doc__ = words
 
     if TYPE_CHECKING:
 
-        def __get__(self, client: Any, owner: type | None = None, /) -> S: ...  # type: ignore[override]
+        def __get__(self, client: Any, owner: type | None = None, /) -> S: ...
 
 
 class Client(_Client):
@@ -239,10 +244,10 @@ class Client(_Client):
         found: Sequence[FunctionView] = self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(Jobs, JobRequests, "Jobs; as `app.jobs`.")
+    jobs = _Part(Jobs, Requests, "Jobs; as `app.jobs`.")
     scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
     insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
-    data = _Part(Data, DataRequests, "Tables and documents, to look at; as `app.data`.")
+    data = _Part(Data, Requests, "Tables and documents, to look at; as `app.data`.")
     views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
     schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
     scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")
@@ -319,10 +324,10 @@ class AsyncClient(_Client):
         found: Sequence[FunctionView] = await self._send(functions_call(self._home))
         return found
 
-    jobs = _Part(AsyncJobs, JobRequests, "As `Client.jobs`.")
+    jobs = _Part(AsyncJobs, Requests, "As `Client.jobs`.")
     scheduler = _Part(AsyncScheduler, ScheduleJobs, "As `Client.scheduler`.")
     insight = _Part(AsyncInsight, InsightRequests, "As `Client.insight`.")
-    data = _Part(AsyncData, DataRequests, "As `Client.data`.")
+    data = _Part(AsyncData, Requests, "As `Client.data`.")
     views = _Part(AsyncViews, ViewRequests, "As `Client.views`.")
     schedules = _Part(AsyncSchedules, ScheduleRequests, "As `Client.schedules`.")
     scripts = _Part(AsyncScripts, ScriptRequests, "As `Client.scripts`.")

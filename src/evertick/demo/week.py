@@ -48,12 +48,12 @@ class Person:
         """
         kind, _, operation = action.partition(".")
         auditor = self._auditor(None if kind in WITHOUT_TENANT else DEFAULT_TENANT)
-        surface = getattr(self.app, f"{kind}s")
-        change = getattr(surface.operations, operation)
+        group = getattr(self.app, f"{kind}s")
+        change = getattr(group.operations, operation)
         new_schedule = action == "schedule.create"
         work = change(CreateOptions(target, **options)) if new_schedule else change(target, *args, **options)
-        before = None if action in WITHOUT_BEFORE else surface.operations.get(target)
-        return surface.write(auditor.audited(work, action, target, before=before))
+        before = None if action in WITHOUT_BEFORE else group.operations.get(target)
+        return group.write(auditor.audited(work, action, target, before=before))
 
     def edits(self, schedule_id: str, **changes: Any) -> None:
         """Change the definition of a schedule."""

@@ -29,8 +29,8 @@ from evertick.app.access_control.tokens import may_reach, verified
 from evertick.app.environment import Environment
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.operations import Awaited
 from evertick.app.registry import Registry
-from evertick.app.surfaces import Awaited
 from evertick.app.transacting import Page, Work
 from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.escaping import json_text
@@ -166,7 +166,7 @@ class Caller:
 
     async def change(
         self,
-        surface: Awaited[Any],
+        group: Awaited[Any],
         work: Work[T],
         action: str,
         target: str | Callable[[T], str],
@@ -175,20 +175,20 @@ class Caller:
     ) -> T:
         """Do the work in a transaction, with a line in the audit log."""
         take_longer()
-        return await surface.write(self.audited(work, action, target, before=before))
+        return await group.write(self.audited(work, action, target, before=before))
 
     async def change_many(
-        self, surface: Awaited[Any], page: Callable[[str], Work[Page]], action: str, asked: Piece
-    ) -> Response:
+        self, group: Awaited[Any], page: Callable[[str], Work[Page]], action: str, asked: Piece
+    ) -> Changed:
         """Change page after page, each with a line in the audit log, until the time is over or none is left."""
         end = None if asked.seconds is None else time.monotonic() + asked.seconds
         total, last = 0, asked.cursor or ""
         while True:
             take_longer()
-            count, following = await surface.write(self.audited(page(last), action, asked.choice))
+            count, following = await group.write(self.audited(page(last), action, asked.choice))
             total += count
             if following is None or (end is not None and time.monotonic() >= end):
-                return reply(Changed(count=total, cursor=following))
+                return Changed(count=total, cursor=following)
             last = following
 
 

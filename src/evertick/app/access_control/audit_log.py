@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from evertick.api.access import AuditPage, AuditView
 from evertick.api.schema import Schema
-from evertick.app.surfaces import Awaited, Blocking, reads
+from evertick.app.operations import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from, table_of, tenant_named

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.access import SavedView
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import VIEW_PREFIX, TenantId

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from evertick.api.access import NewToken, TokenPage, TokenView
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse, NotFound
 from evertick.base.ids import TOKEN_PREFIX, TenantId, table_of, tenant_named

@@ -10,20 +10,21 @@ tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_M
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from evertick.api.documents import DocumentPage, DocumentView, TableView
 from evertick.api.schema import COUNT_MAX
 from evertick.app.documents.indexing import EVERY_TENANT
 from evertick.app.documents.tables import Index, check_name, decode_document, encode_document, table_named_in
+from evertick.app.operations import Awaited, Blocking, Endpoint, PageLimit, Parameter, reads
 from evertick.app.paging import AT_ONCE, PAGE_CHARS_MAX
-from evertick.app.surfaces import Awaited, Blocking, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import begins_as_json, json_text, read_json
 from evertick.base.ids import JOB_PREFIX, TenantId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.paging import PAGE_MAX, check_limit
+from evertick.base.records.access import Scope
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument, TableCount
 from evertick.store.transaction.index_keys import after_prefix, encode_key
 from evertick.store.transaction.transaction import Transaction
@@ -34,18 +35,75 @@ SHARE_MIN: Final = 100
 STEPS_MAX: Final = 5_000
 """Steps of an index in which tables are looked for; a table takes a few for each two years."""
 NONE: Final = TableCount(0, more=False, newest=None)
+WHERE: Final = "`field=value`, found by an index that begins with these fields. A value is JSON or else text."
 Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The built indexes of each table, with their fields."""
+
+
+# -- Conditions as words, such as `customer=ada`
+
+
+def conditions(words: Sequence[str]) -> dict[str, Any]:
+    """The fields of the words `field=value`, with their values as `value_of` reads them. Raises Misuse."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise Misuse(f"a condition is field=value, such as customer=ada, not {word[:100]!r}")
+        if name in found:
+            raise Misuse(f"the field {name[:100]!r} is there twice, and a document has one value of it")
+        found[name] = value_of(text)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """The value of a word: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else a text.
+
+    A text that reads as JSON stands in double quotes: "7". Raises Misuse for JSON with a mistake.
+    """
+    try:
+        return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
+    except (ValueError, ArithmeticError, TypeError, AttributeError) as error:
+        raise Misuse(f"{text[:100]!r} is a value of no type that documents have: {error}") from None
+
+
+def words_of(where: Mapping[str, Any]) -> list[str]:
+    """The words from which `conditions` reads the same fields and values. Raises InvalidArguments."""
+    return [f"{name}={word_of(value)}" for name, value in where.items()]
+
+
+def word_of(value: Any) -> str:
+    """The word of a value: a text as it is, unless `value_of` would read something else. Raises InvalidArguments."""
+    if isinstance(value, str) and not begins_as_json(value) and not _is_json(value):
+        return value
+    return json_text(json.loads(encode_document({"value": value}))["value"])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        read_json(text)
+    except (ValueError, RecursionError):
+        if begins_as_json(text):
+            raise Misuse(
+                f"{text[:100]!r} begins as JSON and is none; a text that begins so is written as JSON"
+            ) from None
+        return False
+    return True
+
+
+# -- Operations
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class DataOperations:
     """What may be looked at of a tenant's documents, as work for a transaction."""
 
+    noun: ClassVar[str] = "document"
+
     _tenant: TenantId
     _now: Callable[[], Instant]
 
-    @reads
+    @reads(Endpoint("GET", "/tables", Scope.READ, operation_id="list_tables"))
     def tables(self) -> Work[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with a built index, by name.
 
@@ -62,7 +120,7 @@ class DataOperations:
 
         return work
 
-    @reads
+    @reads(Endpoint("GET", "/tables/{table}", Scope.READ, operation_id="get_table"))
     def get_table(self, table: str) -> Work[TableView]:
         """A table, with its documents counted up to 10,000. One without any may be one that was never used.
 
@@ -76,7 +134,7 @@ class DataOperations:
 
         return work
 
-    @reads
+    @reads(Endpoint("GET", "/documents/{document_id}", Scope.READ))
     def get(self, document_id: str) -> Work[DocumentView]:
         """A document. Raises DocumentNotFound; InvalidArguments for what is not the id of one."""
         check_document_id(document_id)
@@ -89,15 +147,18 @@ class DataOperations:
 
         return work
 
-    @reads
+    @reads(Endpoint("GET", "/tables/{table}/documents", Scope.READ, operation_id="list_documents"))
     def list(
         self,
         table: str,
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Annotated[
+            Mapping[str, Any] | None,
+            Parameter("Texts", description=WHERE, encode=words_of, decode=conditions),
+        ] = None,
         newest_first: bool = True,
-        limit: int = 100,
-        cursor: str | None = None,
+        limit: PageLimit = 100,
+        cursor: Annotated[str | None, Parameter(max_length=5_000)] = None,
     ) -> Work[DocumentPage]:
         """A page of a table's documents, the newest first; with `where` those whose fields have these values.
 
@@ -141,11 +202,22 @@ class DataOperations:
         return Instant(self._now() + DAY_MS)
 
 
-class Data(Blocking[DataOperations], DataOperations):
+O_co = TypeVar("O_co", covariant=True)
+
+
+class AnyData(Blocking[O_co], DataOperations):
+    """What `app.data` and `client.data` have in common."""
+
+
+class AnyAsyncData(Awaited[O_co], DataOperations):
+    """As `AnyData`, and every call is awaited."""
+
+
+class Data(AnyData[DataOperations]):
     """`app.data`: tables and documents as people look at them."""
 
 
-class AsyncData(Awaited[DataOperations], DataOperations):
+class AsyncData(AnyAsyncData[DataOperations]):
     """`app.aio.data`: as `Data`, and every call is awaited."""
 
 
@@ -168,42 +240,6 @@ def check_document_id(document_id: str) -> None:
         raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get {document_id}` shows it")
 
 
-def conditions(words: Sequence[str]) -> dict[str, Any]:
-    """The fields of the words `field=value`, with their values as `value_of` reads them. Raises Misuse."""
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise Misuse(f"a condition is field=value, such as customer=ada, not {word[:100]!r}")
-        if name in found:
-            raise Misuse(f"the field {name[:100]!r} is there twice, and a document has one value of it")
-        found[name] = value_of(text)
-    return found
-
-
-def value_of(text: str) -> Any:
-    """The value of a word: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else a text.
-
-    A text that reads as JSON stands in double quotes: "7". Raises Misuse for JSON with a mistake.
-    """
-    try:
-        return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
-    except (ValueError, ArithmeticError, TypeError, AttributeError) as error:
-        raise Misuse(f"{text[:100]!r} is a value of no type that documents have: {error}") from None
-
-
-def words_of(where: Mapping[str, Any]) -> list[str]:
-    """The words from which `conditions` reads the same fields and values. Raises InvalidArguments."""
-    return [f"{name}={word_of(value)}" for name, value in where.items()]
-
-
-def word_of(value: Any) -> str:
-    """The word of a value: a text as it is, unless `value_of` would read something else. Raises InvalidArguments."""
-    if isinstance(value, str) and not begins_as_json(value) and not _is_json(value):
-        return value
-    return json_text(json.loads(encode_document({"value": value}))["value"])
-
-
 def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> Index | None:
     """The index that begins with these fields, the one with the fewest others; None without fields.
 
@@ -221,18 +257,6 @@ def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mappin
         raise Misuse(f"no index of table {table!r} begins with {', '.join(values)}; its indexes: {known}"[:1_000])
     name = min(fitting)[1]
     return Index(f"{table}.{name}", indexes[name])
-
-
-def _is_json(text: str) -> bool:
-    try:
-        read_json(text)
-    except (ValueError, RecursionError):
-        if begins_as_json(text):
-            raise Misuse(
-                f"{text[:100]!r} begins as JSON and is none; a text that begins so is written as JSON"
-            ) from None
-        return False
-    return True
 
 
 def _page(found: Iterator[tuple[bytes, StoredDocument]], limit: int) -> DocumentPage:

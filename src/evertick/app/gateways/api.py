@@ -20,8 +20,8 @@ from evertick.app.gateways.commands import OFFLINE, command_function
 from evertick.app.gateways.connections import client_of, health_of, require_online
 from evertick.app.gateways.joining import WORDS, Joining, hash_of, new_join_token
 from evertick.app.gateways.syncing import SYNC_MS, sync
+from evertick.app.operations import InThread
 from evertick.app.registry import Registry
-from evertick.app.surfaces import InThread
 from evertick.app.transacting import Audited, Transact, Work, unaudited
 from evertick.base.errors import (
     CronNotFound,

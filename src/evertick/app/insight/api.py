@@ -22,11 +22,11 @@ from evertick.app.insight.overview import (
 from evertick.app.insight.pools import pool_stats, pools_and_day
 from evertick.app.insight.scope import InsightOperations
 from evertick.app.insight.search import search
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads
+from evertick.app.operations import Awaited, Blocking, OperationGroup, reads
 from evertick.base.ids import TenantId
 
 
-class _InsightSurface(Surface[InsightOperations]):
+class _InsightGroup(OperationGroup[InsightOperations]):
     """How the jobs and schedules of a tenant do."""
 
     overview = reads(overview)
@@ -46,11 +46,11 @@ class _InsightSurface(Surface[InsightOperations]):
     search = reads(search)
 
 
-class Insight(Blocking[InsightOperations], _InsightSurface):
+class Insight(Blocking[InsightOperations], _InsightGroup):
     """`app.insight`."""
 
 
-class AsyncInsight(Awaited[InsightOperations], _InsightSurface):
+class AsyncInsight(Awaited[InsightOperations], _InsightGroup):
     """`app.aio.insight`: as `Insight`, and every call is awaited."""
 
 

@@ -7,53 +7,43 @@
 Each call is a transaction of its own, those of `..._all` one for each page.
 """
 
-from evertick.app.environment import Environment
-from evertick.app.jobs.operations import JobOperations
-from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
+from typing import TYPE_CHECKING, TypeVar
+
+from evertick.app.jobs.operations import JobOperations, LocalJobOperations
+from evertick.app.operations import Awaited, Blocking
 from evertick.base.ids import TenantId
 
+if TYPE_CHECKING:  # clients, which import this module, have no environment
+    from evertick.app.environment import Environment
+    from evertick.app.scheduling.job_builder import JobBuilder
 
-class _Surface(Surface[JobOperations]):
-    """The jobs of a tenant."""
-
-    get = reads(JobOperations.get)
-    get_many = reads(JobOperations.get_many)
-    count = reads(JobOperations.count)
-    counts = reads(JobOperations.counts)
-    counts_by_function = reads(JobOperations.counts_by_function)
-    attempts = reads(JobOperations.attempts)
-    logs = reads(JobOperations.logs)
-    request = reads(JobOperations.request)
-    log_lines = reads(JobOperations.log_lines)
-    cancel = writes(JobOperations.cancel)
-    stop = writes(JobOperations.stop)
-    reschedule = writes(JobOperations.reschedule)
-    run_now = writes(JobOperations.run_now)
-    retry = writes(JobOperations.retry)
-    retry_all = writes_pages(JobOperations.retry_page)
-    run_now_all = writes_pages(JobOperations.run_now_page)
-    cancel_all = writes_pages(JobOperations.cancel_page)
-    list = reads(JobOperations.list)
-    upcoming = reads(JobOperations.upcoming)
+O_co = TypeVar("O_co", covariant=True)
 
 
-class Jobs(Blocking[JobOperations], _Surface):
+class AnyJobs(Blocking[O_co], JobOperations):
+    """What `app.jobs` and `client.jobs` have in common."""
+
+
+class AnyAsyncJobs(Awaited[O_co], JobOperations):
+    """As `AnyJobs`, and every call is awaited."""
+
+
+class Jobs(AnyJobs[LocalJobOperations], LocalJobOperations):
     """`app.jobs`: each call is a transaction of its own."""
 
 
-class AsyncJobs(Awaited[JobOperations], _Surface):
+class AsyncJobs(AnyAsyncJobs[LocalJobOperations], LocalJobOperations):
     """`app.aio.jobs`: as `Jobs`, and every call is awaited."""
 
 
-def job_operations(environment: Environment, tenant: TenantId) -> JobOperations:
+def job_operations(environment: "Environment", tenant: TenantId) -> LocalJobOperations:
     """The operations on a tenant's jobs."""
     return operations_with(environment.job_builder, tenant)
 
 
-def operations_with(job_builder: JobBuilder, tenant: TenantId) -> JobOperations:
+def operations_with(job_builder: "JobBuilder", tenant: TenantId) -> LocalJobOperations:
     """As `job_operations`, for an app whose database need not be open."""
-    return JobOperations(
+    return LocalJobOperations(
         tenant=tenant,
         clock=job_builder.clock,
         make_id=job_builder.ids.make,

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection
 from datetime import datetime
-from typing import Final, TypedDict, Unpack
+from typing import Annotated, Final, Literal, TypedDict, Unpack
 
 from evertick.api.jobs import LogLineView, LogPage, id_of_line
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
-from evertick.app.scheduling.choice import name_of
+from evertick.app.operations import Parameter
+from evertick.app.scheduling.choice import name_of, rfc_3339
 from evertick.app.scheduling.job_builder import moment
 from evertick.app.transacting import Work
 from evertick.base.clock import Clock
@@ -31,12 +32,18 @@ _PLACE: Final = re.compile(r"(-?\d{1,18})-(|job_[0-9a-z]{1,40})-(\d{1,9})-(\d{1,
 class LinesWhere(TypedDict, total=False):
     """Filters of lines; see `log_lines`."""
 
-    function: Function[..., object] | str | None
-    level: str | None
-    text: str | None
-    request: JobId | str | None
-    since: datetime | None
-    until: datetime | None
+    function: Annotated[Function[..., object] | str | None, Parameter(str, encode=name_of)]
+    level: Annotated[
+        str | None,
+        Parameter(Literal["debug", "info", "warning", "error"], description="This level and those above."),
+    ]
+    text: Annotated[str | None, Parameter(max_length=1_000)]
+    request: Annotated[
+        JobId | str | None,
+        Parameter(str, description="The id of a job: of all jobs of the request that it belongs to."),
+    ]
+    since: Annotated[datetime | None, Parameter("Time", encode=rfc_3339)]
+    until: Annotated[datetime | None, Parameter("Time", encode=rfc_3339)]
 
 
 def log_lines(

@@ -1,10 +1,10 @@
-"""What may be done with jobs, as work for a transaction."""
+"""What may be done with jobs, as work for a transaction; each operation with its endpoint of the HTTP API."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Unpack
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, Unpack
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.api.schema import Count
@@ -13,8 +13,18 @@ from evertick.app.functions.function import Function, check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
 from evertick.app.jobs.views import job_views, upcoming
+from evertick.app.operations import (
+    Endpoint,
+    PageCursor,
+    PageLimit,
+    Parameter,
+    RequestSender,
+    reads,
+    writes,
+    writes_pages,
+)
 from evertick.app.paging import AT_ONCE, page_of_jobs
-from evertick.app.scheduling.choice import JobsWhere, is_key, job_named, jobs_where, name_of
+from evertick.app.scheduling.choice import JobsWhere, is_key, job_named, jobs_where, name_of, rfc_3339
 from evertick.app.scheduling.job_builder import Functions, check_active, check_horizon, moment, present_names
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
@@ -30,6 +40,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX, check_limit
+from evertick.base.records.access import Scope
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobState, Stop, lines_of
 from evertick.base.records.stored import check_depth, difference
@@ -41,10 +52,35 @@ from evertick.store.transaction.transaction import Transaction
 RETRY_PAGE: Final = 500
 """Jobs that `retry_all` looks at in one transaction."""
 
+JobIdOrKey: TypeAlias = Annotated[JobId | str, Parameter(str)]
+"""A job, named by its id or by its key."""
+LineCursor: TypeAlias = Annotated[str | None, Parameter(max_length=200)]
+Moment: TypeAlias = Annotated[datetime | float, Parameter("Time", encode=rfc_3339)]
 
-@dataclass(frozen=True, slots=True)
+
+def _in_states(*states: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Filters with these states, unless they name others."""
+    return lambda where: {"state": states, **where}
+
+
+def _failed_not_retried(where: dict[str, Any]) -> dict[str, Any]:
+    """Filters without the jobs that were retried already, unless they name other states than failed."""
+    return where if set(where.get("state", [JobState.FAILED])) != {JobState.FAILED} else {**where, "not_retried": True}
+
+
+def _check_new_args(sender: RequestSender, operations: Any, work: Work[Any], given: Mapping[str, Any]) -> Work[Any]:
+    """The work of `retry`. Raises if it gives other arguments to the function, and the sender may not do that."""
+    if given["args"] is None:
+        return work
+    job = operations.get(given["job_id"])
+    return sender.with_args(work, lambda transaction: job(transaction).function)
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class JobOperations:
-    """What may be done with the jobs of a tenant."""
+    """What may be done with the jobs of a tenant, here and over HTTP."""
+
+    noun: ClassVar[str] = "job"
 
     tenant: TenantId
     clock: Clock
@@ -54,7 +90,8 @@ class JobOperations:
     """Whether a tenant has room for a job that runs again."""
     tracing: Tracing | None = None
 
-    def get(self, job_id: JobId | str) -> Work[JobView]:
+    @reads(Endpoint("GET", "/jobs/{job_id}", Scope.READ))
+    def get(self, job_id: JobIdOrKey) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
 
         It is named by its id or by its key, as in all that takes one job: a key names the unfinished job that holds it,
@@ -63,24 +100,19 @@ class JobOperations:
         is_key(job_id)
         return lambda transaction: self._view(transaction, job_id)
 
-    def get_many(self, job_ids: Sequence[JobId | str]) -> Work[tuple[JobView | None, ...]]:
-        """Jobs as `get` returns them, at most 1,000, in the order of the ids, in one statement; None for an unknown id.
-
-        Raises LimitExceeded, InvalidArguments for the id of something else.
-        """
-        ids = [require_job_id(each) for each in job_ids]
-        if len(ids) > PAGE_MAX:
-            raise LimitExceeded(f"get_many takes at most {PAGE_MAX:,} ids, not {len(ids):,}")
-
-        def work(transaction: Transaction) -> tuple[JobView | None, ...]:
-            found = transaction.get_jobs(list(dict.fromkeys(ids)), tenant=self.tenant)
-            views = {view.id: view for view in self._views(transaction, found)}
-            return tuple(views.get(each) for each in ids)
-
-        return work
-
+    @reads(
+        Endpoint(
+            "GET", "/jobs", Scope.READ, operation_id="list_jobs", http_defaults={"newest_first": False},
+            description="A page of jobs, the oldest first unless asked otherwise. `state` may be repeated.",
+        )
+    )  # fmt: skip
     def list(
-        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[JobsWhere]
+        self,
+        *,
+        limit: PageLimit = 100,
+        cursor: PageCursor = None,
+        newest_first: bool = True,
+        **where: Unpack[JobsWhere],
     ) -> Work[JobPage]:
         """A page of jobs in the order of their creation.
 
@@ -113,7 +145,16 @@ class JobOperations:
 
         return work
 
-    def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Work[JobPage]:
+    @reads(
+        Endpoint(
+            "GET", "/jobs/upcoming", Scope.READ, operation_id="list_upcoming_jobs",
+            description="A page of the jobs that wait for their time, the soonest due first. "
+            "It takes no `state`, no `blocked` and no `not_retried`.",
+        )
+    )  # fmt: skip
+    def upcoming(
+        self, *, limit: PageLimit = 100, cursor: PageCursor = None, **where: Unpack[JobsWhere]
+    ) -> Work[JobPage]:
         """A page of the jobs that wait for their time, the soonest due first.
 
         The filters, `limit` and `cursor` are those of `list`, without state=, blocked= and not_retried=. Not among them
@@ -124,20 +165,12 @@ class JobOperations:
         _check_page(limit)
         return upcoming(self.tenant, self._views, self.clock.now(), limit=limit, cursor=cursor, **where)
 
-    def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
-        """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
-
-        `failed` are all that failed, `not_retried` those of them that were not run again. Raises Misuse for what is no
-        function.
-        """
-        name = name_of(function)
-
-        def work(transaction: Transaction) -> dict[str, int]:
-            functions = transaction.count_jobs(self.tenant, name=name).values()
-            return {name: sum(getattr(each, name) for each in functions) for name in JobCounts._fields}
-
-        return work
-
+    @reads(
+        Endpoint(
+            "GET", "/jobs/count", Scope.READ, operation_id="count_chosen_jobs",
+            description="How many jobs are chosen; with other filters than `state` and `function`, at most 10,000.",
+        )
+    )  # fmt: skip
     def count(self, **where: Unpack[JobsWhere]) -> Work[Count]:
         """How many jobs the filters of `list` choose. Raises as `list`.
 
@@ -146,15 +179,17 @@ class JobOperations:
         chosen = jobs_where(self.tenant, now=self.clock.now(), **where)
         return lambda transaction: count_of_jobs(transaction, chosen)
 
+    @reads(Endpoint("GET", "/jobs/counts", Scope.READ, operation_id="count_jobs"))
     def counts_by_function(self) -> Work[dict[str, dict[str, int]]]:
-        """As `counts`, for each function that has jobs, by its name. The counts are kept: nothing is counted."""
+        """How many jobs of each function there are in each state. The counts are kept: nothing is counted."""
 
         def work(transaction: Transaction) -> dict[str, dict[str, int]]:
             return {name: each._asdict() for name, each in transaction.count_jobs(self.tenant).items()}
 
         return work
 
-    def attempts(self, job_id: JobId | str) -> Work[tuple[AttemptView, ...]]:
+    @reads(Endpoint("GET", "/jobs/{job_id}/attempts", Scope.READ, operation_id="list_attempts"))
+    def attempts(self, job_id: JobIdOrKey) -> Work[tuple[AttemptView, ...]]:
         """Every attempt at a job, the first one first: its worker, its start and end, how it ended and its error.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
@@ -170,7 +205,8 @@ class JobOperations:
 
         return work
 
-    def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Work[JobLogs]:
+    @reads(Endpoint("GET", "/jobs/{job_id}/logs", Scope.READ, operation_id="get_job_logs"))
+    def logs(self, job_id: JobIdOrKey, *, all_attempts: bool = False) -> Work[JobLogs]:
         """What the function of a job wrote with `ctx.log` in its last attempt, or in all; an action's while it runs.
 
         Of a run of a workflow all lines, of its code (`step.log`) and its steps: those up to where it waits.
@@ -185,7 +221,8 @@ class JobOperations:
 
         return work
 
-    def request(self, job_id: JobId | str) -> Work[tuple[JobView, ...]]:
+    @reads(Endpoint("GET", "/jobs/{job_id}/request", Scope.READ, operation_id="list_request"))
+    def request(self, job_id: JobIdOrKey) -> Work[tuple[JobView, ...]]:
         """The jobs of the request that a job belongs to: the one that began it, and what followed; at most 50, by id.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
@@ -198,8 +235,19 @@ class JobOperations:
 
         return work
 
+    @reads(
+        Endpoint(
+            "GET", "/logs", Scope.READ, operation_id="list_log_lines",
+            description="A page of the lines that functions wrote with `ctx.log`, by default the newest first.",
+        )
+    )  # fmt: skip
     def log_lines(
-        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
+        self,
+        *,
+        limit: PageLimit = 100,
+        cursor: LineCursor = None,
+        newest_first: bool = True,
+        **where: Unpack[LinesWhere],
     ) -> Work[LogPage]:
         """A page of the lines that functions wrote with `ctx.log`, in the order in which they were stored.
 
@@ -220,7 +268,13 @@ class JobOperations:
         """
         return log_lines(self.tenant, self.clock, limit=limit, cursor=cursor, newest_first=newest_first, **where)
 
-    def cancel(self, job_id: JobId | str) -> Work[JobView]:
+    @writes(
+        Endpoint(
+            "POST", "/jobs/{job_id}/cancel", Scope.OPERATE,
+            description="Cancel a job. One that runs goes on, and its result counts, unless it is a retry.",
+        )
+    )  # fmt: skip
+    def cancel(self, job_id: JobIdOrKey) -> Work[JobView]:
         """Cancel a job, by its id or key, and return it: a pending one never starts, an ended one stays as it is.
 
         An action that runs is told; its state is in_progress, with `cancel_requested`, until its function has ended.
@@ -229,19 +283,35 @@ class JobOperations:
         """
         return self._canceled(job_id, Stop.CANCEL)
 
-    def stop(self, job_id: JobId | str) -> Work[JobView]:
-        """Like `cancel`, and an action that runs is interrupted until it has ended."""
+    @writes(
+        Endpoint(
+            "POST", "/jobs/{job_id}/stop", Scope.OPERATE, description="Cancel a job, and end its function if it runs."
+        )
+    )
+    def stop(self, job_id: JobIdOrKey) -> Work[JobView]:
+        """Cancel a job as `cancel` does; an action that runs is interrupted until it has ended.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
         return self._canceled(job_id, Stop.FORCE)
 
-    def reschedule(self, job_id: JobId | str, at: datetime | float) -> Work[JobView]:
+    @writes(Endpoint("POST", "/jobs/{job_id}/reschedule", Scope.OPERATE, body_name="Reschedule"))
+    def reschedule(self, job_id: JobIdOrKey, at: Moment) -> Work[JobView]:
         """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
         return self._moved(job_id, moment(at, "reschedule"))
 
-    def run_now(self, job_id: JobId | str) -> Work[JobView]:
+    @writes(Endpoint("POST", "/jobs/{job_id}/run-now", Scope.OPERATE, operation_id="run_job_now"))
+    def run_now(self, job_id: JobIdOrKey) -> Work[JobView]:
         """Let a pending job run now, whenever it was due. Raises JobNotFound, JobNotPending."""
         return self._moved(job_id, None)
 
-    def retry(self, job_id: JobId | str, *, args: Mapping[str, Any] | None = None) -> Work[JobId]:
+    @writes(
+        Endpoint(
+            "POST", "/jobs/{job_id}/retry", Scope.OPERATE, status=201, returns_id=True, body_name="Again",
+            is_idempotent=True, check_arguments=_check_new_args,
+        )
+    )  # fmt: skip
+    def retry(self, job_id: JobIdOrKey, *, args: Mapping[str, Any] | None = None) -> Work[JobId]:
         """Run a failed or canceled job again, now, as a new job; returns its id. A job is retried once.
 
         With `args`, with these arguments by name, which are checked against the code if this app has the function. Then
@@ -260,7 +330,14 @@ class JobOperations:
 
         return work
 
-    def retry_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+    @writes_pages(
+        Endpoint(
+            "POST", "/jobs/retry-all", Scope.OPERATE, operation_id="retry_jobs", body_name="Bulk",
+            description="Run all failed jobs again that the filters choose and that were not retried yet.",
+            default_filters=_failed_not_retried,
+        )
+    )  # fmt: skip
+    def retry_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
         """Run all failed jobs again that the filters of `list` choose and that were not retried yet; returns how many.
 
             app.jobs.retry_all(function=send, due_from=yesterday)
@@ -288,7 +365,14 @@ class JobOperations:
 
         return work
 
-    def run_now_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+    @writes_pages(
+        Endpoint(
+            "POST", "/jobs/run-now-all", Scope.OPERATE, operation_id="run_jobs_now", body_name="Bulk",
+            description="Let all pending jobs run now that the filters choose.",
+            default_filters=_in_states(JobState.PENDING),
+        )
+    )  # fmt: skip
+    def run_now_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
         """Let all pending jobs run now that the filters of `list` choose; returns how many.
 
             app.jobs.run_now_all(function=send)
@@ -308,7 +392,14 @@ class JobOperations:
 
         return work
 
-    def cancel_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+    @writes_pages(
+        Endpoint(
+            "POST", "/jobs/cancel-all", Scope.OPERATE, operation_id="cancel_jobs", body_name="Bulk",
+            description="Cancel all unfinished jobs that the filters choose.",
+            default_filters=_in_states(*UNFINISHED),
+        )
+    )  # fmt: skip
+    def cancel_all(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
         """Cancel all unfinished jobs that the filters of `list` choose; returns how many.
 
             app.jobs.cancel_all(blocked=True)
@@ -324,7 +415,7 @@ class JobOperations:
 
     # -- what they share
 
-    def _moved(self, job_id: JobId | str, at: Instant | None) -> Work[JobView]:
+    def _moved(self, job_id: JobIdOrKey, at: Instant | None) -> Work[JobView]:
         """Give a pending job another time; None is the moment of the change."""
         is_key(job_id)
 
@@ -337,7 +428,7 @@ class JobOperations:
 
         return work
 
-    def _canceled(self, job_id: JobId | str, stop: Stop) -> Work[JobView]:
+    def _canceled(self, job_id: JobIdOrKey, stop: Stop) -> Work[JobView]:
         is_key(job_id)
 
         def work(transaction: Transaction) -> JobView:
@@ -365,7 +456,7 @@ class JobOperations:
             return False
         return True
 
-    def _view(self, transaction: Transaction, job_id: JobId | str) -> JobView:
+    def _view(self, transaction: Transaction, job_id: JobIdOrKey) -> JobView:
         return self._views(transaction, [job_named(transaction, job_id, self.tenant)])[0]
 
     def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[JobView, ...]:
@@ -380,6 +471,44 @@ class JobOperations:
         encoded = function.encode_args((), args)
         check_args_size(len(encoded.encode()))
         return encoded
+
+
+class LocalJobOperations(JobOperations):
+    """What may be done with the jobs of a tenant where the database is at hand."""
+
+    __slots__ = ()
+
+    @reads
+    def get_many(self, job_ids: Sequence[JobId | str]) -> Work[tuple[JobView | None, ...]]:
+        """Jobs as `get` returns them, at most 1,000, in the order of the ids, in one statement; None for an unknown id.
+
+        Raises LimitExceeded, InvalidArguments for the id of something else.
+        """
+        ids = [require_job_id(each) for each in job_ids]
+        if len(ids) > PAGE_MAX:
+            raise LimitExceeded(f"get_many takes at most {PAGE_MAX:,} ids, not {len(ids):,}")
+
+        def work(transaction: Transaction) -> tuple[JobView | None, ...]:
+            found = transaction.get_jobs(list(dict.fromkeys(ids)), tenant=self.tenant)
+            views = {view.id: view for view in self._views(transaction, found)}
+            return tuple(views.get(each) for each in ids)
+
+        return work
+
+    @reads
+    def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
+        """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
+
+        `failed` are all that failed, `not_retried` those of them that were not run again. Raises Misuse for what is no
+        function.
+        """
+        name = name_of(function)
+
+        def work(transaction: Transaction) -> dict[str, int]:
+            functions = transaction.count_jobs(self.tenant, name=name).values()
+            return {name: sum(getattr(each, name) for each in functions) for name in JobCounts._fields}
+
+        return work
 
 
 def _check_page(limit: int) -> None:

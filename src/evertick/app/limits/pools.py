@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from evertick.api.limits import PoolView
 from evertick.app.limits.declared import PoolChanges, limits_of, origin_of
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, JobId, TenantId, check_pool, pool_name

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from evertick.api.limits import TenantView
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.options import FLAG, UNCHANGED, Unchanged, check_options, stated, takes, whole

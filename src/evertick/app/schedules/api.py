@@ -8,7 +8,7 @@
 Outside functions each call is a transaction of its own. In a mutation a call belongs to its transaction: a schedule is
 created together with the mutation's other writes, or not at all. A query may only read. An `async def` action awaits.
 
-Each operation is listed once, in `_Questions` or `_Changes`, for blocking and for awaited calls (`app/surfaces.py`).
+Each operation is listed once, in `_Questions` or `_Changes`, for blocking and for awaited calls (`app/operations.py`).
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Self, TypeVar
 
 from evertick.app.environment import Environment
+from evertick.app.operations import Awaited, Blocking, OperationGroup, reads, writes, writes_pages
 from evertick.app.schedules.audit import audit
 from evertick.app.schedules.backfills import (
     backfill,
@@ -31,7 +32,6 @@ from evertick.app.schedules.explain import explain
 from evertick.app.schedules.lists import counts, days, list_detailed
 from evertick.app.schedules.options import CreateOptions, ReplaceOptions, UpdateOptions
 from evertick.app.schedules.updates import replace_schedule, update, update_page
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.base.ids import TenantId, tenant_named
 from evertick.base.instants import Instant
@@ -41,7 +41,7 @@ from evertick.store.transaction.unit_of_work import FunctionUnit
 T = TypeVar("T")
 
 
-class _Surface(Surface[ScheduleOperations]):
+class _Group(OperationGroup[ScheduleOperations]):
     """Schedules, in the name of an actor."""
 
     def using(self, *, actor: str | None = None, tenant: TenantId | None = None) -> Self:
@@ -51,7 +51,7 @@ class _Surface(Surface[ScheduleOperations]):
         return self.with_operations(replace(now, actor=actor or now.actor, tenant=named))
 
 
-class _Questions(_Surface):
+class _Questions(_Group):
     """What may be read of schedules."""
 
     get = describe = reads(ScheduleOperations.get)

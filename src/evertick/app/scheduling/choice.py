@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final, TypedDict, Unpack
+from typing import Annotated, Any, Final, TypedDict, Unpack
 
 from evertick.app.documents.tables import require_job_id, table_named_in
 from evertick.app.functions.function import Function
+from evertick.app.operations import Parameter
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, ScheduleId, TenantId, check_pool
-from evertick.base.instants import NEVER, Instant
+from evertick.base.instants import NEVER, Instant, to_iso
 from evertick.base.job_options import check_key
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
 from evertick.base.suggested_commands import no_key
@@ -17,27 +18,58 @@ from evertick.engine.jobs.repair import job_found
 from evertick.store.transaction.transaction import Transaction
 
 STATES: Final = tuple(state.value for state in JobState)
+NO_STATE: Final = "state= names no state; leave it out for jobs in every state"
+
+
+def state_names(given: JobState | str | Iterable[JobState | str]) -> list[str]:
+    """One state or several as a list. Raises Misuse for none: it would be taken for every state."""
+    names = [given] if isinstance(given, str) else [str(each) for each in given]
+    if not names:
+        raise Misuse(NO_STATE)
+    return names
+
+
+def rfc_3339(at: datetime | float) -> str:
+    """A moment as JSON has it. Raises InvalidDelay."""
+    return to_iso(moment(at))
+
+
+def name_of(function: Any) -> str | None:
+    """The name of a function that may be gone. Raises Misuse for what has no name."""
+    if isinstance(function, Function):
+        return function.name
+    if function is None or isinstance(function, str):
+        return function
+    raise Misuse(f"{function!r} is not a function of the app, nor the name of one")
+
+
+def _moment(description: str) -> Parameter:
+    """A filter that takes a moment."""
+    return Parameter("Time", description=description, encode=rfc_3339)
 
 
 class JobsWhere(TypedDict, total=False):
     """The filters; each that is given narrows the choice."""
 
-    state: JobState | str | Iterable[JobState | str]
-    function: Function[..., Any] | str | None
-    schedule: str | None
-    parent: JobId | str | None
-    id_prefix: str | None
-    key: str | None
-    due_from: datetime | float | None
-    due_until: datetime | float | None
-    occurrence_from: datetime | float | None
-    occurrence_until: datetime | float | None
-    error: str | None
-    pool: str | None
-    limit_key: str | None
-    blocked: bool
-    not_retried: bool
-    without_runs: bool
+    state: Annotated[
+        JobState | str | Iterable[JobState | str],
+        Parameter("States", description="One state or several.", encode=state_names),
+    ]
+    function: Annotated[Function[..., Any] | str | None, Parameter(str, description="Its name.", encode=name_of)]
+    schedule: Annotated[str | None, Parameter(description="The id of the schedule or cron that has started them.")]
+    parent: Annotated[JobId | str | None, Parameter(str, description="The id of the job that scheduled them.")]
+    id_prefix: Annotated[str | None, Parameter(description="How their ids begin.", min_length=1, max_length=100)]
+    key: Annotated[str | None, Parameter(description="The key they were scheduled with.")]
+    due_from: Annotated[datetime | float | None, _moment("Due then or later.")]
+    due_until: Annotated[datetime | float | None, _moment("Due before.")]
+    occurrence_from: Annotated[datetime | float | None, _moment("Runs of schedules for this nominal time or later.")]
+    occurrence_until: Annotated[datetime | float | None, _moment("Runs of schedules for nominal times before this.")]
+    error: Annotated[str | None, Parameter(description="A part of the error's type and message.")]
+    pool: Annotated[str | None, Parameter(description="The name of their pool.")]
+    limit_key: Annotated[str | None, Parameter(description="The key by which their pool may limit them.")]
+    blocked: Annotated[bool, Parameter(description="Due, and no live worker runs them.")]
+    not_retried: Annotated[bool, Parameter(description="Failed jobs that were not run again; no calls of runs.")]
+    without_runs: Annotated[bool, Parameter(description="Jobs that are not runs of workflows.")]
 
 
 def jobs_where(
@@ -58,7 +90,7 @@ def jobs_where(
     given = where.get("state", states)
     chosen = tuple(sorted(map(_state, [given] if isinstance(given, str) else given or ())))
     if "state" in where and not chosen:
-        raise Misuse("state= names no state; leave it out for jobs in every state")
+        raise Misuse(NO_STATE)
     if where.get("blocked"):
         if chosen and JobState.PENDING not in chosen:
             raise Misuse("only pending jobs can be blocked; leave out state=, or blocked=")
@@ -124,15 +156,6 @@ def schedule_of(given: Any) -> ScheduleId | None:
 def _parent_of(given: Any) -> JobId | None:
     """The id of a job that may be gone. Raises InvalidArguments for that of something else."""
     return None if given is None else require_job_id(given)
-
-
-def name_of(function: Any) -> str | None:
-    """The name of a function that may be gone. Raises Misuse for what has no name."""
-    if isinstance(function, Function):
-        return function.name
-    if function is None or isinstance(function, str):
-        return function
-    raise Misuse(f"{function!r} is not a function of the app, nor the name of one")
 
 
 # -- How a job is named: by its id, or by the key that it was scheduled with.

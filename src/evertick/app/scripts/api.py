@@ -44,6 +44,7 @@ from evertick.app.execution.contexts import SyncActionCtx
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, FunctionCall
 from evertick.app.limits.declared import Pool
+from evertick.app.operations import InThread
 from evertick.app.paging import all_schedules
 from evertick.app.registry import Registry
 from evertick.app.scheduling.schedulers import Scheduler
@@ -67,7 +68,6 @@ from evertick.app.scripts.running import (
     under_way,
     version_of,
 )
-from evertick.app.surfaces import InThread
 from evertick.app.transacting import Audited, Transact, Work, unaudited
 from evertick.base.error_text import place_words
 from evertick.base.errors import (

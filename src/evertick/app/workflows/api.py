@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
 from evertick.api.workflows import RunView
 from evertick.app.functions.function import Workflow
+from evertick.app.operations import Awaited, Blocking, OperationGroup, reads, writes, writes_pages
 from evertick.app.scheduling.job_builder import RunOptions
-from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.details import get, history, list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations
@@ -39,7 +39,7 @@ LOOK_MOST_S: Final = 0.25
 """`result` looks after the first time, then ever more seldom, at last after the second."""
 
 
-class _Surface(Surface[WorkflowOperations]):
+class _Group(OperationGroup[WorkflowOperations]):
     """The runs of a tenant."""
 
     get = reads(get)
@@ -72,7 +72,7 @@ class _Surface(Surface[WorkflowOperations]):
         return self.with_operations(self.operations.using(options))
 
 
-class Workflows(Blocking[WorkflowOperations], _Surface):
+class Workflows(Blocking[WorkflowOperations], _Group):
     """`app.workflows`."""
 
     def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
@@ -125,7 +125,7 @@ class AwaitableWorkflows(Workflows):
         )
 
 
-class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
+class AsyncWorkflows(Awaited[WorkflowOperations], _Group):
     """`app.aio.workflows`: as `Workflows`, and every call is awaited."""
 
     async def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
@@ -160,9 +160,9 @@ def blocking_workflows(
     environment: "Environment", operations: WorkflowOperations, read: Transact, write: Transact
 ) -> AwaitableWorkflows:
     """The runs as a program sees them."""
-    surface = AwaitableWorkflows(operations, read, write)
-    surface.sleep, surface.waiting_passes_time = environment.sleep, environment.waiting_passes_time
-    return surface
+    group = AwaitableWorkflows(operations, read, write)
+    group.sleep, group.waiting_passes_time = environment.sleep, environment.waiting_passes_time
+    return group
 
 
 def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Workflows:

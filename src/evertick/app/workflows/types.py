@@ -14,8 +14,8 @@ from typing import Any
 
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.functions.function import Function
+from evertick.app.operations import Awaited, Blocking, reads, writes
 from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.surfaces import Awaited, Blocking, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind

@@ -10,8 +10,7 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
-from evertick.cli.data.session import open_data
-from evertick.cli.sessions.base import say_nothing_found
+from evertick.cli.sessions.base import open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.documents import DocumentView, TableView
@@ -37,7 +36,7 @@ def list_tables(db: str | None, out: OutputOptions) -> None:
 
     known = ("table", "documents", "newest", "indexes")
     chosen = out.columns(TableView.names() if out.is_data else known, known)
-    with open_data(db) as session:
+    with open_session(db) as session:
         found = session.data.tables()
         out.show_views(found, session.now, chosen, _words_of_table)
         if not found and out.tells_of_nothing:
@@ -68,7 +67,7 @@ def list_documents(table: str, asked: Asked, db: str | None, out: OutputOptions)
 
     chosen = out.columns(DocumentView.names(), LIST_FIELDS)
     where = conditions(asked.where)
-    with open_data(db) as session:
+    with open_session(db) as session:
         page = session.data.list(table, where=where, limit=asked.limit, cursor=asked.cursor)
         moment, rows = out.moments(session.now), page.documents
         shown = [_words(view, moment, json_text(view.fields)) for view in rows]
@@ -90,7 +89,7 @@ def get_document(document_id: str, db: str | None, out: OutputOptions) -> None:
     from evertick.api.documents import DocumentView
 
     chosen = out.columns(DocumentView.names(), DocumentView.names())
-    with open_data(db) as session:
+    with open_session(db) as session:
         view = session.data.get(document_id)
         moment = out.moments(session.now)
     out.write_one(view.to_json(), _words(view, moment, json_text(view.fields, indent=2)), chosen)

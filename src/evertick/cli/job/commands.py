@@ -9,11 +9,9 @@ import click
 from evertick.base.durations import length
 from evertick.base.errors import InvalidArguments, JobNotFound
 from evertick.base.escaping import json_text, printable
-from evertick.base.ids import JobId
-from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import FunctionKind, JobState, Stop
-from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
@@ -21,10 +19,9 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, o
 from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
-from evertick.cli.job.results import FoundJobs, JobFinished
-from evertick.cli.job.session import AnyJobSession, job_id_of, job_named, open_jobs
+from evertick.cli.job.session import JobFinished, cancel, job_id_of, job_named, read_jobs, require_known
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import Session, looking_elsewhere, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -82,7 +79,7 @@ def list_jobs(
         raise click.UsageError(f"--upcoming: such jobs are pending and not due yet; leave out {leave_out}")
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     after = cursor if cursor is None or upcoming else job_id_of(cursor)
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         where = filters.chosen_at(session.now, tuple(JobState(state) for state in states))
         asked = _Asked(where, limit, after, upcoming)
         return refreshed(session.store, out, lambda: _write_list(session, asked, chosen, out))
@@ -96,18 +93,14 @@ class _Asked(NamedTuple):
     cursor: str | None
     is_upcoming: bool
 
-    def of(self, session: AnyJobSession) -> FoundJobs:
-        read = session.upcoming if self.is_upcoming else session.page
-        return read(self.where, self.limit, self.cursor)
 
-
-def _write_list(session: AnyJobSession, asked: _Asked, chosen: list[str], out: OutputOptions) -> None:
+def _write_list(session: Session, asked: _Asked, chosen: list[str], out: OutputOptions) -> None:
     now = session.now
-    found = asked.of(session)
+    found = read_jobs(session, asked.where, asked.limit, asked.cursor, is_upcoming=asked.is_upcoming)
     jobs, more = found.jobs, found.cursor
     if not jobs and more is None:
-        session.require_known(asked.where)
-    _write_rows(found, now, chosen, out)
+        require_known(session, asked.where)
+    out.show_views(jobs, now, chosen, _words)
     if not jobs and more is None and out.tells_of_nothing:
         say_nothing_found("jobs", session.store)
     if more is None or out.is_none:
@@ -117,10 +110,6 @@ def _write_list(session: AnyJobSession, asked: _Asked, chosen: list[str], out: O
     elif asked.limit == LIMIT_DEFAULT:
         first = "the {} due soonest" if asked.is_upcoming else "the newest {}"
         click.echo(f"these are {first.format(asked.limit)}; there are more: --limit, or --cursor {more}", err=True)
-
-
-def _write_rows(found: FoundJobs, now: Instant, chosen: list[str], out: OutputOptions) -> None:
-    out.show_views(found.jobs, now, chosen, _words)
 
 
 @job.command("get")
@@ -138,31 +127,29 @@ def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> in
 def _get_many(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
     """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
     from evertick.api.jobs import JobView
-    from evertick.base.suggested_commands import no_job
 
     chosen = out.columns(JobView.names(), LIST_FIELDS)
-    ids, missing = list[JobId](), list[JobNotFound]()
-    with open_jobs(db) as session:
-        for each in job_ids:
+    found, missing = dict[str, JobView](), list[JobNotFound]()
+    with open_session(db) as session:
+        now = session.now
+        for each in dict.fromkeys(job_ids):
             try:
-                ids.append(job_named(session, each))
+                view = session.jobs.get(job_named(session, each))
             except JobNotFound as error:
                 missing.append(error)
-        now, found = session.now, session.get_many(ids)
-    _write_rows(found, now, chosen, out)
-    there = {job.id for job in found.jobs}
-    missing += [no_job(each, chosen_tenant()) for each in dict.fromkeys(ids) if each not in there]
+            else:
+                found.setdefault(view.id, view)
+    out.show_views(list(found.values()), now, chosen, _words)
     codes = [fail(str(error), Exit.NOT_FOUND) for error in missing]
-    return Exit.PARTLY if codes and there else max(codes, default=Exit.OK)
+    return Exit.PARTLY if codes and found else max(codes, default=Exit.OK)
 
 
 def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     from evertick.api.jobs import JobView
 
     chosen = out.columns(JobView.names(), JobView.names())
-    with open_jobs(db) as session:
-        now, found = session.now, session.get(job_named(session, job_id))
-    [view] = found.jobs
+    with open_session(db) as session:
+        now, view = session.now, session.jobs.get(job_named(session, job_id))
     out.show_whole(view, now, chosen, _words)
 
 
@@ -188,12 +175,12 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: Outp
     from evertick.api.commands import CanceledJob
 
     codes, canceled = list[int](), list[CanceledJob]()
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         for job_id in job_ids:
             try:
                 with looking_elsewhere(session.store):
                     found = job_named(session, job_id)
-                    still_runs = session.cancel(found, stop)
+                    still_runs = cancel(session, found, stop)
             except (JobNotFound, InvalidArguments) as error:
                 codes.append(fail(str(error), Exit.NOT_FOUND if isinstance(error, JobNotFound) else Exit.USAGE))
             except JobFinished as error:
@@ -222,14 +209,14 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
 
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
-    with open_jobs(db) as session:
+    with open_session(db) as session:
         where = filters.chosen_at(session.now, (JobState(state),))
-        session.require_known(where)
-        if not yes and (found := session.page(where, LOOK, None).jobs):
+        require_known(session, where)
+        if not yes and (found := session.jobs.list(limit=LOOK, **where).jobs):
             jobs = "pending jobs" if state == "pending" else "running jobs"
             click.confirm(f"Cancel all {filters.words(jobs)}{_runs_in(found)}?", abort=True, err=True)
         with counting("jobs are canceled", session.store) as progress:
-            canceled = session.cancel_all(where, progress)
+            canceled = session.jobs.with_progress(progress).cancel_all(**where)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
     out.write_view(ChangedCount(count=canceled))
 

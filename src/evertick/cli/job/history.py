@@ -1,5 +1,7 @@
 """`evertick job attempts`, `logs` and `counts`: what is known of jobs beside their rows."""
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,8 +13,8 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.core.watching import ChangeWaiter
-from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
-from evertick.cli.sessions.base import say_nothing_found
+from evertick.cli.job.session import job_named, require_known
+from evertick.cli.sessions.base import Session, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogLine, JobView
@@ -32,9 +34,9 @@ def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
     from evertick.cli.dev.lines import error_line_of
 
     chosen = out.columns(AttemptView.names(), ATTEMPT_FIELDS)
-    with open_jobs(db) as session:
-        [found] = session.get(job_named(session, job_id)).jobs
-        views = session.attempts(found.id)
+    with open_session(db) as session:
+        found = session.jobs.get(job_named(session, job_id))
+        views = session.jobs.attempts(found.id)
         moment = out.moments(session.now)
     shown = []
     for view in views:
@@ -59,11 +61,11 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
     """
     if follow and out.output == "json":
         raise click.UsageError("-f writes line by line; take -o jsonl")
-    with open_jobs(db) as session:
-        [found] = session.get(job_named(session, job_id)).jobs
+    with open_session(db) as session:
+        found = session.jobs.get(job_named(session, job_id))
         if follow:
             return _follow(session, found, out)
-        kept = session.logs(found)
+        kept = session.jobs.logs(found.id)
     if out.output == "json":
         out.write_json([line.to_json() for line in kept.lines])
     else:
@@ -85,10 +87,11 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
     from evertick.api.commands import FunctionCounts
 
     chosen = out.columns(FunctionCounts.names(), FunctionCounts.names())
-    with open_jobs(db) as session:
-        found = session.counts(function)
+    with open_session(db) as session:
+        known = session.jobs.counts_by_function()
+        found = {name: each for name, each in known.items() if function in (None, name)}
         if not found and function is not None:
-            session.require_known({"function": function})
+            require_known(session, {"function": function})
         if not found and out.tells_of_nothing:
             say_nothing_found("jobs", session.store)
     rows = [FunctionCounts(function=name, **each).to_json() for name, each in found.items()]
@@ -99,32 +102,40 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
 # -- helpers
 
 
-def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
+def _follow(session: Session, job: "JobView", out: OutputOptions) -> int:
     """Write the lines of a job from its last attempt on, as they are stored, until it has ended or Ctrl-C."""
+    from evertick.app.jobs.views import ALONE
+
     is_run = job.kind is FunctionKind.WORKFLOW  # whose lines are all shown
     shown, is_cut, told = (0 if is_run else job.attempt, -1), False, False
     with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:
-                seen = session.logged(job.id)
-                for place, line in seen.lines:
+                job, kept = session.jobs.get(job.id), session.jobs.logs(job.id, all_attempts=True)
+                for place, line in _placed(kept.lines):
                     if place > shown:
                         shown = place
                         write_line(line, out)
-                is_cut = is_cut or seen.is_truncated
-                if seen.job.state not in UNFINISHED:
+                is_cut = is_cut or kept.is_truncated
+                if job.state not in UNFINISHED:
                     break
-                if seen.is_alone and not told and not out.is_none:
+                if job.held == ALONE and not told and not out.is_none:
                     click.echo("note: no worker runs on this database; the job goes on when one is started", err=True)
                     told = True
                 news.wait(LOOK_EVERY_S)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
     if out.tells_of_nothing:
-        click.echo(f"ended: {_ended(seen.job)}", err=True)
+        click.echo(f"ended: {_ended(job)}", err=True)
     if is_cut and not out.is_none:
         _tell_of_cut()
     return Exit.OK
+
+
+def _placed(lines: "Sequence[JobLogLine]") -> "Iterator[tuple[tuple[int, int], JobLogLine]]":
+    """The lines, each with its attempt and its number in that."""
+    for attempt, each in groupby(lines, lambda line: line.attempt):
+        yield from (((attempt, number), line) for number, line in enumerate(each))
 
 
 def write_line(line: "JobLogLine", out: OutputOptions) -> None:

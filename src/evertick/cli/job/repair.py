@@ -18,10 +18,10 @@ from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
 from evertick.cli.job.choosing import JobFilters, moment_at
-from evertick.cli.job.session import AnyJobSession, job_named, open_jobs
+from evertick.cli.job.session import all_of, job_named, require_known
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import looking_elsewhere
+from evertick.cli.sessions.base import Session, looking_elsewhere, open_session
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -46,7 +46,7 @@ class JobChoice(JobFilters):
 
     def chosen(
         self,
-        session: AnyJobSession,
+        session: Session,
         state: JobState,
         verb: str,
         meant: "Callable[[JobView], bool]" = lambda job: True,
@@ -66,9 +66,9 @@ class JobChoice(JobFilters):
         where = self.chosen_at(session.now, (state,))
         if state is JobState.FAILED:
             where["not_retried"] = True
-        found = session.all_of(where, JOBS_MAX)
+        found = all_of(session, where, JOBS_MAX)
         if not found:
-            session.require_known(where)
+            require_known(session, where)
         ids: list[str] = [job.id for job in found if meant(job)]
         if ids and not self.yes:
             count = len(ids)
@@ -142,12 +142,12 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     arguments = new.of_jobs(len(choice.job_ids))
     # What a filter has chosen has ended for good: it cannot be retried only if that was done before.
     retried = JobNotRetryable if choice.is_filtered and state != "pending" else None
-    with open_jobs(choice.db) as session:
+    with open_session(choice.db) as session:
 
         def work(named: str) -> "tuple[str, Schema]":
             job_id = job_named(session, named)
-            args = None if arguments is None else arguments(session.get(job_id).jobs[0])
-            again = session.retry(job_id, args)
+            args = None if arguments is None else arguments(session.jobs.get(job_id))
+            again = session.jobs.retry(job_id, args=args)
             return f"{job_id} runs again as {again}", RetriedJob(job_id=job_id, retried_as=again)
 
         def is_meant(job: "JobView") -> bool:
@@ -180,12 +180,13 @@ def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
 def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions) -> int:
     from evertick.api.commands import MovedJob
 
-    with open_jobs(choice.db) as session:
+    with open_session(choice.db) as session:
         due_at = moment_at(session.now, at, "--at")
 
         def work(named: str) -> "tuple[str, Schema]":
             job_id = job_named(session, named)
-            moved = MovedJob.of(session.move(job_id, due_at))
+            jobs = session.jobs
+            moved = MovedJob.of(jobs.run_now(job_id) if due_at is None else jobs.reschedule(job_id, due_at))
             return f"{job_id} is due at {to_iso(from_datetime(moved.due_at))}", moved
 
         return _each(choice.chosen(session, JobState.PENDING, verb), looking_elsewhere(session.store)(work), out)

@@ -1,40 +1,80 @@
-"""Sessions: the jobs of a database (`local_session.py`), or of a server (`remote_session.py`), as commands see them."""
+"""The jobs of a database or of a server, as commands see them: both have the same operations (`Access`)."""
 
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from evertick.base.errors import InvalidArguments
+from evertick.base.errors import Conflict, InvalidArguments
 from evertick.base.ids import JobId
-from evertick.cli.sessions.base import opened
+from evertick.base.paging import PAGE_MAX
+from evertick.base.records.jobs import UNFINISHED, JobState, Stop
+from evertick.cli.sessions.base import Access, Session
 
 if TYPE_CHECKING:
-    from evertick.cli.job.local_session import JobSession
-    from evertick.cli.job.remote_session import RemoteJobSession
-    from evertick.client.clients import Client
-    from evertick.store.store import Store
-
-AnyJobSession: TypeAlias = "JobSession | RemoteJobSession"
-"""What commands work on."""
+    from evertick.api.jobs import JobPage, JobView
+    from evertick.app.scheduling.choice import JobsWhere
 
 
-def open_jobs(db: str | None) -> AbstractContextManager[AnyJobSession]:
-    """The jobs of the server that was named, else of the database. Raises as `open_client` and `open_database` do."""
-    return opened(db, _local, _remote)
+class JobFinished(Conflict):
+    """The job has ended, so there is nothing to cancel."""
+
+    code = "job_finished"
 
 
-def _local(store: "Store") -> "JobSession":
-    from evertick.cli.job.local_session import JobSession
+def read_jobs(
+    access: Access, where: "JobsWhere", limit: int, cursor: str | None, *, is_upcoming: bool = False
+) -> "JobPage":
+    """At most `limit` of the jobs that are chosen, the newest first; upcoming ones, the soonest due first.
 
-    return JobSession(store)
+    They are read page by page, until a page is the last or could look through some jobs only.
+    """
+    from evertick.api.jobs import JobPage
+
+    read = access.jobs.upcoming if is_upcoming else access.jobs.list
+    found: list[JobView] = []
+    while True:
+        asked = min(PAGE_MAX, limit - len(found))
+        page = read(limit=asked, cursor=cursor, **where)
+        found += page.jobs
+        cursor = page.cursor
+        if cursor is None or len(found) >= limit or len(page.jobs) < asked:
+            return JobPage.model_construct(jobs=tuple(found), cursor=cursor)
 
 
-def _remote(client: "Client") -> "RemoteJobSession":
-    from evertick.cli.job.remote_session import RemoteJobSession
+def all_of(access: Access, where: "JobsWhere", limit: int) -> "list[JobView]":
+    """The jobs that are chosen, the oldest first, without those that were retried already."""
+    found, cursor = list["JobView"](), None
+    while len(found) < limit:
+        page = access.jobs.list(limit=min(PAGE_MAX, limit - len(found)), cursor=cursor, newest_first=False, **where)
+        found += [job for job in page.jobs if job.retried_as is None]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found
 
-    return RemoteJobSession(client)
+
+def cancel(access: Access, job_id: JobId, stop: Stop) -> bool:
+    """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
+    job = access.jobs.get(job_id)
+    if job.state in UNFINISHED:
+        job = (access.jobs.stop if stop is Stop.FORCE else access.jobs.cancel)(job_id)
+        if job.state is JobState.CANCELED or job.state in UNFINISHED:
+            return job.state is JobState.IN_PROGRESS
+    raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
 
 
-def job_named(session: AnyJobSession, text: str) -> JobId:
+def require_known(session: Session, where: "JobsWhere") -> None:
+    """No job was found: raise FunctionNotFound, ScheduleNotFound if it was never seen; say if its pool was not."""
+    from evertick.cli.pool import note_unknown_pool
+
+    name, schedule, pool = where.get("function"), where.get("schedule"), where.get("pool")
+    if isinstance(name, str):
+        session.require_function(name)
+    if schedule is not None and not session.jobs.list(schedule=schedule, limit=1).jobs:
+        session.require_schedule(schedule)
+    if pool is not None and (known := session.pool_names()) is not None and pool not in known:
+        note_unknown_pool(pool, known)
+
+
+def job_named(access: Access, text: str) -> JobId:
     """The id of a job that is named by its id or by its key. Raises InvalidArguments, JobNotFound."""
     from evertick.app.scheduling.choice import is_key
 
@@ -42,7 +82,7 @@ def job_named(session: AnyJobSession, text: str) -> JobId:
         by_key = is_key(text)
     except InvalidArguments as error:
         raise InvalidArguments(f"{error}; `evertick job list` shows them") from None
-    return session.get(text).jobs[0].id if by_key else JobId(text)
+    return access.jobs.get(text).id if by_key else JobId(text)
 
 
 def job_id_of(text: str) -> JobId:

@@ -32,7 +32,7 @@ from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Edge
 
 if TYPE_CHECKING:
-    from evertick.client.surfaces import Schedules
+    from evertick.client.groups import Schedules
 
 
 class RemoteFunctions:

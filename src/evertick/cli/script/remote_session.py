@@ -10,7 +10,7 @@ from evertick.cli.sessions.base import OnServer
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogs
-    from evertick.client import surfaces
+    from evertick.client import groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class RemoteScriptSession(OnServer):
     has_code: ClassVar[bool] = True
 
     @property
-    def scripts(self) -> "surfaces.Scripts":
+    def scripts(self) -> "groups.Scripts":
         """The operations."""
         return self.client.scripts
 

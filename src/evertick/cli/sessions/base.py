@@ -4,20 +4,22 @@ What is heavy is imported when one is opened, so the help of a command needs non
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import click
 
 from evertick.base.clock import SystemClock
-from evertick.base.errors import JobNotFound, ScheduleNotFound
-from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, JobId, ScheduleId, TenantId, system_entropy
+from evertick.base.errors import AccessDenied, JobNotFound, ScheduleNotFound
+from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, IdMaker, JobId, ScheduleId, TenantId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, named_tenant, now_of, open_database
 
 if TYPE_CHECKING:
+    from evertick.app.documents.browsing import AnyData, Data
+    from evertick.app.jobs.api import AnyJobs, Jobs
     from evertick.client.clients import Client
     from evertick.store.store import Store
     from evertick.store.transaction.transaction import Transaction
@@ -109,6 +111,20 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+class Access(Protocol):
+    """A tenant's data. An `App`, a `Client` and both kinds of session have it."""
+
+    @property
+    def jobs(self) -> "AnyJobs[object]":
+        """Its jobs."""
+        ...
+
+    @property
+    def data(self) -> "AnyData[object]":
+        """Its tables and documents."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class OnDatabase:
     """An open database."""
@@ -130,6 +146,53 @@ class OnDatabase:
 
         return retry_conflicts(lambda: self.store.write(work), system_entropy())
 
+    @property
+    def jobs(self) -> "Jobs":
+        """The jobs of the tenant that was chosen."""
+        from evertick.app.database_clock import clock_of
+        from evertick.app.jobs.api import Jobs
+        from evertick.app.jobs.operations import LocalJobOperations
+        from evertick.app.registry import Registry
+        from evertick.app.scheduling.job_builder import Quotas
+
+        operations = LocalJobOperations(
+            tenant=chosen_tenant(),
+            clock=clock_of(self.store),
+            make_id=IdMaker(system_entropy()).make,
+            functions=Registry(),  # without an app no function is at hand
+            check=Quotas().check,
+        )
+        return Jobs(operations, self.read, self.write)
+
+    @property
+    def data(self) -> "Data":
+        """The tables and documents of the tenant that was chosen."""
+        from evertick.app.documents.browsing import Data, DataOperations
+
+        return Data(DataOperations(chosen_tenant(), lambda: self.now), self.read, self.write)
+
+    def require_function(self, name: str) -> None:
+        """Raise FunctionNotFound if it was never seen."""
+        from evertick.app.functions_by_name import require_seen
+
+        self.read(lambda transaction: require_seen(transaction, name, chosen_tenant()))
+
+    def require_schedule(self, schedule_id: str) -> None:
+        """Raise ScheduleNotFound if there is none."""
+        from evertick.engine.schedules.outcome import not_found
+
+        def work(transaction: "Transaction") -> None:
+            if transaction.get_schedule(ScheduleId(schedule_id), tenant=chosen_tenant()) is None:
+                raise not_found(transaction, ScheduleId(schedule_id), chosen_tenant())
+
+        self.read(work)
+
+    def pool_names(self) -> set[str] | None:
+        """The names of the known pools; None if the caller may not see them."""
+        from evertick.app.limits.pools import PoolOperations
+
+        return {each.pool for each in self.read(PoolOperations(lambda: self.now).list())}
+
 
 @dataclass(frozen=True, slots=True)
 class OnServer:
@@ -144,6 +207,44 @@ class OnServer:
     def now(self) -> Instant:
         """The present by this machine's clock."""
         return SystemClock().now()
+
+    @property
+    def jobs(self) -> "AnyJobs[object]":
+        """See `OnDatabase.jobs`."""
+        return self.client.jobs
+
+    @property
+    def data(self) -> "AnyData[object]":
+        """See `OnDatabase.data`."""
+        return self.client.data
+
+    def require_function(self, name: str) -> None:
+        """See `OnDatabase.require_function`."""
+        from evertick.app.functions_by_name import unknown_function
+
+        names = {each.name for each in self.client.functions()} | self.jobs.counts_by_function().keys()
+        if name not in names:
+            raise unknown_function(name, names)
+
+    def require_schedule(self, schedule_id: str) -> None:
+        """See `OnDatabase.require_schedule`."""
+        self.client.schedules.get(schedule_id)
+
+    def pool_names(self) -> set[str] | None:
+        """See `OnDatabase.pool_names`. Pools belong to no tenant: the token of one may not see them."""
+        try:
+            return {each.pool for each in self.client.pools.list()}
+        except AccessDenied:
+            return None
+
+
+Session: TypeAlias = OnDatabase | OnServer
+"""What commands work on."""
+
+
+def open_session(db: str | None) -> AbstractContextManager[Session]:
+    """The server that was named, else the database that `db` names, else the one here. Raises as `opened`."""
+    return opened(db, OnDatabase, OnServer)
 
 
 @contextmanager

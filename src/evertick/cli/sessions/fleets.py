@@ -16,7 +16,7 @@ from evertick.base.ids import IdMaker, TenantId, system_entropy
 from evertick.cli.sessions.base import OnDatabase, OnServer
 
 if TYPE_CHECKING:
-    from evertick.client import surfaces
+    from evertick.client import groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,17 @@ class RemoteFleet(OnServer):
     is_local: ClassVar[Literal[False]] = False
 
     @property
-    def pools(self) -> "surfaces.Pools":
+    def pools(self) -> "groups.Pools":
         """See `Fleet.pools`."""
         return self.client.pools
 
     @property
-    def tenants(self) -> "surfaces.Tenants":
+    def tenants(self) -> "groups.Tenants":
         """See `Fleet.tenants`."""
         return self.client.tenants
 
     @property
-    def tokens(self) -> "surfaces.Tokens":
+    def tokens(self) -> "groups.Tokens":
         """The tokens of the tenant; of all if none was named."""
         from evertick.client.fleet import TokenRequests
 

@@ -10,7 +10,7 @@ from evertick.cli.sessions.base import OnServer
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogs
-    from evertick.client import surfaces
+    from evertick.client import groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,12 @@ class RemoteRunSession(OnServer):
     """A client of a server, and what can be done with its tenant's runs."""
 
     @property
-    def runs(self) -> "surfaces.Workflows":
+    def runs(self) -> "groups.Workflows":
         """The operations."""
         return self.client.workflows
 
     @property
-    def types(self) -> "surfaces.WorkflowTypes":
+    def types(self) -> "groups.WorkflowTypes":
         """See `RunSession.types`; this needs a token of all tenants."""
         return self.client.workflows.types
 

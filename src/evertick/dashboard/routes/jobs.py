@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from evertick.api.jobs import AttemptView, JobLogs, JobView
 from evertick.api.schema import Count
+from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, NotFound
 from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime
@@ -23,9 +24,8 @@ from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.job_lists import TABS, Filters
 from evertick.dashboard.page import Form, Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
-from evertick.server.callers import Caller
 from evertick.server.problems import Problem
-from evertick.server.routes import jobs as api
+from evertick.server.routes.jobs import CallerJobs, caller_jobs
 
 routes = page_routes()
 
@@ -34,12 +34,13 @@ ROWS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done: the words of the command line, in words for people, and the endpoints for one and for all."""
+    """What is done: the words of the command line, in words for people, and the operations on one job and on all."""
 
     name: str
     does: str
     done: str
-    all_of: Callable[[Caller, api.Bulk], Awaitable[Response]]
+    one: Callable[[CallerJobs, str], Awaitable[object]]
+    all_of: Callable[[CallerJobs, JobsWhere], Awaitable[int]]
     states: tuple[str, ...]
     passes: str
     """Which of the chosen jobs are passed over when all are meant."""
@@ -49,13 +50,20 @@ ACTIONS: Final = {
     each.name: each
     for each in (
         Action(
-            "cancel", "Cancel", "Canceled", api.cancel_jobs, ("pending", "running"), "ended or asked to stop before"
+            "cancel",
+            "Cancel",
+            "Canceled",
+            lambda jobs, job_id: jobs.cancel(job_id),
+            lambda jobs, where: jobs.cancel_all(**where),
+            ("pending", "running"),
+            "ended or asked to stop before",
         ),
         Action(
             "retry",
             "Retry",
             "Runs again:",
-            api.retry_jobs,
+            lambda jobs, job_id: jobs.retry(job_id),
+            lambda jobs, where: jobs.retry_all(**where),
             ("failed", "canceled"),
             "their key is held, or they were run again meanwhile",
         ),
@@ -63,7 +71,8 @@ ACTIONS: Final = {
             "run-now",
             "Run",
             "Runs now:",
-            api.run_jobs_now,
+            lambda jobs, job_id: jobs.run_now(job_id),
+            lambda jobs, where: jobs.run_now_all(**where),
             ("pending",),
             "due already",
         ),
@@ -134,15 +143,14 @@ async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()])
     back = page.url("functions", state=asked.state, **asked.given())
     if asked.row:
         return page.done(back, await _each(page, bulk))
-    chosen = api.Bulk.model_validate({**asked.where(page.now), "expect": bulk.count.number})
+    jobs = caller_jobs(page.known, page.request).expecting(bulk.count.number)
     try:
-        reply = await bulk.action.all_of(page.known, chosen)
+        count = await bulk.action.all_of(jobs, asked.where(page.now))
     except Problem as problem:
         if problem.code != "count_changed":
             raise
         form.fail("typed", str(problem.detail))
         return _shown(page, await _bulk(page, action, asked, form), status=422)
-    count = json.loads(bytes(reply.body))["count"]
     said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
     passed = 0 if bulk.count.more else bulk.count.number - count
     return page.done(back, f"{said} {passed:,} passed over: {bulk.action.passes}." if passed > 0 else said)
@@ -153,10 +161,7 @@ async def _each(page: Page, bulk: Bulk) -> str:
     refused: list[str] = []
     for job_id in bulk.asked.row:
         try:
-            if bulk.action.name == "retry":
-                await api.retry_job(page.request, page.known.of_part(job_id), job_id)
-            else:
-                await (api.cancel_job if bulk.action.name == "cancel" else api.run_job_now)(page.known, job_id)
+            await bulk.action.one(caller_jobs(page.known.of_part(job_id), page.request), job_id)
         except EvertickError as error:
             refused.append(reason_of(error))
     count = len(bulk.asked.row) - len(refused)
@@ -353,15 +358,13 @@ async def retry(page: Shown, job_id: Named) -> Response:
     args = _args_in(page, change.job, form, signature)
     if form.errors:
         return _change_shown(page, change, signature, status=422)
-    again = None if args is None else api.Again(args=args)
     try:
-        reply = await api.retry_job(page.request, page.known, job_id, again)
+        new_id = await caller_jobs(page.known, page.request).retry(job_id, args=args)
     except NotFound:
         raise
     except EvertickError as error:
         form.field_of(error, {})
         return _change_shown(page, change, signature, status=422)
-    new_id = json.loads(bytes(reply.body))["id"]
     return page.done(page.url("jobs", new_id), "Runs again, as this new job.")
 
 
@@ -381,13 +384,13 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
     at = _time_in(page, form) if action == "reschedule" else None
     if form.errors:
         return _change_shown(page, asked, status=422)
+    jobs = caller_jobs(page.known, page.request)
     try:
         if at is not None:
-            await api.reschedule_job(page.known, job_id, api.Reschedule(at=at))
+            await jobs.reschedule(job_id, at)
         else:
-            change_of = {"cancel": api.cancel_job, "stop": api.stop_job, "run-now": api.run_job_now}[action]
-            reply = await change_of(page.known, job_id)
-            if action != "run-now" and json.loads(bytes(reply.body))["state"] in (JobState.SUCCESS, JobState.FAILED):
+            changed = await {"cancel": jobs.cancel, "stop": jobs.stop, "run-now": jobs.run_now}[action](job_id)
+            if action != "run-now" and changed.state in (JobState.SUCCESS, JobState.FAILED):
                 form.fail("", "It had ended before: there was nothing to cancel.")
                 return _change_shown(page, asked, status=409)
     except NotFound:

@@ -153,7 +153,7 @@ async def update_schedules(caller: Called, chosen: Changing) -> Response:
     def page(after: str) -> Work[Page]:
         return changed_page(schedules.operations, after, change, where)
 
-    return await caller.change_many(schedules, page, "schedule.update_all", chosen)
+    return reply(await caller.change_many(schedules, page, "schedule.update_all", chosen))
 
 
 @routes.at("POST", "/schedules/pause-all", Scope.OPERATE, returns=Changed)
@@ -315,6 +315,7 @@ async def explain_schedule(caller: Called, schedule_id: Named, at: Time) -> Resp
 async def _all(caller: Caller, action: str, chosen: NotedChoice | Deletion, *args: Any) -> Response:
     schedules, where = caller.access.schedules, chosen.where()
     page = getattr(schedules.operations, f"{action}_page")
-    return await caller.change_many(
+    changed = await caller.change_many(
         schedules, lambda after: page(after, *args, **where), f"schedule.{action}_all", chosen
     )
+    return reply(changed)

@@ -298,7 +298,7 @@ async def restart_runs(caller: Called, chosen: RestartAll) -> Response:
         restart_page, workflows.operations, workflow=chosen.function, step=chosen.step, from_failed=chosen.from_failed,
         **chosen.where(),
     )  # fmt: skip
-    return await caller.change_many(workflows, page, "workflow.restart_all", chosen)
+    return reply(await caller.change_many(workflows, page, "workflow.restart_all", chosen))
 
 
 @types.at("GET", "/workflow-types", Scope.READ, returns=list[WorkflowTypeView])

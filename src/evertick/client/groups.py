@@ -5,15 +5,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, Self, cast, overload
 
 from evertick.api.workflows import RunView
+from evertick.app.documents.browsing import AnyAsyncData, AnyData
 from evertick.app.functions.function import Function, Workflow
+from evertick.app.jobs.api import AnyAsyncJobs, AnyJobs
+from evertick.app.operations import Awaited, Blocking, OperationGroup
 from evertick.app.scheduling.job_builder import SentJobOptions, SentRunOptions
-from evertick.app.surfaces import Awaited, Blocking, Surface
 from evertick.app.workflows.api import result_of
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
 from evertick.base.options import takes
-from evertick.client.calls import Call, new_key
-from evertick.client.data import DataRequests
+from evertick.client.calls import Call, RemoteOperations, Requests, new_key
 from evertick.client.fleet import (
     AuditRequests,
     PoolRequests,
@@ -22,7 +23,7 @@ from evertick.client.fleet import (
 )
 from evertick.client.gateways import GatewayRequests
 from evertick.client.insight import InsightRequests
-from evertick.client.jobs import JobRequests, ScheduleJobs
+from evertick.client.jobs import ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests
@@ -34,11 +35,11 @@ WAIT_S: Final = 30.0
 """How long one request waits for the end of a run."""
 
 
-class Jobs(Blocking[JobRequests], JobRequests):
+class Jobs(RemoteOperations, AnyJobs[Requests]):
     """`client.jobs`."""
 
 
-class AsyncJobs(Awaited[JobRequests], JobRequests):
+class AsyncJobs(RemoteOperations, AnyAsyncJobs[Requests]):
     """`client.jobs`, awaited."""
 
 
@@ -50,11 +51,11 @@ class AsyncInsight(Awaited[InsightRequests], InsightRequests):
     """`client.insight`, awaited."""
 
 
-class Data(Blocking[DataRequests], DataRequests):
+class Data(RemoteOperations, AnyData[Requests]):
     """`client.data`."""
 
 
-class AsyncData(Awaited[DataRequests], DataRequests):
+class AsyncData(RemoteOperations, AnyAsyncData[Requests]):
     """`client.data`, awaited."""
 
 
@@ -131,14 +132,14 @@ class _Sending:
         return self.write(call)
 
 
-class _Jobs(_Sending, Surface[ScheduleJobs]):
+class _Jobs(_Sending, OperationGroup[ScheduleJobs]):
     @takes(SentJobOptions, "scheduler.using()")
     def using(self, options: SentJobOptions) -> Self:
         """The same with options, as those of `app.scheduler.using`."""
         return self.with_operations(self.operations.using(options))
 
 
-class _Runs(_Sending, Surface[WorkflowRequests]):
+class _Runs(_Sending, OperationGroup[WorkflowRequests]):
     @takes(SentRunOptions, "workflows.using()")
     def using(self, options: SentRunOptions) -> Self:
         """The same with options for runs, as those of `app.workflows.using`."""
