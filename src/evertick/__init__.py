@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from evertick.app.functions.options import NonRetryable as NonRetryable, Retry as Retry
     from evertick.base.errors import EvertickError as EvertickError
     from evertick.base.ids import JobId as JobId
-    from evertick.base.options import UNCHANGED as UNCHANGED
     from evertick.engine.runtime.settings import Settings as Settings
     from evertick.recurrence.builders import at as at, calendar as calendar, cron as cron, daily as daily
     from evertick.recurrence.builders import every as every, hourly as hourly, monthly as monthly, rrule as rrule
@@ -54,7 +53,6 @@ else:
             "evertick.app.functions.options": "ApplicationError JobResult NonRetryable Retry",
             "evertick.base.errors": "EvertickError",
             "evertick.base.ids": "JobId",
-            "evertick.base.options": "UNCHANGED",
             "evertick.engine.runtime.settings": "Settings",
             "evertick.recurrence.builders": "at calendar cron daily every hourly monthly rrule sentence weekly",
             "evertick.rules.schedules.policies": "CatchUp Overlap",

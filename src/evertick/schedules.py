@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules as AsyncSchedules, ScheduleReader as ScheduleReader
     from evertick.app.schedules.api import Schedules as Schedules
     from evertick.base.ids import ScheduleId as ScheduleId
+    from evertick.base.options import UNCHANGED as UNCHANGED
     from evertick.recurrence.spec.spec import Dst as Dst, Spec as Spec
     from evertick.rules.schedules.fates import Fate as Fate, Origin as Origin
     from evertick.rules.schedules.fates import Reason as Reason, RunOutcome as RunOutcome
@@ -42,6 +43,7 @@ else:
             "TargetView TimeView WaitingView",
             "evertick.app.schedules.api": "AsyncSchedules ScheduleReader Schedules",
             "evertick.base.ids": "ScheduleId",
+            "evertick.base.options": "UNCHANGED",
             "evertick.base.scheduled_run": "ScheduledRun",
             "evertick.recurrence.spec.spec": "Dst Spec",
             "evertick.rules.schedules.fates": "Fate Origin Reason RunOutcome",

@@ -14,7 +14,6 @@ from evertick.app.limits.tenants import TenantChanges
 from evertick.app.schedules.options import CreateOptions, CronOptions, ReplaceOptions, UpdateOptions
 from evertick.app.scheduling.job_builder import JobOptions, RunOptions, SentJobOptions, SentRunOptions
 from evertick.client import AsyncClient, Client
-from evertick.client.schedules import Change, Creation, Replacement
 from evertick.client.groups import (
     AsyncScheduler,
     AsyncWorkflows,
@@ -23,6 +22,7 @@ from evertick.client.groups import (
 )
 from evertick.client.groups import AsyncSchedules as SentAsyncSchedules
 from evertick.client.groups import Schedules as SentSchedules
+from evertick.client.schedules import Change, Creation, Replacement
 from evertick.rules.schedules.policies import DEFAULT_POLICIES
 from evertick.rules.workflows.step import StepOptions
 from evertick.schedules import AsyncSchedules, Schedules

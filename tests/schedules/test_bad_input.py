@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from evertick import UNCHANGED, cron, every
+from evertick import cron, every
 from evertick.app.schedules.definition import PARTS_MAX
 from evertick.base.errors import InvalidDelay, InvalidSpec, LimitExceeded, Misuse
+from evertick.schedules import UNCHANGED
 from evertick.testing import World
 from tests.schedules.api_app import START, app, minutes, tick
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNCHANGED, Overlap, cron, every
+from evertick import Overlap, cron, every
 from evertick.base.errors import (
     InvalidArguments,
     InvalidDelay,
@@ -19,7 +19,7 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
-from evertick.schedules import Fate, Reason
+from evertick.schedules import UNCHANGED, Fate, Reason
 from evertick.testing import World
 from tests.schedules.api_app import HOUR, START, app, minutes, nap, tick
 
