@@ -1,10 +1,10 @@
-"""`app.data`: which tables a tenant has, and what lies in them, page by page, as people look at it.
+"""`app.data`: the tables of a tenant and their documents, page by page, for people who browse them.
 
     app.data.tables()
     app.data.list("orders", where={"customer": "ada"})
 
-Nothing needs to be declared: the database says which indexes are built. Nothing is written, and each look is bounded:
-tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_MAX characters.
+Tables need no declaration: the database records which indexes are built. Nothing is written, and each call reads a
+bounded amount: tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_MAX characters.
 """
 
 import json
@@ -30,9 +30,9 @@ from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 SHARE_MIN: Final = 100
-"""Documents up to which each table of a list is counted, however many tables there are."""
+"""Each table of a list is counted up to at least this many documents, however many tables there are."""
 STEPS_MAX: Final = 5_000
-"""Steps of an index in which tables are looked for; a table takes a few for each two years."""
+"""Index steps spent on finding tables; a table takes a few for each two years."""
 NONE: Final = TableCount(0, more=False, newest=None)
 Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The built indexes of each table, with their fields."""
@@ -40,7 +40,7 @@ Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 @dataclass(slots=True, eq=False, repr=False)
 class DataOperations:
-    """What may be looked at of a tenant's documents, as work for a transaction."""
+    """Read access to a tenant's documents, as work for a transaction."""
 
     _tenant: TenantId
     _now: Callable[[], Instant]
@@ -49,7 +49,7 @@ class DataOperations:
     def tables(self) -> Work[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with a built index, by name.
 
-        10,000 documents are counted in all, the same number of each table, but at least 100: a table with more says so.
+        Up to 10,000 documents are counted, the same number of each table, but at least 100; a table with more says so.
         """
 
         def work(transaction: Transaction) -> tuple[TableView, ...]:
@@ -64,9 +64,9 @@ class DataOperations:
 
     @reads
     def get_table(self, table: str) -> Work[TableView]:
-        """A table, with its documents counted up to 10,000. One without any may be one that was never used.
+        """A table, with its documents counted up to 10,000. A table without documents may never have been used.
 
-        Raises Misuse for what cannot be the name of a table.
+        Raises Misuse if `table` is not a valid table name.
         """
         check_name(table)
 
@@ -78,7 +78,7 @@ class DataOperations:
 
     @reads
     def get(self, document_id: str) -> Work[DocumentView]:
-        """A document. Raises DocumentNotFound; InvalidArguments for what is not the id of one."""
+        """A document. Raises DocumentNotFound; InvalidArguments if `document_id` is not the id of a document."""
         check_document_id(document_id)
 
         def work(transaction: Transaction) -> DocumentView:
@@ -99,12 +99,12 @@ class DataOperations:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Work[DocumentPage]:
-        """A page of a table's documents, the newest first; with `where` those whose fields have these values.
+        """A page of a table's documents, the newest first; with `where` only those whose fields have these values.
 
-        They are found by an index that begins with these fields, and come in its order. A page ends early when its
-        documents have 16 million characters.
+        With `where`, the documents are found by an index that begins with these fields, and come in its order. A page
+        ends early when its documents have 16 million characters.
 
-        Raises Misuse for what cannot be the name of a table, and for fields that no index begins with;
+        Raises Misuse if `table` is not a valid table name or no index begins with the fields of `where`;
         InvalidArguments for a cursor of another list, LimitExceeded for a limit above 1,000.
         """
         check_name(table)
@@ -137,75 +137,75 @@ class DataOperations:
 
     @property
     def _until(self) -> Instant:
-        """Until when documents are counted: clocks of others may be ahead."""
+        """The end of the counted time span. It lies a day ahead, because clocks of other machines may be ahead."""
         return Instant(self._now() + DAY_MS)
 
 
 class Data(Blocking[DataOperations], DataOperations):
-    """`app.data`: tables and documents as people look at them."""
+    """`app.data`: tables and documents, for people who browse them."""
 
 
 class AsyncData(Awaited[DataOperations], DataOperations):
-    """`app.aio.data`: as `Data`, and every call is awaited."""
+    """`app.aio.data`: like `Data`, but every call is awaited."""
 
 
 def built_indexes(transaction: Transaction) -> Indexes:
-    """The indexes that are built, of each table."""
+    """The built indexes, by table."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, fields in sorted(transaction.document_indexes(EVERY_TENANT).items()):
         table, _, index = name.partition(".")
-        if fields.startswith("["):  # another one is being built
+        if fields.startswith("["):  # any other value: it is still being built
             found.setdefault(table, {})[index] = tuple(json.loads(fields))
     return found
 
 
 def check_document_id(document_id: str) -> None:
-    """Raise InvalidArguments for what is not the id of a document."""
+    """Raise InvalidArguments if this is not the id of a document."""
     table = table_named_in(document_id)
     if table is None:
-        raise InvalidArguments(f"{document_id!r} is not an id of a document: one is its table, _ and 28 of 0-9 and a-f")
+        raise InvalidArguments(f"{document_id!r} is not an id of a document: expected TABLE_ and 28 digits 0-9, a-f")
     if table == JOB_PREFIX:
         raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get {document_id}` shows it")
 
 
 def conditions(words: Sequence[str]) -> dict[str, Any]:
-    """The fields of the words `field=value`, with their values as `value_of` reads them. Raises Misuse."""
+    """The fields and values of conditions `field=value`; `value_of` reads the values. Raises Misuse."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise Misuse(f"a condition is field=value, such as customer=ada, not {word[:100]!r}")
+            raise Misuse(f"a condition must be field=value, such as customer=ada, not {word[:100]!r}")
         if name in found:
-            raise Misuse(f"the field {name[:100]!r} is there twice, and a document has one value of it")
+            raise Misuse(f"the field {name[:100]!r} is given twice; give each field once")
         found[name] = value_of(text)
     return found
 
 
 def value_of(text: str) -> Any:
-    """The value of a word: JSON, such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else a text.
+    """The value of a condition: JSON such as 7, true, null or `{"$datetime": "2026-11-26T09:00:00+00:00"}`, else text.
 
-    A text that reads as JSON stands in double quotes: "7". Raises Misuse for JSON with a mistake.
+    Text that would read as JSON needs double quotes: "7". Raises Misuse for malformed JSON.
     """
     try:
         return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
     except (ValueError, ArithmeticError, TypeError, AttributeError) as error:
-        raise Misuse(f"{text[:100]!r} is a value of no type that documents have: {error}") from None
+        raise Misuse(f"{text[:100]!r} is not a value that a document can have: {error}") from None
 
 
 def words_of(where: Mapping[str, Any]) -> list[str]:
-    """The words from which `conditions` reads the same fields and values. Raises InvalidArguments."""
+    """The conditions from which `conditions` reads the same fields and values. Raises InvalidArguments."""
     return [f"{name}={word_of(value)}" for name, value in where.items()]
 
 
 def word_of(value: Any) -> str:
-    """The word of a value: a text as it is, unless `value_of` would read something else. Raises InvalidArguments."""
+    """A value in a condition: plain text if `value_of` reads it back as text, else JSON. Raises InvalidArguments."""
     if isinstance(value, str) and not begins_as_json(value) and not _is_json(value):
         return value
     return json_text(json.loads(encode_document({"value": value}))["value"])
 
 
 def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> Index | None:
-    """The index that begins with these fields, the one with the fewest others; None without fields.
+    """The index that begins with these fields and has the fewest others; None if `values` is empty.
 
     Raises Misuse if there is none.
     """
@@ -229,7 +229,7 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         if begins_as_json(text):
             raise Misuse(
-                f"{text[:100]!r} begins as JSON and is none; a text that begins so is written as JSON"
+                f"{text[:100]!r} begins like JSON but is not valid JSON; put text like this in double quotes"
             ) from None
         return False
     return True
@@ -251,7 +251,7 @@ def _page(found: Iterator[tuple[bytes, StoredDocument]], limit: int) -> Document
 def _id_in(cursor: str, table: str) -> str:
     if table_named_in(cursor) != table:
         raise InvalidArguments(
-            f"{cursor[:200]!r} is not a cursor of this list: one is the id of a document in {table!r}"
+            f"{cursor[:200]!r} is not a cursor of this list: expected the id of a document in {table!r}"
         )
     return cursor
 
