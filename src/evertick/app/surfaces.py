@@ -1,10 +1,10 @@
-"""Surfaces: one list of operations, called from blocking and from `async` code.
+"""Surfaces: one list of operations for both blocking and `async` code.
 
-An operation is a function `(operations, ...) -> Work`: given what it needs, it returns work for a transaction. A
-surface lists each of them once, as a descriptor: read from a blocking surface it is a function that returns the
-result, read from an awaited one it is a function that returns a coroutine. Type checkers see the operation's own
-parameters in both. Where the operations are a class of their own, they are marked there: read from the operations, one
-is the plain function, and a surface has the class among its bases.
+An operation is a function `(operations, ...) -> Work`: it returns work for a transaction. A surface lists each of them
+once, as a descriptor. On a blocking surface it is a function that returns the result. On an awaited surface it is a
+function that returns a coroutine. Type checkers see the operation's own parameters in both. If the operations are a
+class, they are marked there: on the operations themselves each is a plain function, and a surface inherits from the
+class.
 """
 
 import re
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class InThread(Generic[P, T]):
-    """A method of a blocking object that its awaited twin calls in a thread; the twin has both as `blocking` and
-    `executors`.
+    """A method of a blocking object that its awaited counterpart calls in a thread; the counterpart has both as
+    `blocking` and `executors`.
     """
 
     def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
@@ -42,7 +42,7 @@ class InThread(Generic[P, T]):
 
 
 class Surface(Generic[O]):
-    """What all surfaces share: the operations, and where they run."""
+    """The common part of all surfaces: the operations, and how they run."""
 
     read: Any
     write: Any
@@ -59,11 +59,11 @@ class Surface(Generic[O]):
         return copy
 
     def with_progress(self, progress: Callable[[int], object]) -> Self:
-        """The same surface, whose operations on many tell how many are done so far, after each page of them.
+        """The same surface; its operations on many things report how many are done so far, after each page.
 
             app.jobs.with_progress(print).cancel_all(function=send)
 
-        An exception that `progress` raises ends the operation; what is done stays done.
+        An exception that `progress` raises ends the operation; what is done remains done.
         """
         copy = self._copy()
         copy._progress = progress
@@ -76,7 +76,7 @@ class Surface(Generic[O]):
 
 
 class Blocking(Surface[O]):
-    """Operations that return when they are done. `read` runs questions, `write` changes."""
+    """Operations that return when they are done. `read` runs reads, `write` runs changes."""
 
     def __init__(self, operations: O, read: Transact, write: Transact) -> None:
         super().__init__(operations)
@@ -84,7 +84,7 @@ class Blocking(Surface[O]):
         self.write: Transact = write
 
     def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
-        """Run a change page by page; returns the sum of the counts."""
+        """Run a change page by page; returns the total count."""
         return in_pages(self.write, page, self._progress)
 
 
@@ -97,21 +97,21 @@ class Awaited(Surface[O]):
         self.write: TransactAsync = write
 
     async def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
-        """Run a change page by page; returns the sum of the counts."""
+        """Run a change page by page; returns the total count."""
         return await in_pages_async(self.write, page, self._progress)
 
 
 class Operation(Generic[P, T]):
-    """An operation of a surface. `run` is where the surface runs it: `read`, `write` or `write_pages`."""
+    """An operation of a surface. `run` is the name of the method that runs it: `read`, `write` or `write_pages`."""
 
     def __init__(self, operation: Callable[..., Any], run: str) -> None:
         self._operation = operation
         self._run = run
         self.__doc__ = operation.__doc__
-        # What surfaces fill in themselves: the operations, and the id after which a page begins.
+        # The parameters that surfaces fill in: the operations, and the id after which a page begins.
         own = 2 if run == "write_pages" else 1
         shown = signature(operation)
-        result = int if own == 2 else get_args(shown.return_annotation)[1]  # of `Work`, what the work returns
+        result = int if own == 2 else get_args(shown.return_annotation)[1]  # the result of the work in `Work[...]`
         parameters = [each for one in list(shown.parameters.values())[own:] for each in spread(one)]
         self._signature = shown.replace(parameters=parameters, return_annotation=shown_kind(result))
 
@@ -141,7 +141,7 @@ class Operation(Generic[P, T]):
     def _call(self, surface: Surface[Any], /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(running_loop(), DeterministicLoop):
             raise NotDeterministic(
-                f"{self._name}() asks the database, which has another answer in every replay: put the call into a "
+                f"{self._name}() reads the database, which may differ in every replay: put the call into a "
                 "query, a mutation or an action, and call step.run(...)"
             )
         run, operations = getattr(surface, self._run), surface.operations
@@ -151,22 +151,22 @@ class Operation(Generic[P, T]):
 
 
 def reads(question: Callable[Concatenate[O, P], Work[T]]) -> Operation[P, T]:
-    """A question."""
+    """Mark an operation that only reads."""
     return Operation(question, "read")
 
 
 def writes(operation: Callable[Concatenate[O, P], Work[T]]) -> Operation[P, T]:
-    """A change, in one transaction."""
+    """Mark an operation that changes data in one transaction."""
     return Operation(operation, "write")
 
 
 def writes_pages(operation: Callable[Concatenate[O, str, P], Work[Page]]) -> Operation[P, int]:
-    """A change in pages, each a transaction; returns the sum of their counts."""
+    """Mark an operation that changes data in pages, each its own transaction; it returns the total count."""
     return Operation(operation, "write_pages")
 
 
 def spread(parameter: Parameter) -> list[Parameter]:
-    """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
+    """A parameter as `help()` shows it; `**options` becomes the names of the options, explained in the docstring."""
     if parameter.kind is not Parameter.VAR_KEYWORD:
         return [parameter.replace(annotation=shown_kind(parameter.annotation))]
     names = get_args(parameter.annotation)[0].__annotations__
