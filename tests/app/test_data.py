@@ -173,11 +173,11 @@ def test_a_value_is_written_as_a_word_and_read_again(value: object) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["customer"], "a condition is field=value"),
-        (["a=1", "a=2"], "'a' is there twice"),
-        (['a={"b": '], "begins as JSON and is none"),
-        (['a={"$datetime": "soon"}'], "is a value of no type"),
-        (['a={"$decimal": "soon"}'], "is a value of no type"),
+        (["customer"], "a condition must be field=value"),
+        (["a=1", "a=2"], "'a' is given twice"),
+        (['a={"b": '], "begins like JSON but is not valid JSON"),
+        (['a={"$datetime": "soon"}'], "is not a value that a document can have"),
+        (['a={"$decimal": "soon"}'], "is not a value that a document can have"),
     ],
 )
 def test_conditions_that_cannot_be_read_are_refused(words: list[str], says: str) -> None:

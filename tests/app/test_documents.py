@@ -59,7 +59,7 @@ def test_every_value_comes_back_as_it_went(open_app: OpenApp) -> None:
         (object(), "cannot hold a object"),
         ({1, 2}, "cannot hold a set"),
         (datetime(2026, 1, 1), "has no time zone"),
-        ({1: "x"}, "keys of documents are text"),
+        ({1: "x"}, "keys of documents must be text"),
         ({"$bytes": "x"}, "reserved"),
         ([{"a": {"$x": 1}}], "reserved"),
     ],
@@ -87,7 +87,7 @@ def test_the_size_of_a_document_is_that_of_its_utf8(open_app: OpenApp, letter: s
 
     fits = (1024 * 1024 - len('{"text":""}')) // len(letter.encode())
     assert app.call(put, fits)
-    with pytest.raises(ValueTooLarge, match=r"a document of 10485\d\d bytes; the limit is 1048576"):
+    with pytest.raises(ValueTooLarge, match=r"the document has 10485\d\d bytes; the limit is 1048576"):
         app.call(put, fits + 1)
 
 

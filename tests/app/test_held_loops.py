@@ -116,7 +116,7 @@ def test_what_does_not_await_is_interrupted_and_the_others_go_on(
 
     assert [job.state for job in jobs] == [JobState.FAILED, JobState.SUCCESS] * 2
     for job in (jobs[0], jobs[2]):
-        assert str(job.error).startswith("TimedOut: limited took longer than 0.1 s, and held the event loop")
+        assert str(job.error).startswith("TimedOut: limited took longer than 0.1 s, and blocked the event loop")
     if body not in (caught, returned):
         assert "in spin" in app.jobs.get(ids[0]).error["traceback"]
 
@@ -127,7 +127,7 @@ def test_it_must_await_within_a_time_of_its_own_and_is_told_where_it_did_not(ope
         job_id = app.scheduler.run_after(0, "holds")
         job = watched.wait(job_id)
 
-    assert str(job.error).startswith("TimedOut: holds ran for 0.1 s without an await, and held the event loop")
+    assert str(job.error).startswith("TimedOut: holds ran for 0.1 s without an await, and blocked the event loop")
     traceback = app.jobs.get(job_id).error["traceback"]
     assert "in spin" in traceback
     assert "time_limit.py" not in traceback

@@ -136,7 +136,7 @@ def test_pools_tell_what_ended_in_them_and_how_late_it_began(world: OpenWorld, s
 def test_activity_is_asked_for_by_function_or_by_pool(shop_app: App, world: OpenWorld) -> None:
     world(shop_app)
     assert shop_app.insight.activity(pool="nobody").minutes == ()
-    with pytest.raises(Misuse, match="not for both"):
+    with pytest.raises(Misuse, match="not both"):
         shop_app.insight.activity(function="shop.order", pool="press")
     with pytest.raises(Misuse, match="a pool's name is"):
         shop_app.insight.activity(pool="a/b")

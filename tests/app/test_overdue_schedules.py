@@ -46,7 +46,7 @@ def test_times_that_nobody_looks_at_are_late_everywhere(open_app: OpenApp) -> No
     assert (shown.overdue_schedules.number, shown.overdue_since, shown.late.number) == (2, first, 0)
     [told] = shown.attention
     assert (told.problem, told.kind, told.name, told.count, told.since) == ("overdue", "schedule", "b", 2, first)
-    assert told.what == "due, and no worker has looked at it, the first of 2 such schedules"
+    assert told.what == "due, and no worker has evaluated it, the first of 2 such schedules"
     assert told.why == "no worker is alive"
     late = app.schedules.list_detailed(health="late", sort="next").schedules
     assert [(each.id, each.health) for each in late] == [("b", ("late",)), ("a", ("late",))]
@@ -70,7 +70,7 @@ def test_they_are_overdue_until_a_worker_looks(world: Callable[..., World]) -> N
 
     shown = app.insight.overview()
     assert (shown.overdue_schedules.number, shown.attention[0].problem) == (1, "overdue")
-    assert shown.attention[0].what == "due, and no worker has looked at it"
+    assert shown.attention[0].what == "due, and no worker has evaluated it"
 
     w.restart()
     w.advance(1)

@@ -37,11 +37,11 @@ def test_a_function_takes_the_context_of_its_kind() -> None:
     async def awaits(ctx: SyncActionCtx) -> None: ...
 
     wrong: list[tuple[Any, Any, str]] = [
-        (app.workflow, flow, "is written for MutationCtx; a function under @app.workflow is given Step"),
-        (app.mutation, step, "is written for Step; a function under @app.mutation is given MutationCtx"),
-        (app.query(name="q"), change, "is written for MutationCtx; a function under @app.query is given QueryCtx"),
-        (app.action, in_thread, "is written for ActionCtx; a plain `def` under @app.action is given SyncActionCtx"),
-        (app.action, awaits, "is written for SyncActionCtx; a function under @app.action is given ActionCtx"),
+        (app.workflow, flow, "has the type MutationCtx, but a function under @app.workflow gets Step"),
+        (app.mutation, step, "has the type Step, but a function under @app.mutation gets MutationCtx"),
+        (app.query(name="q"), change, "has the type MutationCtx, but a function under @app.query gets QueryCtx"),
+        (app.action, in_thread, "has the type ActionCtx, but a plain `def` under @app.action gets SyncActionCtx"),
+        (app.action, awaits, "has the type SyncActionCtx, but a function under @app.action gets ActionCtx"),
     ]
     for decorator, function, says in wrong:
         with pytest.raises(RegistrationError, match=re.escape(says)):
@@ -89,7 +89,7 @@ def test_a_name_is_registered_once() -> None:
 
     with pytest.raises(RegistrationError, match=r"'.*\.f' is registered twice: .*test_registration.py:\d+ and .*name="):
         app.query(name=f.name)(g)
-    with pytest.raises(RegistrationError, match="registered already, as a mutation"):
+    with pytest.raises(RegistrationError, match="already registered as a mutation"):
         app.action(f)
     app.mutation(name="another name")(g)
 
@@ -171,7 +171,7 @@ def test_what_a_context_has_not_is_an_error_that_says_where_it_is(open_app: Open
         getattr(ctx, what)
 
     for function, what, says in [
-        (read, "insert", "a query has no ctx.db.insert: it only reads; make this function a mutation"),
+        (read, "insert", "a query only reads and has no ctx.db.insert; make this function a mutation"),
         (read, "scheduler", "QueryCtx has no 'scheduler': a query only reads"),
         (write, "run_action", "MutationCtx has no 'run_action': a transaction has no side effects; schedule it"),
         (act, "db", "SyncActionCtx has no 'db': an action has no transaction; call a query or a mutation"),

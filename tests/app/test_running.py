@@ -95,7 +95,7 @@ def test_what_runs_already_is_not_started_again(open_app: OpenApp) -> None:
     app, _ = with_note(open_app)
     running = app.running()
 
-    with running, pytest.raises(Misuse, match="runs already"):
+    with running, pytest.raises(Misuse, match="already running"):
         running.start()
 
 
@@ -107,7 +107,7 @@ def test_a_second_worker_on_a_sqlite_file_is_refused_before_the_block(database_u
         if database_url.startswith("sqlite"):
             with pytest.raises(DatabaseLocked):
                 other.running().start()
-            with pytest.raises(DatabaseLocked, match="let that one end first"):
+            with pytest.raises(DatabaseLocked, match="stop that one first"):
                 app.running().start()
         else:
             with other.running():

@@ -69,7 +69,7 @@ def test_a_mutation_that_has_waited_is_run_again_and_the_others_run_once(open_ap
     assert runs == {"late": 2, "never": WAITING_RUNS_MAX}
     error = str(jobs[3].error)
     assert error.startswith("TimedOut: waits took longer than 0.1 s; give it more with @app.mutation(timeout=...)")
-    assert "waited otherwise" in error
+    assert "waited the rest of the time" in error
     assert error.endswith(f"in each of {WAITING_RUNS_MAX} runs")
 
 
@@ -161,5 +161,5 @@ def test_a_limit_of_processor_time_is_a_positive_duration(limit: float) -> None:
 
 
 def test_an_action_has_no_limit_of_processor_time() -> None:
-    with pytest.raises(RegistrationError, match="leave out cpu_limit="):
+    with pytest.raises(RegistrationError, match="use timeout= instead of cpu_limit="):
         App("bad").action(cpu_limit=1)

@@ -213,7 +213,7 @@ with app.running():
 
     assert (fits.code, fits.err) == (0, "2 pending jobs, 0 schedules and 0 crons fit the code of shop\n")
     assert changed.code == 8
-    assert "keep the parameters that these runs have, and give new ones a default: they have begun" in changed.out
+    assert "these runs have begun: keep the parameters that they have, and give new parameters a default" in changed.out
     assert "job retry" not in changed.out
 
     (tmp_path / "app.py").write_text(FLOWS.replace("await asyncio", "await step.sleep(1)\n    await asyncio"))
@@ -320,7 +320,7 @@ def test_what_a_deploy_does_to_crons_and_their_runs_is_found_before_it(tmp_path:
         "evertick job retry --function app.night --state pending --rename depot=site --rename staff=people --app app.py"
     )
     assert renamed[2]["fix"] == cure
-    assert "it is a run of 'night', whose later times are behind it" in renamed[1]["detail"]
+    assert "it is a run of 'night', whose schedule has passed later times" in renamed[1]["detail"]
     first = (
         "evertick job cancel-all --schedule night, and after the deploy evertick schedule backfill night --start-time"
     )

@@ -282,7 +282,7 @@ def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command
         (
             ["job", "get", "job_nonsense"],
             2,
-            "'job_nonsense' is not the id of a job: one is job_ and 28 characters",
+            "'job_nonsense' is not the id of a job: expected job_ and 28 characters",
         ),
         (["job", "get", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
         (["job", "logs", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),

@@ -146,7 +146,7 @@ def test_what_is_no_id_of_a_job_is_said_alike_by_all_commands(shop: App, command
 
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "error: 'job_x' is not the id of a job: one is job_ and 28 characters of 0-9 and a-f; "
+        "error: 'job_x' is not the id of a job: expected job_ and 28 characters 0-9, a-f; "
         "`evertick job list` shows them\n"
     )
 

@@ -71,7 +71,7 @@ def test_app_run_in_another_thread_says_what_to_use(folder: Path) -> None:
         [sys.executable, "-c", code], cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
 
-    assert "Misuse: app.run() waits for signals, so it runs in the main thread; use app.running()" in done.stderr
+    assert "Misuse: app.run() handles signals, so it must run in the main thread; use app.running()" in done.stderr
 
 
 def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> None:

@@ -734,7 +734,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--memo", "{"], 2, "--memo: not JSON"),
         (["create", "-s", "x", "--type", "f", "--interval", "1ms"], 2, "not a whole number of seconds"),
         (["create", "-s", "\x1b[31m", "--type", "f", "--interval", "1h"], 2, "printable text"),
-        (["create", "-s", "x", "--type", " ", "--interval", "1h"], 2, "a function's name is printable text"),
+        (["create", "-s", "x", "--type", " ", "--interval", "1h"], 2, "a function's name must be printable text"),
         (["create", "-s", "x", "--type", "f", "--cal", "{"], 2, "--calendar"),
         (["update", "s"], 2, "nothing to change"),
         (["update", "nope", "--notes", "a"], 3, "no schedule 'nope'"),

@@ -128,7 +128,7 @@ def test_a_function_of_a_file_that_is_unlike_all_others_is_noted_once(
     ("member", "says"),
     [
         ("time_zone: Europe/Berlin", "time_zone: the zone belongs to the times, as in when: {crons: ['0 9 * * *'], "),
-        ("retry: often", "retry: it is a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}"),
+        ("retry: often", "retry: give a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}"),
         ("except: ['2027-12-24', '2027-13-01']", "except.1: it is a list of dates such as 2026-12-24, pairs of dates,"),
         ("except: ['2027-13-01']", "except.0: it is a list of dates such as 2026-12-24, pairs of dates, and mappings"),
         ("start: 2027-01-01T09:00", "start: the time has no time zone; add one: 2027-01-01T00:00:00+01:00"),

@@ -59,7 +59,7 @@ def test_mistakes_have_a_line_and_a_column(command: Command, monkeypatch: pytest
     assert "--language says" in command("script", "create", "bad", "-").err
     command("script", "create", "twice", "twice.js")
     assert command("script", "run", "twice", "--app", "app.py").err == (
-        "error: the script 'twice' has no version yet: publish its draft\n"
+        "error: the script 'twice' has no version yet; publish its draft\n"
     )
     assert command("script", "edit", "twice", "--if-revision", "1", "--note", "x").code == 5
 

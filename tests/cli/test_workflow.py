@@ -176,8 +176,8 @@ def test_an_event_is_checked_against_what_live_workers_declare_where_no_code_is(
     alive = Worker(WorkerId("worker_1"), now, Instant(now + HOUR_MS), "here", 1, app="shop", serves=serves)
     the_app().environment.store.write(lambda tx: tx.register_worker(alive))
     for event, value, says in [
-        ("decision", "7", "no live worker's app.decide takes the event 'decision': 'value' is bool, not 7"),
-        ("decison", "true", "takes the event 'decison': the events that it declares are decision"),
+        ("decision", "7", "no live worker's app.decide accepts the event 'decision': 'value' must be bool, not 7"),
+        ("decison", "true", "accepts the event 'decison': it declares the events decision"),
     ]:
         refused = command("workflow", "signal", again, event, value)
         assert (refused.code, says in refused.err) == (2, True), refused.err
@@ -277,7 +277,7 @@ def test_what_a_run_waits_for_and_has_not_taken_is_told(shop: Path, command: Com
     assert taken_back.err == "withdrew a from w1\n"
     assert dict(line.split("\t", 1) for line in taken_back.out.splitlines())["value"] == '"by mail"'
     several = command("workflow", "withdraw", "w1", "verifeid")
-    assert (several.code, "say which one by its id: " in several.err) == (2, True)
+    assert (several.code, "give the id of one: " in several.err) == (2, True)
     first = found["waiting_events"][0]
     assert command("workflow", "withdraw", "w1", "verifeid", "--id", first["id"], "-o", "json").json == {
         **first, "value": "by mail",
@@ -288,7 +288,7 @@ def test_what_a_run_waits_for_and_has_not_taken_is_told(shop: Path, command: Com
     command("workflow", "signal", "w1", "verified", '"yes"')
     work(lambda app: app.workflows.get(run_id).has_ended)
     taken = command("workflow", "withdraw", "w1", "verified")
-    assert (taken.code, "has taken the event 'verified' already" in taken.err) == (5, True)
+    assert (taken.code, "has already taken the event 'verified'" in taken.err) == (5, True)
     steps = [line.split("\t") for line in command("workflow", "history", "w1").out.splitlines()]
     assert steps[1][3] == f"success, by {first['sent_by']}"
 

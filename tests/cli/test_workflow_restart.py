@@ -151,7 +151,7 @@ def test_runs_that_are_left_out_are_counted(shop: Shop, command: Command) -> Non
         ([], "name the runs to restart by their ids or keys, or choose them with --workflow"),
         (["w1", "--all"], "name the runs to restart by their ids or keys, or choose them with --workflow"),
         (["--all", "--step", "2", "--from-failed"], "--step and --from-failed both say where a run is restarted"),
-        (["--not-retried", "--state", "canceled", "--yes"], "not_retried= chooses failed runs"),
+        (["--not-retried", "--state", "canceled", "--yes"], "not_retried= matches only failed runs"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(shop: Shop, command: Command, words: list[str], says: str) -> None:

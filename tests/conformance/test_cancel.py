@@ -168,7 +168,7 @@ def test_an_id_of_another_table_is_refused(world: OpenWorld, canceler: Any) -> N
 def test_what_is_no_id_is_refused(world: OpenWorld, value: str) -> None:
     w = world(app)
 
-    with pytest.raises(InvalidArguments, match="is not the id of a job: one is job_ and 28 characters"):
+    with pytest.raises(InvalidArguments, match="is not the id of a job: expected job_ and 28 characters"):
         w.call(cancel, value)
 
 

@@ -169,7 +169,7 @@ def test_the_default_order_is_that_of_creation_and_may_be_turned_once(w: World) 
     ascending = pairs(w.query("scores"))
     assert ascending == [("ada", 5), ("bob", 1), ("ada", 9), ("cy", 5), ("ada", 1)]
     assert pairs(w.read(lambda db: db.query("scores").order("desc").collect())) == ascending[::-1]
-    with pytest.raises(Misuse, match="ordered once"):
+    with pytest.raises(Misuse, match="ordered only once"):
         w.read(lambda db: db.query("scores").order("desc").order("asc"))
     with pytest.raises(Misuse, match="'asc' or 'desc'"):
         w.read(lambda db: db.query("scores").order("up"))

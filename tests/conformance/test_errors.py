@@ -203,10 +203,10 @@ def test_fields_that_are_no_dict_are_refused(world: OpenWorld, fields: Any) -> N
 
     @local.mutation
     def work(ctx: MutationCtx) -> None:
-        with pytest.raises(InvalidArguments, match="are a dict"):
+        with pytest.raises(InvalidArguments, match="must be a dict"):
             ctx.db.insert("notes", fields)
         for update in (ctx.db.patch, ctx.db.replace):
-            with pytest.raises(InvalidArguments, match="are a dict"):
+            with pytest.raises(InvalidArguments, match="must be a dict"):
                 update(ctx.db.insert("notes", {}), fields)
 
     world(local).call(work)

@@ -293,7 +293,7 @@ def test_a_document_holds_up_to_a_megabyte(world: OpenWorld) -> None:
     w = world(local)
     fits = MEGABYTE - len('{"text":""}')
     w.call(insert, fits)
-    with pytest.raises(ValueTooLarge, match="a document of 1048577 bytes; the limit is 1048576"):
+    with pytest.raises(ValueTooLarge, match="the document has 1048577 bytes; the limit is 1048576"):
         w.call(insert, fits + 1)
     assert len(w.query("docs")) == 1
 

@@ -291,7 +291,7 @@ def test_a_range_or_filter_that_is_no_function_is_refused(w: World) -> None:
     wrong: Any = "ada"
     with pytest.raises(Misuse, match="must be returned"):
         w.read(lambda db: db.query("notes").with_index("by_owner", lambda r: nothing))
-    with pytest.raises(Misuse, match="is a function"):
+    with pytest.raises(Misuse, match="must be a function"):
         w.read(lambda db: db.query("notes").with_index("by_owner", wrong))
     with pytest.raises(Misuse, match="takes a function of a document"):
         w.read(lambda db: db.query("notes").filter(nothing))

@@ -47,7 +47,7 @@ def test_a_filter_without_an_index_is_refused_and_one_that_finds_nothing_says_so
     site.app.db.insert("orders", {"item": "bread"})
     assert "No document has these values" in text_of(site.page("data/orders?where=item%3Dtea"))
     assert "its indexes: by_item (item)" in text_of(site.page("data/orders?where=n%3D1", status=422))
-    assert "a condition is field=value" in text_of(site.page("data/orders?where=bread", status=422))
+    assert "a condition must be field=value" in text_of(site.page("data/orders?where=bread", status=422))
 
 
 def test_pages_follow_each_other_to_the_last(site: Site) -> None:

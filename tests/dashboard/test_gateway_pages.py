@@ -202,8 +202,8 @@ def test_pages_of_both_kinds_follow_each_other_without_a_gap(platform: Platform)
 
 
 def test_unknown_filters_are_refused_with_their_names(site: Site) -> None:
-    assert "kind is one of schedule, cron, gateway" in text_of(site.page("everything?kind=odd", status=422))
-    assert "there is no gateway 'none'" in text_of(site.page("everything?gateway=none", status=404))
+    assert "kind must be one of schedule, cron, gateway" in text_of(site.page("everything?kind=odd", status=422))
+    assert "no gateway 'none'" in text_of(site.page("everything?gateway=none", status=404))
 
 
 def test_foreign_and_system_crons_have_no_actions(site: Site, platform: Platform) -> None:

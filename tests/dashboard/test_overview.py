@@ -283,7 +283,7 @@ def test_an_overview_with_much_wrong_costs_nine_statements(site: Site, monkeypat
     statements.clear()
     monkeypatch.setattr("evertick.app.insight.attention.MISSED_MAX", 3)
     worst = text_of(site.page(""))
-    assert "Outage to" in worst and "1 run cannot go on" in worst, worst
+    assert "Outage to" in worst and "1 run cannot continue" in worst, worst
     assert len(statements) == 9 and "first_missed" in statements, statements
 
     rows = [text_of(each) for each in page.select(".att tbody tr")]
@@ -341,7 +341,7 @@ def test_schedules_that_nobody_looks_at_are_late_now(site: Site) -> None:
 
     page = site.page("")
     [row] = page.select(".att tbody tr")
-    assert text_of(row).startswith("letters due, and no worker has looked at it, the first of 2 such schedules")
+    assert text_of(row).startswith("letters due, and no worker has evaluated it, the first of 2 such schedules")
     [late] = [each for each in page.select(".figs a") if "Late now" in text_of(each)]
     assert text_of(late).startswith("Late now 2 2 schedules, since ")
     [scheduler] = [each for each in page.select(".figs a") if "Scheduler" in text_of(each)]

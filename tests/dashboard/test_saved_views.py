@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_view_stands_beside_its_name(site: Site) -> None:
     given: dict[str, Any] = {"list": "schedules", "params": json.dumps(FAILING)}
     site.send("views/new", name="Reports", **given)
     back = site.refused("views/new", name="Reports", **given | {"params": '{"q": "other"}'})
-    assert "there is a view 'Reports' already" in text_of(back.find(id="f-name-e") or back)
+    assert "a view 'Reports' already exists" in text_of(back.find(id="f-name-e") or back)
     field = back.find(id="f-name")
     assert field is not None and field["value"] == "Reports"  # type: ignore[index]
     back = site.refused("views/new", name=" ", **given)
@@ -169,5 +169,5 @@ def test_a_view_that_is_saved_twice_at_once_is_saved(site: Site) -> None:
     again = site.send("views/new", params=json.dumps(FAILING), **given)
     assert again.headers["location"] == first.headers["location"]
     assert len(seen_by(site)) == 1
-    assert "already; give it another name" in text_of(site.refused("views/new", params='{"q": "x"}', **given))
+    assert "already exists; choose another name" in text_of(site.refused("views/new", params='{"q": "x"}', **given))
     assert len(seen_by(site)) == 1

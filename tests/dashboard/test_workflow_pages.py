@@ -521,7 +521,7 @@ def test_runs_that_cannot_go_on_need_attention(site: Site) -> None:
         until(lambda: site.app.insight.overview().attention != ())
         page = site.page("")
     [row] = page.select(".att tbody tr")
-    assert "1 run cannot go on" in text_of(row) and "QuotaExceeded: " in text_of(row)
+    assert "1 run cannot continue" in text_of(row) and "QuotaExceeded: " in text_of(row)
     assert [str(link["href"]) for link in row.select("a")] == [
         "/t/default/workflows?workflow=shop.onboard",
         f"/t/default/workflows/{run_id}",

@@ -401,11 +401,11 @@ def test_jobs_of_an_app_that_is_not_instrumented_carry_nothing(open_app: OpenApp
 
 def test_an_app_is_instrumented_once_and_before_it_is_used(open_app: OpenApp, recorder: Recorder) -> None:
     app = recorder.watch(open_app("shop"))
-    with pytest.raises(Misuse, match="instrumented already"):
+    with pytest.raises(Misuse, match="already instrumented"):
         recorder.watch(app)
     opened = open_app("other")
     opened.open()
-    with pytest.raises(Misuse, match="before it is used"):
+    with pytest.raises(Misuse, match="before its first use"):
         recorder.watch(opened)
 
 

@@ -119,7 +119,7 @@ def test_a_deploy_adds_updates_and_deletes_and_leaves_the_rest_alone(
     assert said == [
         "cron added: c: at 08:00 every day",
         "cron updated: b: at 07:00 every day",
-        "cron deleted: d; if it was renamed, it starts anew, and its missed times stay under this name",
+        "cron deleted: d; if it was renamed, the new cron starts without its history and missed times",
     ]
     now = {str(each.id): each for each in w.app.schedules.list(kind="cron").schedules}
     assert list(now) == ["a", "b", "c"]

@@ -156,7 +156,7 @@ def test_input_is_checked_by_the_parameters(world: World, shop: Shop) -> None:
         assert found.error is not None
         assert words in found.error.message
     assert scripts.test("s", {"days": 2, "to": ["b"]}).result == 2
-    with pytest.raises(InvalidArguments, match="keyword 'pattern', which is not supported"):
+    with pytest.raises(InvalidArguments, match="unsupported keyword 'pattern'"):
         scripts.edit("s", parameters={"type": "string", "pattern": "(a+)+"})
     with pytest.raises(AlreadyExists):
         scripts.create("s", "1", language="javascript")
@@ -183,7 +183,7 @@ def test_functions_of_the_developer_are_checked_when_they_are_registered(shop: S
 
     for name, handler, words in (
         ("db.mine", fine, "cannot be the name"), ("a-b", fine, "cannot be the name"), ("crm.count", fine, "already"),
-        ("f", no_context, "first parameter says when it runs"),
+        ("f", no_context, "first parameter must be a context"),
     ):  # fmt: skip
         with pytest.raises(RegistrationError, match=words):
             host(name)(handler)

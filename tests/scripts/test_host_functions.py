@@ -70,7 +70,7 @@ def test_a_call_that_cannot_be_is_an_error_that_the_script_may_catch(
     [
         ("{state: {gtt: 1}}", "the filter of 'state' has 'gtt'; it takes lt,"),
         ("{}, {limt: 1}", "a query has no option 'limt'; it has limit and order"),
-        ("{state: {}}", "the filter of 'state' is empty; leave the field out to find all"),
+        ("{state: {}}", "the filter of 'state' is empty; omit the field to match all"),
         ("{state: undefined}", "state in argument 2 of ctx.db.query is undefined (leave it out, or give null)"),
         ("{total: {lt: undefined}}", "total.lt in argument 2 of ctx.db.query is undefined"),
         ("{state: () => 1}", "state in argument 2 of ctx.db.query is a function"),
@@ -107,7 +107,7 @@ def test_an_argument_that_is_left_out_may_be_undefined(world: World, shop: Shop)
         (JS, js("ctx.zip()"), "2: ctx.zip is not a function; ctx has crm, db, kv, log, notify, schedule, time"),
         (JS, js("ctx.input()"), "2: ctx.input is not a function"),
         (PY, def_main("ctx.db.find('x')"), "2: module 'ctx.db' has no attribute 'find'; ctx.db has delete"),
-        (PY, def_main("ctx.db.get('\\0')"), "2: table_not_found: this is no id of a document"),
+        (PY, def_main("ctx.db.get('\\0')"), "2: table_not_found: the argument is not an id of a document"),
         (PY, def_main("raise KeyError({})"), "None: an exception takes nothing or one text"),
         (PY, def_main("ctx.schedule({'at': None, 'script': 's'})"), "2: invalid_argument: schedule() takes"),
         (PY, def_main("ctx.schedule({'in': None, 'script': 's'})"), "2: invalid_argument: schedule() takes"),

@@ -176,7 +176,7 @@ def test_a_plan_names_the_schedules_whose_times_no_longer_fit(world: World, shop
 )  # fmt: skip
 def test_a_host_that_no_address_can_match_is_refused(shop: Shop, host: Any) -> None:
     for refused in (lambda: shop.app.scripts.set_plan(hosts=[host]), lambda: ScriptPlan(hosts=(host,))):
-        with pytest.raises(Misuse, match=r"hosts= takes a list of names of hosts, such as api.example.com or \*"):
+        with pytest.raises(Misuse, match=r"hosts= takes a list of host names, such as api.example.com or \*"):
             refused()
 
 

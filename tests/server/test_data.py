@@ -36,7 +36,7 @@ def test_tables_and_documents_are_read_with_a_token_that_reads(http: Http) -> No
     ("path", "params", "says"),
     [
         ("tables/a b/documents", {}, "not a valid name for a table"),
-        ("tables/orders/documents", {"where": "item"}, "a condition is field=value"),
+        ("tables/orders/documents", {"where": "item"}, "a condition must be field=value"),
         ("tables/orders/documents", {"where": "item=1"}, "no index of table 'orders' begins with item"),
         ("tables/orders/documents", {"cursor": "x"}, "is not a cursor of this list"),
         ("tables/orders/documents", {"limit": 1_001}, "limit"),

@@ -505,7 +505,7 @@ def test_how_a_tenant_does(http: Http) -> None:
     [tens] = http.ok("GET", f"{HOME}/activity?span=1h&pool=default")["minutes"]
     assert (tens["ended"], tens["failed"], tens["late_p99_ms"]) == (4, 1, 0)
     assert http.ok("GET", f"{HOME}/activity?pool=mail")["minutes"] == []
-    assert "not for both" in http.problem(422, "GET", f"{HOME}/activity?pool=mail&function=f")["detail"]
+    assert "not both" in http.problem(422, "GET", f"{HOME}/activity?pool=mail&function=f")["detail"]
     assert sum(http.ok("GET", f"{HOME}/coming?span=24h")["starts"]) == 1
     assert [each["action"] for each in http.ok("GET", f"{HOME}/changes")] == ["schedule.created"]
     stats = http.ok("GET", f"{HOME}/function-stats")["functions"]

@@ -20,7 +20,7 @@ async def order(step: Step) -> str:
 def test_the_result_of_a_run_that_has_not_ended_is_an_error_that_says_what_is_waited_for() -> None:
     with World(app) as world:
         run_id = app.workflows.start(order)
-        with pytest.raises(Misuse, match="it is to go on; let time pass"):
+        with pytest.raises(Misuse, match="it has not continued yet; let time pass"):
             app.workflows.result(run_id)
         for passes, waits in ((1, "waits for sleep 'sleep'"), (3_600, "waits for event 'paid'")):
             world.advance(passes)

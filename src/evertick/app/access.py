@@ -1,7 +1,7 @@
-"""Access: what a program can do with the data of one tenant.
+"""Access: everything that a program can do with the data of one tenant.
 
-`App` is the access to the default tenant, `app.tenant("acme")` to another one; both have the same methods. `aio` is
-the same for programs that run on an event loop.
+`App` is the access to the default tenant, `app.tenant("acme")` the access to another one; both have the same methods.
+`aio` has the same methods for programs that run on an event loop.
 """
 
 from abc import ABC, abstractmethod
@@ -36,19 +36,19 @@ R = TypeVar("R")
 
 
 class Access(ABC):
-    """What a program can do with the data of one tenant."""
+    """Everything that a program can do with the data of one tenant."""
 
     functions: "Registry"
     tenant_id: TenantId
-    """Whose data it is."""
+    """The tenant whose data it accesses."""
 
     actor: str
-    """In whose name schedules are changed and events sent, as histories show it."""
+    """The author of changes to schedules and the sender of events, shown in histories."""
     _environment: "Environment | None" = None
 
     @property
     def environment(self) -> "Environment":
-        """What calls share; opens the database on first use.
+        """The state that calls share; the database is opened on first use.
 
         Raises Unavailable, SchemaMismatch or InvalidDatabaseUrl.
         """
@@ -66,7 +66,7 @@ class Access(ABC):
     @overload
     def call(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function, given itself or by name, and return what it returns. What it raises is raised here.
+        """Call a function, given as an object or by name, and return its result. Its errors are raised here.
 
         A mutation runs in a transaction that is committed when this returns. If it conflicts with others it is run
         again, a few times. An action runs in this process, outside any transaction.
@@ -82,17 +82,17 @@ class Access(ABC):
         return cast("R", await self._execution.call(self.functions.resolve(function), args, kwargs))
 
     def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a mutation under an idempotency key: another call with that key returns what the first one returned.
+        """Call a mutation under an idempotency key: another call with that key returns the result of the first one.
 
         The key, of 1 to 512 characters, is stored with the result in the mutation's transaction. So a program may
-        repeat a call whose reply it did not get. Each tenant has keys of its own.
+        repeat a call whose reply it did not get. Each tenant has its own keys.
 
-        Raises IdempotencyConflict if the key was used with another function or other arguments, and what `call` raises.
+        Raises IdempotencyConflict if the key was used with another function or other arguments, and errors of `call`.
         """
         return cast("R", self._execution.call_once(self._mutation(function), args, kwargs, key=key))
 
     def _mutation(self, function: Mutation[P, R]) -> Mutation[..., Any]:
-        """What `call_once` calls. Raises Misuse for anything but a mutation."""
+        """The mutation for `call_once`. Raises Misuse for any other function."""
         resolved = self.functions.resolve(function)
         if not isinstance(resolved, Mutation):
             raise Misuse(f"{resolved.name} is not a mutation; only mutations take an idempotency key")
@@ -105,26 +105,26 @@ class Access(ABC):
 
     @property
     def schedules(self) -> "Schedules":
-        """Creates, lists and changes schedules from outside. Each call is a transaction of its own."""
+        """Creates, lists and changes schedules from outside. Each call is its own transaction."""
         return self._execution.schedules(self.tenant_id, self.actor)
 
     @property
     def jobs(self) -> "Jobs":
-        """Reads, counts, cancels, moves and retries jobs from outside. Each call is a transaction of its own."""
+        """Reads, counts, cancels, moves and retries jobs from outside. Each call is its own transaction."""
         from evertick.app.jobs.api import Jobs, job_operations
 
         return Jobs(job_operations(self.environment, self.tenant_id), *self._ways)
 
     @property
     def insight(self) -> "Insight":
-        """Tells how jobs and schedules do: what is late, failed, missed and queued, and what needs attention."""
+        """Shows how jobs and schedules are doing: what is late, failed, missed and queued, and what needs attention."""
         from evertick.app.insight.api import Insight, insight_operations
 
         return Insight(insight_operations(self.environment, self.tenant_id), *self._ways)
 
     @property
     def views(self) -> "SavedViews":
-        """Keeps lists of schedules, jobs and runs as people want to see them again. Each call is a transaction."""
+        """Saves filtered lists of schedules, jobs and runs for people. Each call is its own transaction."""
         return self.views_of("")
 
     def views_of(self, owner: str) -> "SavedViews":
@@ -141,7 +141,7 @@ class Access(ABC):
 
     @property
     def workflows(self) -> "AwaitableWorkflows":
-        """Starts, reads, signals and ends runs of workflows from outside. Each call is a transaction of its own."""
+        """Starts, reads, signals and ends runs of workflows from outside. Each call is its own transaction."""
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
 
         e = self.environment
@@ -149,7 +149,7 @@ class Access(ABC):
 
     @property
     def db(self) -> "Documents":
-        """Reads and writes documents from outside, as `ctx.db` does inside. Each call is a transaction of its own."""
+        """Reads and writes documents from outside, as `ctx.db` does inside. Each call is its own transaction."""
         from evertick.app.outside_documents import DocumentOperations, Documents
 
         e = self.environment
@@ -157,7 +157,7 @@ class Access(ABC):
 
     @property
     def data(self) -> "Data":
-        """Shows which tables there are and what lies in them, also without their declarations. It only reads."""
+        """Lists tables and their documents, also of tables that are not declared. It only reads."""
         from evertick.app.documents.browsing import Data, DataOperations
 
         return Data(DataOperations(self.tenant_id, self.environment.clock.now), *self._ways)
@@ -174,7 +174,7 @@ class Access(ABC):
 
     @property
     def _ways(self) -> "tuple[Transact, Transact]":
-        """How the database is asked, and how it is changed."""
+        """The functions that read and change the database."""
         return self.environment.store.view, self._execution.transact
 
     @property
@@ -190,11 +190,11 @@ class Access(ABC):
 
     @abstractmethod
     def _opened(self) -> "Environment":
-        """The environment, opened if it is not open."""
+        """The environment; opens it if necessary."""
 
 
 class AsyncAccess:
-    """`app.aio`, `app.tenant("acme").aio`: the same, awaited."""
+    """`app.aio`, `app.tenant("acme").aio`: like `Access`, but every call is awaited."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -215,18 +215,18 @@ class AsyncAccess:
 
     @property
     def scheduler(self) -> AsyncScheduler:
-        """Like `App.scheduler`, and every call is awaited."""
+        """Like `App.scheduler`, but every call is awaited."""
         access = self._access
         return AsyncScheduler(access.environment.job_builder, access.tenant_id, access._execution)
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """Like `App.schedules`, and every call is awaited."""
+        """Like `App.schedules`, but every call is awaited."""
         return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
 
     @property
     def jobs(self) -> "AsyncJobs":
-        """Like `App.jobs`, and every call is awaited."""
+        """Like `App.jobs`, but every call is awaited."""
         from evertick.app.jobs.api import AsyncJobs, job_operations
 
         access = self._access
@@ -234,7 +234,7 @@ class AsyncAccess:
 
     @property
     def insight(self) -> "AsyncInsight":
-        """Like `App.insight`, and every call is awaited."""
+        """Like `App.insight`, but every call is awaited."""
         from evertick.app.insight.api import AsyncInsight, insight_operations
 
         access = self._access
@@ -242,18 +242,18 @@ class AsyncAccess:
 
     @property
     def views(self) -> "AsyncSavedViews":
-        """Like `Access.views`, and every call is awaited."""
+        """Like `Access.views`, but every call is awaited."""
         return self.views_of("")
 
     def views_of(self, owner: str) -> "AsyncSavedViews":
-        """The views that the token with the id `owner` sees."""
+        """The saved views that are visible to the token with the id `owner`."""
         from evertick.app.access_control.saved_views import AsyncSavedViews
 
         return AsyncSavedViews(self._access._view_operations(owner), *self._ways)
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """Like `App.workflows`, and every call is awaited."""
+        """Like `App.workflows`, but every call is awaited."""
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
         access = self._access
@@ -262,7 +262,7 @@ class AsyncAccess:
 
     @property
     def db(self) -> "AsyncDocuments":
-        """Like `App.db`, and every call is awaited."""
+        """Like `App.db`, but every call is awaited."""
         from evertick.app.outside_documents import AsyncDocuments, DocumentOperations
 
         access, e = self._access, self._access.environment
@@ -271,28 +271,28 @@ class AsyncAccess:
 
     @property
     def data(self) -> "AsyncData":
-        """Like `App.data`, and every call is awaited."""
+        """Like `App.data`, but every call is awaited."""
         from evertick.app.documents.browsing import AsyncData, DataOperations
 
         return AsyncData(DataOperations(self._access.tenant_id, self._access.environment.clock.now), *self._ways)
 
     @property
     def scripts(self) -> "AsyncScripts":
-        """Like `Access.scripts`, and every call is awaited."""
+        """Like `Access.scripts`, but every call is awaited."""
         return self._access.scripts.aio
 
     @property
     def gateways(self) -> "AsyncGateways":
-        """Like `Access.gateways`, and every call is awaited."""
+        """Like `Access.gateways`, but every call is awaited."""
         return self._access.gateways.aio
 
 
 class AsyncApp(AsyncAccess):
-    """`app.aio`: what a program can do with the whole app, awaited."""
+    """`app.aio`: like `App`, but every call is awaited."""
 
     @property
     def tenants(self) -> "AsyncTenants":
-        """Like `App.tenants`, and every call is awaited."""
+        """Like `App.tenants`, but every call is awaited."""
         from evertick.app.limits.tenants import AsyncTenants, TenantOperations
 
         quotas = self._access.environment.job_builder.quotas
@@ -300,14 +300,14 @@ class AsyncApp(AsyncAccess):
 
     @property
     def pools(self) -> "AsyncPools":
-        """Like `App.pools`, and every call is awaited."""
+        """Like `App.pools`, but every call is awaited."""
         from evertick.app.limits.pools import AsyncPools, PoolOperations
 
         return AsyncPools(PoolOperations(self._access.environment.clock.now), *self._ways)
 
     @property
     def tokens(self) -> "AsyncTokens":
-        """Like `App.tokens`, and every call is awaited."""
+        """Like `App.tokens`, but every call is awaited."""
         from evertick.app.access_control.tokens import AsyncTokens, TokenOperations
 
         e = self._access.environment
@@ -315,7 +315,7 @@ class AsyncApp(AsyncAccess):
 
     @property
     def audit_log(self) -> "AsyncAuditLog":
-        """Like `App.audit_log`, and every call is awaited."""
+        """Like `App.audit_log`, but every call is awaited."""
         from evertick.app.access_control.audit_log import AsyncAuditLog, AuditOperations
 
         return AsyncAuditLog(AuditOperations(), *self._ways)

@@ -1,7 +1,7 @@
-"""`App`: where functions are registered, and from where programs call and schedule them.
+"""`App`: registers functions, and lets programs call and schedule them.
 
-Registering loads little; what runs functions (engine, stores, crons and schedules) is imported where it is first used,
-because every start of a program, of a command and of `evertick dev` after a change waits for the imports.
+Registering loads few modules. What runs functions (engine, stores, crons, schedules) is imported on first use, because
+every start of a program, of a command and of `evertick dev` after a change waits for the imports.
 """
 
 import threading
@@ -52,11 +52,11 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "settings": one_of_type(Settings, "Settings(...)"),
 }
-"""What the options of an app take, except the clock and the entropy of simulations."""
+"""The rules for the options of an app, except the clock and the entropy of simulations."""
 
 
 def is_app_name(name: Any) -> bool:
-    """Whether an app can be called so."""
+    """Whether this is a valid name for an app."""
     return text(NAME_CHARS_MAX).fits(name) and not name.startswith(".") and not set(name) & set("/\\")
 
 
@@ -73,12 +73,12 @@ class App(Decorators, Opening):
 
     The database is the argument `database_url` (`sqlite:///FILE` or `postgresql://...`), else the environment variable
     EVERTICK_DATABASE_URL, else a SQLite file named after the app in the folder `.evertick` of the working directory.
-    A relative path is meant from the directory in which the app is made, also if a function changes it later.
-    It is opened on first use; a function as `database_url` is called then. `settings` are the limits and waiting times
-    of workers; `clock` and `entropy` replace the machine's clock and random numbers, for simulations.
+    A relative path refers to the working directory at the time when the app is created, even if a function changes it
+    later. The database is opened on first use; a function as `database_url` is called then. `settings` has the limits
+    and intervals of workers. `clock` and `entropy` replace the machine's clock and random numbers, for simulations.
 
     Several apps may share a database: each worker runs the jobs of its own app. After renaming an app, give its former
-    names as `aliases`: their jobs, schedules and crons are this app's then.
+    names as `aliases`: their jobs, schedules and crons then belong to this app.
 
     Raises Misuse for a name that cannot be the name of a file.
     """
@@ -125,10 +125,10 @@ class App(Decorators, Opening):
     def table(self, name: str, *, indexes: Mapping[str, Sequence[str]] | None = None) -> None:
         """Declare a table's indexes: `app.table("messages", indexes={"by_author": ["author"]})`.
 
-        A table without indexes needs no declaration. Raises RegistrationError for names and fields that are not valid.
+        A table without indexes needs no declaration. Raises RegistrationError for invalid names and fields.
         """
         self.tables.add(declare_table(name, indexes or {}))
-        if self._environment is not None:  # too late to be built with the others
+        if self._environment is not None:  # the other indexes were built when it was opened
             try:
                 self.prepare(self._environment.store)
             except BaseException:
@@ -139,7 +139,7 @@ class App(Decorators, Opening):
     def crons(self) -> "Crons":
         """Schedules declared in code: `app.crons.add("clear messages", every(minutes=1), clear_all)`.
 
-        A worker brings the database in line with them when it starts.
+        A worker writes them to the database when it starts.
         """
         if self._crons is None:
             from evertick.app.crons import Crons
@@ -150,15 +150,15 @@ class App(Decorators, Opening):
         return self._crons
 
     def on_failure(self, hook: "Callable[[Failure], T]", /) -> "Callable[[Failure], T]":
-        """Call `hook` with a `Failure` after each failed attempt of a job of which this process wrote the end.
+        """Call `hook` with a `Failure` after each failed attempt of a job whose end this process wrote.
 
             @app.on_failure
             def report(failure: Failure) -> None:
                 if not failure.will_retry:
                     sentry_sdk.capture_exception(failure.exception)
 
-        Hooks run in a thread of their own, one failure after the other, once the end is committed. What they raise is
-        logged. At its end the program waits two seconds for them. Raises Misuse for an `async def`.
+        Hooks run in their own thread, one failure after another, after the end is committed. Their errors are logged.
+        When the program ends, it waits two seconds for them. Raises Misuse for an `async def`.
         """
         if self.failures is None:
             from evertick.app.failure_hooks import FailureHooks
@@ -171,19 +171,19 @@ class App(Decorators, Opening):
         return hook
 
     def trace(self, tracing: Tracing, /) -> None:
-        """Make spans of what the app does; `evertick.integrations.otel.instrument` calls it.
+        """Record spans of what the app does; `evertick.integrations.otel.instrument` calls this.
 
-        Raises Misuse if the app is traced already, or its database is open: what runs then is not traced any more.
+        Raises Misuse if the app is already traced, or if its database is open, since calls in progress are not traced.
         """
         if self.tracing is not None:
-            raise Misuse(f"the app {self.name} is instrumented already")
+            raise Misuse(f"the app {self.name} is already instrumented; instrument it once")
         if self._environment is not None:
-            raise Misuse(f"instrument the app {self.name} before it is used: its database is open already")
+            raise Misuse(f"instrument the app {self.name} before its first use: its database is already open")
         self.tracing = tracing
 
     @property
     def scripts(self) -> "Scripts":
-        """Scripts of the app's customers, in a sandbox; its first use lets the app run them, and belongs into the code.
+        """Scripts of the app's customers, in a sandbox. Its first use, in the app's module, makes the app run them.
 
         See `evertick.app.scripts.api`. Raises RegistrationError if a function of the app is called "evertick.script".
         """
@@ -197,7 +197,7 @@ class App(Decorators, Opening):
 
     @property
     def gateways(self) -> "Gateways":
-        """Processes elsewhere that own crons, in the default tenant. Its first use lets the app run their commands.
+        """Gateways of the default tenant: processes that own crons. Its first use makes the app run their commands.
 
         See `evertick.app.gateways.api`. Raises RegistrationError if a function is called "evertick.gateway".
         """
@@ -224,9 +224,9 @@ class App(Decorators, Opening):
     def tenant(self, name: str) -> "Tenant":
         """The same methods on the data of a tenant: `app.tenant("acme").scheduler.run_after(5, send, "hello")`.
 
-        Jobs, schedules, documents and idempotency keys of a tenant are seen by that tenant alone; inside functions
-        `ctx` belongs to the job's tenant. Functions, declared indexes and crons are the app's. A tenant needs no
-        creation. The methods of the app itself are those of the tenant "default".
+        Jobs, schedules, documents and idempotency keys are visible only to their tenant; inside functions `ctx` belongs
+        to the job's tenant. Functions, declared indexes and crons belong to the app. Tenants need not be created. The
+        methods of the app itself act for the tenant "default".
 
         Raises InvalidTenant for a name that is not printable text of 1 to 128 characters.
         """
@@ -234,14 +234,14 @@ class App(Decorators, Opening):
 
     @property
     def tenants(self) -> "Tenants":
-        """What each tenant may use: `app.tenants.set("acme", running=5, jobs=10_000)`."""
+        """The limits of each tenant: `app.tenants.set("acme", running=5, jobs=10_000)`."""
         from evertick.app.limits.tenants import TenantOperations, Tenants
 
         return Tenants(TenantOperations(self.environment.job_builder.quotas.forget), *self._ways)
 
     @property
     def pools(self) -> "Pools":
-        """What each pool may run: `app.pools.set("mail", running=5)`, `app.pools.pause("mail")`."""
+        """The limits of each pool: `app.pools.set("mail", running=5)`, `app.pools.pause("mail")`."""
         from evertick.app.limits.pools import PoolOperations, Pools
 
         return Pools(PoolOperations(self.environment.clock.now), *self._ways)
@@ -256,7 +256,7 @@ class App(Decorators, Opening):
 
     @property
     def audit_log(self) -> "AuditLog":
-        """Who changed what over HTTP: `app.audit_log.list(tenant="acme")`."""
+        """The log of who changed what over HTTP: `app.audit_log.list(tenant="acme")`."""
         from evertick.app.access_control.audit_log import AuditLog, AuditOperations
 
         return AuditLog(AuditOperations(), *self._ways)
@@ -266,7 +266,7 @@ class App(Decorators, Opening):
     @overload
     def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler: ...
     def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler | AsyncBoundScheduler:
-        """A scheduler inside the transaction of a connection of yours: the jobs exist exactly if you commit.
+        """A scheduler inside the transaction of your own connection: the jobs exist exactly if you commit.
 
             with Session(engine) as session, session.begin():
                 app.bind(session).run_after(60, ship, 7)
@@ -303,7 +303,7 @@ class App(Decorators, Opening):
     # -- running
 
     def worker(self, *, pools: Iterable[str] = ()) -> "Worker":
-        """A worker for this app's jobs: `asyncio.run(app.worker().run())`. Brings the crons in the database up to date.
+        """A worker for this app's jobs: `asyncio.run(app.worker().run())`. Also updates the crons in the database.
 
         It runs the jobs of `pools`, or of every pool if none is given.
 
@@ -320,7 +320,7 @@ class App(Decorators, Opening):
             last = self._last_worker()
             if e.store.single_engine and last is not None and not last.has_ended:
                 raise DatabaseLocked(
-                    f"this app has a worker already, and {e.store.url} takes one: let that one end first"
+                    f"this app already has a worker, and {e.store.url} allows only one; stop that one first"
                 )
             e.store.lock_engine()
             try:
@@ -344,11 +344,11 @@ class App(Decorators, Opening):
     def run(self, *, pools: Iterable[str] = ()) -> None:
         """Run this app's jobs in this program until SIGTERM or Ctrl-C, then drain and return.
 
-        Running actions have `Settings.drain` to end; a second signal ends at once. As `evertick worker` does it,
-        for a program that is a worker: `if __name__ == "__main__": app.run()`. It runs the jobs of `pools`, or of every
-        pool if none is given.
+        Running actions have `Settings.drain` to end; a second signal ends at once. It does the same as
+        `evertick worker`, for a program that is a worker: `if __name__ == "__main__": app.run()`. It runs the jobs of
+        `pools`, or of every pool if none is given.
 
-        Raises Misuse in a thread that is not the main one or has a running event loop, and what `worker` raises.
+        Raises Misuse in another thread than the main one or if an event loop runs in it, and the errors of `worker`.
         """
         from evertick.app.embedded_worker import run_until_stopped
 
@@ -357,8 +357,8 @@ class App(Decorators, Opening):
     def running(self, *, pools: Iterable[str] = ()) -> "Running":
         """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop.
 
-        It runs the jobs of `pools`, or of every pool if none is given. In a test's world, which has a worker, it runs
-        none.
+        It runs the jobs of `pools`, or of every pool if none is given. In a test's world, which has a worker, it
+        starts none.
         """
         from evertick.app.embedded_worker import Running
 
@@ -370,10 +370,10 @@ class App(Decorators, Opening):
             function.check()
 
     def sync_pools(self) -> None:
-        """Write the limits of pools whose declaration has changed, and log them; a worker does so at its start.
+        """Write the limits of pools whose declaration has changed, and log them; a worker does this at its start.
 
-        Functions whose pool is perhaps misspelt are logged, too: those of a pool that is not declared, with a name like
-        a declared one's.
+        Also logs functions whose pool may be misspelled: it is not declared, and its name is similar to that of a
+        declared pool.
         """
         if self._scripts is not None:
             self._scripts.declare_pool()
@@ -382,7 +382,7 @@ class App(Decorators, Opening):
             self.declared_pools.log(self.pools.write(work))
 
     def sync_crons(self) -> "CronChanges":
-        """Bring the crons in the database in line with the code, and log what changed; a worker does so at its start.
+        """Update the crons in the database to match the code, and log the changes; a worker does this at its start.
 
         Raises RegistrationError if a cron cannot work, or another schedule has its name.
         """
@@ -393,7 +393,7 @@ class App(Decorators, Opening):
 
 
 class Tenant(Access):
-    """`app.tenant("acme")`: what a program can do with the data of that tenant."""
+    """`app.tenant("acme")`: everything that a program can do with the data of that tenant."""
 
     def __init__(self, app: App, name: str) -> None:
         self.tenant_id = tenant_named(name)
@@ -426,5 +426,5 @@ class Tenant(Access):
     @overload
     def bind(self, connection: Any) -> BoundScheduler: ...
     def bind(self, connection: Any) -> BoundScheduler | AsyncBoundScheduler:
-        """A scheduler inside the transaction of a connection of yours; see `App.bind`."""
+        """A scheduler inside the transaction of your own connection; see `App.bind`."""
         return self._app._bound(connection, self.tenant_id)

@@ -1,4 +1,4 @@
-"""Bodies: what people and programs write as JSON, as models that refuse what they do not know."""
+"""Bodies: JSON that people and programs write, as models that refuse unknown members."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Final, TypeVar
@@ -27,11 +27,11 @@ from evertick.recurrence.parse.duration import parse_milliseconds
 
 MEMBERS_MAX: Final = 100
 ITEMS_MAX: Final = 1_000
-"""Of a list that is not an argument of a function."""
+"""The maximum length of a list, except for arguments of a function."""
 
 
 class Body(BaseModel):
-    """A body. An unknown member is refused, and so are more than MEMBERS_MAX: each would be an error of its own."""
+    """A body. Unknown members are refused, and so are more than MEMBERS_MAX, because each would be its own error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -39,14 +39,14 @@ class Body(BaseModel):
     @classmethod
     def _few_members(cls, given: Any) -> Any:
         if isinstance(given, dict) and len(given) > MEMBERS_MAX:
-            raise ValueError(f"there are {len(given):,} members; no body has so many")
+            raise ValueError(f"there are {len(given):,} members; at most {MEMBERS_MAX} are allowed")
         return given
 
 
 def _duration(given: Any) -> Any:
     """Seconds, or text such as `1h30m`."""
     if isinstance(given, bool):
-        raise ValueError("a duration is seconds, or text such as '1h30m'")
+        raise ValueError("a duration must be seconds, or text such as '1h30m'")
     try:
         return timedelta(milliseconds=parse_milliseconds(given)) if isinstance(given, str) else given
     except InvalidSpec as error:
@@ -62,7 +62,7 @@ Duration = Annotated[
 
 
 def _in_range(at: datetime) -> datetime:
-    """A time with a zone, within the years that UTC has, too."""
+    """A time with a zone, whose year is also valid in UTC."""
     if at.tzinfo is None:
         raise PydanticCustomError(
             "timezone_aware", "the time has no time zone; add one: 2027-01-01T00:00:00+01:00 or ...Z"
@@ -70,14 +70,14 @@ def _in_range(at: datetime) -> datetime:
     try:
         at.astimezone(UTC)
     except OverflowError:
-        raise ValueError("a moment is in the years 1 to 9999, in UTC, too") from None
+        raise ValueError("a time must be in the years 1 to 9999, also in UTC") from None
     return at
 
 
 Time = Annotated[datetime, BeforeValidator(no_number), AfterValidator(_in_range)]
-"""A moment, RFC 3339 with a zone."""
+"""A time, RFC 3339 with a zone."""
 Day = Annotated[date, BeforeValidator(no_number)]
-"""A day, as 2026-03-29."""
+"""A day, such as 2026-03-29."""
 
 
 def _day_or_time(given: Any, time: ValidatorFunctionWrapHandler) -> Any:
@@ -91,11 +91,11 @@ Bound = Annotated[
     PlainSerializer(date.isoformat),
     WithJsonSchema({"type": "string", "examples": ["2026-03-29T00:55:00Z", "2026-03-29"]}),
 ]
-"""Where times begin or end: a moment, or a whole day (a `date`) on the schedule's clock."""
+"""A bound of a range of times: a time, or a whole day (a `date`) on the schedule's clock."""
 
 
 class _EndsAtFirst(FailFast):
-    """The first item that is wrong ends the reading. Pydantic's own cannot stand in a union: it has no hash."""
+    """Stops reading a list at the first invalid item. Pydantic's own class has no hash, so unions cannot contain it."""
 
     __hash__ = object.__hash__
 
@@ -116,7 +116,7 @@ def json_type(argument: Argument) -> Any:
 
 
 def _or_number(schema: dict[str, Any]) -> None:
-    """Let the JSON schema of a retry policy say that a number of attempts is one, too."""
+    """Let the JSON schema of a retry policy accept a number of attempts, too."""
     described = {name: schema.pop(name) for name in ("title", "description") if name in schema}
     policy = dict(schema)
     schema.clear()
@@ -124,7 +124,7 @@ def _or_number(schema: dict[str, Any]) -> None:
 
 
 class RetryBody(Body):
-    """How often to try, and how far apart; see `evertick.Retry`. A number alone is that of the attempts."""
+    """How often to try, and how long to wait between attempts; see `evertick.Retry`. A number means attempts."""
 
     model_config = ConfigDict(json_schema_extra=_or_number)
 
@@ -135,7 +135,7 @@ class RetryBody(Body):
             return given
         if type(given) is int:
             return {"attempts": given}
-        raise ValueError("it is a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}")
+        raise ValueError("give a number of attempts, or attempts with waits, such as {attempts: 5, first: 1s}")
 
     attempts: int = Field(ge=1)
     first: Duration = timedelta(milliseconds=250)

@@ -3,12 +3,12 @@
     app.crons.add("clear messages table", every(minutes=1), clear_all)
     app.crons.using(retry=Retry(3)).add("payment reminder", monthly(day=1, hour=16), send_email, email="me@example.org")
 
-A declared cron is a schedule like any other, whose definition is the code: when a worker starts, crons that are new are
-added, changed ones updated and those no longer declared deleted, each with a line in the log and in the schedule's
-history; what did not change keeps its next run, its state and its history. At most one run of a cron is open at a time
-(overlap `skip`), and after an outage the latest missed time runs (catch-up `latest`), unless `using` says otherwise.
+A declared cron is a schedule like any other, but its definition is the code. When a worker starts, it adds new crons,
+updates changed ones and deletes those no longer declared. Each change has a line in the log and in the schedule's
+history. An unchanged cron keeps its next run, its state and its history. At most one run of a cron is open at a time
+(overlap `skip`), and after an outage the latest missed time runs (catch-up `latest`); `using` can change both.
 
-An interval is counted from the moment the cron was first deployed, which is also its first run.
+An interval counts from the time when the cron was first deployed, which is also its first run.
 """
 
 import logging
@@ -60,12 +60,12 @@ Writing = MutationCtx | SyncActionCtx
 _logger: Final = logging.getLogger("evertick.schedules")
 
 KIND: Final = "cron"
-_ANEW: Final = "; if it was renamed, it starts anew, and its missed times stay under this name"
+_ANEW: Final = "; if it was renamed, the new cron starts without its history and missed times"
 
 
 @dataclass(frozen=True)
 class Cron:
-    """A cron as it stands in the code."""
+    """A cron as it is declared in code."""
 
     name: str
     when: Spec
@@ -77,25 +77,25 @@ class Cron:
 
     @property
     def sentence(self) -> str:
-        """Its times in words."""
+        """Its times in English."""
         return sentence(self.when)
 
     def call(self, functions: Functions) -> FunctionCall:
-        """The call, checked: here all functions are registered and all annotations can be resolved."""
+        """The call, checked: by now all functions are registered and all annotations can be resolved."""
         function = functions.resolve(self.function)
         return FunctionCall(function, function.encode_args(self.args, self.kwargs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronChanges:
-    """What a synchronisation did, by name."""
+    """The changes of a synchronization, by name."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     other_apps: tuple[str, ...] = ()
-    """Other apps whose code has declared crons in this database."""
+    """Other apps with crons declared in this database."""
 
 
 class Crons:
@@ -113,8 +113,8 @@ class Crons:
 
             app.crons.using(overlap="buffer_one", retry=Retry(3)).add("report", daily(hour=9), make_report)
 
-        The options are those of `schedules.create` that concern policies and runs; None goes back to the default.
-        Raises Misuse for an unknown one and for a value that is not valid.
+        The options are those of `schedules.create` for policies and runs; None restores the default. Raises
+        Misuse for an unknown option or an invalid value.
         """
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
@@ -128,9 +128,9 @@ class Crons:
     @overload
     def add(self, name: str, when: When, function: str, /, *args: Any, **kwargs: Any) -> None: ...
     def add(self, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
-        """Declare a cron: a name, its times, and the call of a mutation or an action, or of one by its name.
+        """Declare a cron: a name, its times, and the call of a mutation or an action, given as an object or by name.
 
-        Raises RegistrationError for a name that is taken or not of printable ASCII characters, InvalidSpec.
+        Raises RegistrationError for a name that is taken or has other characters than printable ASCII, InvalidSpec.
         """
         cron = self._cron(name, when, function, args, kwargs)
         if name in self._declared:
@@ -143,9 +143,9 @@ class Crons:
         return tuple(self._declared.values())
 
     def sync(self, operations: ScheduleOperations) -> Work[CronChanges]:
-        """Make the schedules in the database what the code declares; only crons of this app are touched.
+        """Update the schedules in the database to match the code; only crons of this app are changed.
 
-        Raises RegistrationError if a cron cannot work, or its name is that of another schedule.
+        Raises RegistrationError if a cron cannot work, or another schedule has its name.
         """
         by_code = replace(operations, actor=f"code of {self._app_name}")
         definitions = {cron.name: self._definition(operations, cron) for cron in self.declared}
@@ -171,7 +171,7 @@ class Crons:
         return work
 
     def log(self, changes: CronChanges) -> None:
-        """Say what a synchronisation did, and with which apps the database is shared."""
+        """Log what a synchronization changed, and which other apps share the database."""
         for other in changes.other_apps:
             _logger.warning(
                 "this database has crons of the app %s, and this is the app %s, %s",
@@ -200,7 +200,7 @@ class Crons:
     def register(
         self, ctx: Writing, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> ScheduleId:
-        """Register a cron from a function, with its transaction. An interval runs first when it has passed once.
+        """Register a cron from a function, in its transaction. An interval first runs after it has passed once.
 
         Raises AlreadyExists if the name is taken, InvalidSpec, LimitExceeded, InvalidArguments.
         """
@@ -211,7 +211,7 @@ class Crons:
         def work(transaction: Transaction) -> ScheduleId:
             taken = transaction.get_schedule(ScheduleId(name), tenant=operations.tenant)
             if taken is not None:
-                raise AlreadyExists(f"a {taken.kind} with the name {name!r} exists already")
+                raise AlreadyExists(f"a {taken.kind} with the name {name!r} already exists; choose another name")
             now = operations.now()
             definition = _define(operations, cron)
             check_spec(definition.spec, now, operations.settings)
@@ -243,9 +243,9 @@ class Crons:
         return schedules.read(question)
 
     def delete(self, ctx: Writing, name: str, /) -> None:
-        """Remove a cron that was registered at run time; its name is free again. A run that has not begun is canceled.
+        """Remove a cron that was registered at run time; its name can be used again. Runs that wait are canceled.
 
-        Raises ScheduleNotFound if there is none, Misuse for one that is declared in code.
+        Raises ScheduleNotFound if there is none, Misuse if it is declared in code.
         """
         schedules = _changing(ctx)
         operations = schedules.operations
@@ -269,15 +269,15 @@ class Crons:
         self, name: str, when: When, function: Function[..., Any] | str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Cron:
         if not isinstance(name, str) or not name.strip() or not all(" " <= each <= "~" for each in name):
-            raise RegistrationError(f"a cron's name is made of printable ASCII characters, not {name!r}")
+            raise RegistrationError(f"a cron's name must have only printable ASCII characters, not {name!r}")
         if not isinstance(function, Function | str):
             raise RegistrationError(
-                f"cron {name!r}: {function!r} is not a function of an app, nor the name of one; decorate it"
+                f"cron {name!r}: {function!r} is neither a function of an app nor a name; decorate the function"
             )
         return Cron(schedule_id_of(name), union(when), function, args, kwargs, self._options)
 
     def _definition(self, operations: ScheduleOperations, cron: Cron) -> Definition:
-        """What a declared cron is to be. Raises RegistrationError, naming it."""
+        """The definition of a declared cron. Raises RegistrationError with the cron's name."""
         try:
             definition = _define(operations, cron)
             check_spec(definition.spec, operations.now(), operations.settings, may_have_ended=True)
@@ -287,14 +287,14 @@ class Crons:
 
 
 def _declared_crons(operations: ScheduleOperations, transaction: Transaction) -> "list[Schedule]":
-    """The crons in the database that the code of any app has declared; of those whose owner can be read."""
+    """The crons in the database that any app's code has declared, without those whose owner cannot be read."""
     rows = all_schedules(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
     return [row for row in rows if is_declared(row)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sync:
-    """A synchronisation that is under way: makes each cron what the code says."""
+    """A synchronization in progress: updates each cron to match the code."""
 
     operations: ScheduleOperations
     transaction: Transaction
@@ -303,7 +303,7 @@ class _Sync:
     now: Instant
 
     def one(self, cron: Cron, definition: Definition) -> str:
-        """Make one cron what the code says; returns `added`, `updated` or `unchanged`.
+        """Update one cron to match the code; returns `added`, `updated` or `unchanged`.
 
         Raises RegistrationError if another schedule has the name.
         """
@@ -311,7 +311,7 @@ class _Sync:
         if row is None:
             self._add(cron, definition)
             return "added"
-        # One whose owner cannot be read is this app's: its code declares the name.
+        # A row whose owner cannot be read belongs to this app, because its code declares the name.
         unread = row.unreadable
         metadata = row.metadata if "memo" not in unread else ScheduleMetadata(source=CODE, app=self.app_name)
         if row.kind != KIND or metadata.source != CODE or metadata.app not in self.apps:
@@ -372,33 +372,33 @@ def _define(operations: ScheduleOperations, cron: Cron) -> Definition:
 
 
 def _whole_second(spec: Spec, now: Instant) -> Instant:
-    """The next whole second, so that the first interval passes in full; now, if no other time may be passed over."""
+    """The next whole second, so that the first interval passes in full; `now` if the spec has other times."""
     is_interval = spec.intervals and not (spec.crons or spec.calendars or spec.rrules or spec.times)
     return Instant(-(-now // SECOND_MS) * SECOND_MS) if is_interval else now
 
 
 def _first_at(spec: Spec, now: Instant) -> Instant | None:
-    """When an interval cron that is deployed now runs first: now, cut to the second. Others wait for their time."""
+    """The first run of an interval cron that is deployed now: now, rounded down to a second. None for other crons."""
     plain = any(one.anchor is None and not one.offset for one in spec.intervals)
     return Instant(now // SECOND_MS * SECOND_MS) if plain else None
 
 
 def _of(ctx: QueryCtx | SyncActionCtx) -> ScheduleReader:
-    """The schedules of the function that asks."""
+    """The schedules, as the calling function may read them."""
     schedules: Any = ctx.schedules
     if not isinstance(schedules, ScheduleReader):
         raise Misuse(
-            "an `async def` action reaches its crons through a mutation: write one that registers them, and "
+            "an `async def` action cannot use crons directly: write a mutation that registers them, and "
             "`await ctx.run_mutation(...)`"
         )
     return schedules
 
 
 def _changing(ctx: Writing) -> Schedules:
-    """The schedules of the function that changes them."""
+    """The schedules, as the calling function may change them."""
     schedules = _of(ctx)
     if not isinstance(schedules, Schedules):
-        raise Misuse("a query cannot change anything; register and delete crons in a mutation")
+        raise Misuse("a query cannot change crons; register and delete them in a mutation")
     return schedules
 
 

@@ -1,8 +1,8 @@
-"""The clock of a database: the machine's, or, for a simulation, the one written down in a file beside it.
+"""The clock of a database: the machine's clock, or for a simulation the clock in a file next to the database.
 
-`evertick dev --at ...` simulates on a SQLite file of its own and writes `<file>.clock` beside it. Every program and
-command that opens that database takes its time from there; so all of them agree, and none writes times of the
-real world into a simulation. When the simulation ends its clock stops, and shows that moment until it is continued.
+`evertick dev --at ...` simulates on its own SQLite file and writes `<file>.clock` next to it. Every program and command
+that opens that database uses this clock. So all of them agree, and none writes real times into a simulation. When the
+simulation ends, its clock stops, and shows that time until the simulation is continued.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ SUFFIX: Final = ".clock"
 
 
 class Simulation(NamedTuple):
-    """A simulated clock: it showed `start` when the machine's showed `real_start`; `stopped` is where it stands."""
+    """A simulated clock: it showed `start` when the machine's showed `real_start`; `stopped` is its time if stopped."""
 
     start: Instant
     real_start: Instant
@@ -30,24 +30,24 @@ class Simulation(NamedTuple):
 
     @property
     def clock(self) -> Clock:
-        """The clock itself."""
+        """The clock."""
         if self.stopped is not None:
             return ManualClock(self.stopped)
         return ScaledClock(self.start, real_start=self.real_start, speed=self.speed)
 
     def stop(self) -> "Simulation":
-        """The simulation with its clock standing still from now on."""
+        """The simulation with its clock stopped now."""
         return self._replace(stopped=self.clock.now())
 
     def go_on(self) -> "Simulation":
-        """The simulation running, from where it stands."""
+        """The simulation with its clock running, from the time it shows."""
         return Simulation(start=self.clock.now(), real_start=SystemClock().now(), speed=self.speed)
 
 
 class Pace:
-    """How fast a simulation goes that runs in this process, to be changed while it does.
+    """The speed of a simulation that runs in this process; it can be changed while the simulation runs.
 
-    What is written down beside the database changes with it, so that commands agree.
+    The file next to the database changes with it, so that commands agree.
     """
 
     def __init__(self, url: str, clock: ScaledClock) -> None:
@@ -56,30 +56,30 @@ class Pace:
 
     @property
     def speed(self) -> float:
-        """How many times as fast as the machine's clock it goes; 0 while it stands."""
+        """The speed relative to the machine's clock; 0 while it is stopped."""
         return self._clock.speed
 
     @property
     def now(self) -> Instant:
-        """What time it is in the simulation."""
+        """The time in the simulation."""
         return self._clock.now()
 
     def change(self, speed: float) -> None:
-        """Go on at another pace from now on; with 0 the clock stands."""
+        """Continue at another speed; 0 stops the clock."""
         simulation = Simulation(start=self._clock.now(), real_start=SystemClock().now(), speed=speed)
         self._clock.run(simulation.start, real_start=simulation.real_start, speed=speed)
         write_simulation(self._url, simulation)
 
 
 def pace_of(url: str, clock: Clock) -> Pace | None:
-    """The pace of a database's clock, if it is a simulated one that runs here; otherwise None."""
+    """The pace of a database's clock if it is a simulated one that runs in this process, otherwise None."""
     return Pace(url, clock) if isinstance(clock, ScaledClock) else None
 
 
 def clock_of(store: Store) -> Clock:
-    """The clock by which a database's times are meant: simulated, or the machine's with the database's offset.
+    """The clock for a database: a simulated one, or the machine's clock corrected to the database's.
 
-    Raises DatabaseUnavailable if the file of a simulated one cannot be read.
+    Raises DatabaseUnavailable if the file of a simulated clock cannot be read.
     """
     simulation = simulation_of(store.url)
     if simulation is not None:
@@ -90,7 +90,7 @@ def clock_of(store: Store) -> Clock:
 
 
 def simulation_of(url: str) -> Simulation | None:
-    """The simulation that a database is, or None. Raises DatabaseUnavailable if its file cannot be read."""
+    """The simulation of a database, or None if it has none. Raises DatabaseUnavailable if its file cannot be read."""
     path = clock_path(url)
     if path is None:
         return None
@@ -106,13 +106,13 @@ def simulation_of(url: str) -> Simulation | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatabaseUnavailable(
-            f"{path} does not say what time it is in the simulation: {type(error).__name__}: {error}; "
+            f"{path} has no valid time of the simulation: {type(error).__name__}: {error}; "
             "remove it together with its database"
         ) from error
 
 
 def write_simulation(url: str, simulation: Simulation) -> None:
-    """Write down the clock of a simulated database; readers see the old one or the new one."""
+    """Write the clock of a simulated database atomically: readers see the old one or the new one."""
     path = clock_path(url)
     assert path is not None, "a simulation is on a file"  # noqa: S101
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -131,6 +131,6 @@ def remove_simulation(url: str) -> None:
 
 
 def clock_path(url: str) -> Path | None:
-    """Where the clock of a database would be written down; None if the database is not a file."""
+    """The file for the clock of a database; None if the database is not a file."""
     path = path_of(url) if url.startswith("sqlite:") else None
     return None if path is None else path.with_name(path.name + SUFFIX)

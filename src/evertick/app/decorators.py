@@ -33,44 +33,44 @@ RULES: Final[Mapping[str, Rule]] = {
         lambda value: isinstance(value, list | tuple | set | frozenset) and all(map(NAME.fits, value)),
     ),
 }
-"""What the options of functions take, except the timeout, the pool and the events."""
+"""The rules for the options of functions, except the timeout, the pool and the events."""
 _CONTEXTS: Final = {"query": "QueryCtx", "mutation": "MutationCtx", "action": "ActionCtx", "workflow": "Step"}
 _OF_THREADS: Final = "SyncActionCtx"
 _OF_ARGUMENTS: Final = frozenset({
     "bool", "bytes", "date", "datetime", "Decimal", "dict", "float", "frozenset", "int", "list", "set", "str",
     "timedelta", "tuple", "UUID",
 })  # fmt: skip
-"""Types of arguments: a first parameter of such a type is no context."""
+"""Types of arguments: a first parameter of such a type is not a context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionOptions:
-    """What `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)` take."""
+    """The options of `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)`."""
 
     name: str | None = None
-    """The name under which jobs and schedules know the function; `module.function` unless given."""
+    """The name under which jobs and schedules know the function; the default is `module.function`."""
     internal: bool = False
     """Whether it is not meant to be called from outside the app."""
     timeout: float | timedelta | None = None
-    """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
+    """Time one run may take, in seconds or as a timedelta; the default is in the app's `Settings`."""
     cpu_limit: float | timedelta | None = None
-    """Processor time one run may use, not for actions; all of `timeout` if only that is given."""
+    """Processor time one run may use, not for actions; if only `timeout` is given, all of it."""
     pool: str = DEFAULT_POOL
-    """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
+    """The pool of the function's jobs, the default is `default`. A worker serves all pools by default."""
     aliases: Sequence[str] = ()
-    """Names that the function had: jobs and schedules that were written under one of them run it."""
+    """Former names of the function: jobs and schedules that were written under one of them run it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowOptions(FunctionOptions):
-    """What `@app.workflow(...)` takes."""
+    """The options of `@app.workflow(...)`."""
 
     events: Mapping[str, Any] | None = None
-    """The events that it waits for, with the types of their values: it takes no others then."""
+    """The events that it waits for, with the types of their values; it then accepts no other events."""
 
 
 class _ActionDecorator(Protocol):
-    """What `@app.action(...)` returns: it takes both kinds of actions."""
+    """The result of `@app.action(...)`: a decorator for both kinds of actions."""
 
     @overload
     def __call__(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
@@ -96,15 +96,15 @@ class Decorators:
             @app.action(pool=mail)
             async def send(ctx: ActionCtx, address: str) -> None: ...
 
-        - `running`, `per_tenant`, `per_key`, `starts_per_minute`: as `app.pools.set` takes them.
-        - `retry`: how actions in the pool are tried again where their caller does not say. Mutations need none: they
-          are retried when the database asks for it, and their effects are exactly once.
+        - `running`, `per_tenant`, `per_key`, `starts_per_minute`: the same limits as in `app.pools.set`.
+        - `retry`: the retry policy of actions in the pool, unless their caller sets one. Mutations need none: they are
+          retried when the database requires it, and their effects are exactly once.
 
-        A worker writes the limits at its start, if the declaration is new or has changed. A change at run time, by
-        `app.pools.set` or `evertick pool set`, holds until the declaration changes again. The limits of a pool whose
-        declaration is removed stay; remove them by `evertick pool delete`.
+        A worker writes the limits at its start if the declaration is new or has changed. A change at run time, by
+        `app.pools.set` or `evertick pool set`, stays until the declaration changes again. If a declaration is removed
+        from the code, the limits stay; remove them with `evertick pool delete`.
 
-        Raises Misuse for a limit that is no number, RegistrationError for a pool that is declared twice, or with
+        Raises Misuse for a limit that is not a number, RegistrationError for a pool that is declared twice, or with
         `retry` after functions in it.
         """
         full = full_pool(self.name, pool.name)
@@ -135,14 +135,14 @@ class Decorators:
             def count(ctx: QueryCtx, author: str) -> int:
                 return len(ctx.db.query("messages").with_index("by_author", author=author).collect())
 
-        Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
-        unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, waits included, in seconds or as a timedelta (`Settings.mutation_timeout` unless given);
-        `cpu_limit`, the processor time it may use (`Settings.mutation_cpu_limit` unless given, and all of `timeout`
-        if only that is given). For mutations and
-        actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
-        `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it,
-        and runs of workflows that called it under one go on.
+        Options, as in `@app.query(timeout=2)`: `name`, under which jobs and schedules know the function (by default
+        `module.function`); `internal=True` for a function that is not meant to be called from outside the app;
+        `timeout`, the time one run may take including waits, in seconds or as a timedelta (by default
+        `Settings.mutation_timeout`); `cpu_limit`, the processor time it may use (by default
+        `Settings.mutation_cpu_limit`, or all of `timeout` if only that is given). For mutations and actions also
+        `pool`, the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one pool.
+        `aliases=["app.old_name"]` are former names of the function: jobs that were scheduled under one of them run it,
+        and runs of workflows that called it under one of them continue.
 
         Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
         positive duration, Misuse for a pool that is not a name.
@@ -167,8 +167,8 @@ class Decorators:
     def mutation(self, handler: Any = None, /, **options: Any) -> Any:
         """Register a function that reads and writes the database, and schedules, all in one transaction.
 
-        It must be a plain `def` whose first parameter is a `MutationCtx`. If it raises, nothing of it is kept; if it
-        conflicts with another transaction, it runs again, so it must have no other effects.
+        It must be a plain `def` whose first parameter is a `MutationCtx`. If it raises, all its changes are undone. If
+        it conflicts with another transaction, it runs again, so it must have no other effects.
 
             @app.mutation
             def send(ctx: MutationCtx, body: str) -> str:
@@ -176,7 +176,7 @@ class Decorators:
                 ctx.scheduler.run_after(5, destruct, message_id)
                 return message_id
 
-        Takes the options of `query`, and raises what that raises.
+        Takes the options of `query`, and raises the same errors.
         """
         return self._decorate(Mutation, handler, options)
 
@@ -201,10 +201,10 @@ class Decorators:
         """Register a function with side effects, such as a request to another service.
 
         An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
-        in a thread. An action that was started is not started again unless a retry policy says so.
+        in a thread. An action that was started is started again only if a retry policy says so.
 
-        Takes the options of `query` but `cpu_limit` (`Settings.action_timeout` is the usual timeout), and raises
-        what that raises.
+        Takes the options of `query` except `cpu_limit` (`timeout` defaults to `Settings.action_timeout`), and raises
+        the same errors.
         """
         return self._decorate(Action, handler, options)
 
@@ -225,10 +225,10 @@ class Decorators:
     ) -> "Callable[[Callable[Concatenate[Step, P], Awaitable[R]]], Workflow[P, R]]": ...
     @shows(WorkflowOptions)
     def workflow(self, handler: Any = None, /, **options: Any) -> Any:
-        """Register a function that goes on step by step, over restarts and weeks of waiting.
+        """Register a function that runs step by step, across restarts and weeks of waiting.
 
-        It must be an `async def` whose first parameter is a `Step`. What it does goes through steps; between them its
-        code must be deterministic, because after a restart it is run again up to where it was.
+        It must be an `async def` whose first parameter is a `Step`. All its effects go through steps. Between them its
+        code must be deterministic, because after a restart it runs again up to the step where it was.
 
             @app.workflow
             async def onboard(step: Step, user: str) -> None:
@@ -236,10 +236,9 @@ class Decorators:
                 await step.sleep(timedelta(days=3))
                 await step.run(send_reminder, user)
 
-        Takes the options of `query` (`timeout` and `cpu_limit` are for the code between two steps), and raises what
-        that raises. And
-        `events={"decision": Decision}`: the events that it waits for, with the types of their values, which are checked
-        when they are sent and taken; it takes no others then.
+        Takes the options of `query` (`timeout` and `cpu_limit` apply to the code between two steps), and raises the
+        same errors. It also takes `events={"decision": Decision}`: the events that it waits for, with the types of
+        their values, which are checked when they are sent and taken; it then accepts no other events.
         """
         return self._decorate(Workflow, handler, options)
 
@@ -253,18 +252,18 @@ class Decorators:
             for name, limit in (("timeout", timeout), ("cpu_limit", options.get("cpu_limit")))
         )
         if cpu_limit_ms is not None and kind is Action:
-            raise RegistrationError("an action has no limit of processor time: leave out cpu_limit=, give it timeout=")
+            raise RegistrationError("an action has no limit of processor time; use timeout= instead of cpu_limit=")
         check_pool(pool)
         aliases = tuple(dict.fromkeys(options.get("aliases") or ()))
         if pool != DEFAULT_POOL and kind is Query:
-            raise RegistrationError("a query is never a job, so it has no pool; leave out pool=")
+            raise RegistrationError("a query is never a job, so it has no pool; remove pool=")
 
         def register(handler: Any) -> Function[..., Any]:
             if isinstance(handler, Function):
                 article = "an" if isinstance(handler, Action) else "a"
-                raise RegistrationError(f"{handler.name} is registered already, as {article} {handler.kind.value}")
+                raise RegistrationError(f"{handler.name} is already registered as {article} {handler.kind.value}")
             if not callable(handler):
-                raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
+                raise RegistrationError(f"@app.{kind.kind.value} must decorate a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)
             function = kind(
                 handler,
@@ -281,7 +280,7 @@ class Decorators:
                 function.events = declared_events(function.name, options.get("events"))
             if isinstance(function, Workflow) and not function.is_async:
                 raise RegistrationError(
-                    f"{function.name} is a workflow, so write it as an `async def` that awaits its steps"
+                    f"{function.name} is a workflow; write it as an `async def` that awaits its steps"
                 )
             if function.is_async and not isinstance(function, Action | Workflow):
                 raise RegistrationError(
@@ -299,7 +298,7 @@ def _check_context(function: Function[..., Any]) -> None:
     """Raise RegistrationError if the first parameter is an argument, or the context of another kind of function."""
     first = next(iter(inspect.signature(function.handler).parameters.values()))
     annotation = first.annotation
-    # By name: text of `from __future__ import annotations` may name what is imported for type checkers only.
+    # Compared by name: with `from __future__ import annotations` the type may be imported only for type checkers.
     given = annotation.rpartition(".")[2] if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     in_thread = isinstance(function, Action) and not function.is_async
     wanted = _OF_THREADS if in_thread else _CONTEXTS[function.kind.value]
@@ -313,5 +312,6 @@ def _check_context(function: Function[..., Any]) -> None:
     if given in (*_CONTEXTS.values(), _OF_THREADS) and given not in fits:
         plain = "plain `def`" if in_thread else "function"
         raise RegistrationError(
-            f"{function.name} is written for {given}; a {plain} under @app.{function.kind.value} is given {wanted}"
+            f"the context of {function.name} has the type {given}, but a {plain} under "
+            f"@app.{function.kind.value} gets {wanted}"
         )

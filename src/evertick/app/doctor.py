@@ -1,7 +1,7 @@
-"""The doctor: does what is scheduled fit the code that is about to be deployed?
+"""The doctor: checks whether scheduled work matches the code that is about to be deployed.
 
-Pending jobs, schedules and crons are compared with the functions of an app; those of other apps that share the database
-are left to them. Nothing is written.
+It compares pending jobs, schedules and crons with the functions of an app. Those of other apps that share the database
+are ignored. Nothing is written.
 """
 
 import json
@@ -50,34 +50,34 @@ if TYPE_CHECKING:
 
 FILE_DEFAULT: Final = "app.py"
 JOBS_MAX: Final = 100_000
-"""Pending jobs of a tenant that are looked at."""
+"""Pending jobs of a tenant that are examined."""
 RUNS_REPLAYED_MAX: Final = 10_000
-"""Runs of a tenant over whose journals the code is run."""
+"""Runs of a tenant that are replayed with the code."""
 RUNS_AT_A_TIME: Final = 50
 REPLAYS_S: Final = 5.0
-"""How long that may take for a tenant: half of what a read may."""
+"""Seconds for the replays of one tenant: half of the limit of a read."""
 ALL_REPLAYS_S: Final = 60.0
-"""How long it may take for all tenants."""
+"""Seconds for the replays of all tenants."""
 CODE_LIMIT: Final = Limit(wall_s=60.0, cpu_s=5.0)
-"""How long the code of a workflow may take between two events."""
+"""The limit for the code of a workflow between two events."""
 IDS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Complaint:
-    """What is wrong with a call."""
+    """A problem of a call."""
 
     function: str
     problem: Problem
     detail: str
     renamed: str = ""
-    """`--rename old=new`, if that is how the arguments would fit."""
+    """`--rename old=new`, if the arguments would match after that."""
     has_begun: bool = False
-    """Whether it is the call of runs that have begun, and keep their arguments."""
+    """Whether it is the call of runs that have begun and keep their arguments."""
     schedule: str = ""
-    """The schedule or cron that has started the jobs, if one has."""
+    """The schedule or cron that started the jobs, empty if none did."""
     step: str = ""
-    """The step of a run where the code makes another call, as a word for a command; empty if it is none."""
+    """The step of a run where the code makes another call, quoted for a command; empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -87,10 +87,10 @@ class _Group:
     count: int = 0
     ids: list[str] = field(default_factory=list)
     times: list[Instant] = field(default_factory=list)
-    """The nominal times of those that are runs of a schedule."""
+    """The nominal times of jobs that are runs of a schedule."""
 
     def add(self, name: str, *times: Instant) -> None:
-        """Count one."""
+        """Add one to the group."""
         self.count += 1
         self.times += times
         if len(self.ids) < IDS_SHOWN:
@@ -99,21 +99,21 @@ class _Group:
 
 @dataclass(slots=True)
 class _Examined:
-    """What was looked at of one tenant."""
+    """The result for one tenant."""
 
     findings: list[Finding]
     jobs: int
     complete: bool
     kinds: Counter[str] = field(default_factory=Counter)
-    """Schedules and crons."""
+    """The number of schedules and of crons."""
     declared: set[str] = field(default_factory=set)
-    """The crons that code of this app has declared before."""
+    """The crons that this app's code has declared before."""
 
 
 def examine(app: "App", store: Store, tenant: TenantId | None, file: str = FILE_DEFAULT) -> DoctorReport:
     """Compare pending jobs, schedules and crons of a tenant, or of all that have work, with the code of an app.
 
-    Each tenant is a read of its own, so any number of them can be looked at. `file` has the app, for commands.
+    Each tenant is a separate read, so the number of tenants is not limited. `file` is the app's file, for commands.
     """
     tenants = _tenants(store) if tenant is None else (tenant,)
     now_declared, declared = {cron.name for cron in app.crons.declared}, set[str]()
@@ -143,7 +143,7 @@ def examine(app: "App", store: Store, tenant: TenantId | None, file: str = FILE_
 
 
 def _tenants(store: Store) -> tuple[TenantId, ...]:
-    """The tenant `default`, and all with unfinished jobs, failed ones or schedules."""
+    """The tenant `default`, and all tenants with unfinished jobs, failed jobs or schedules."""
     found: list[TenantId] = []
 
     def page(transaction: Transaction) -> list[TenantId]:
@@ -155,7 +155,7 @@ def _tenants(store: Store) -> tuple[TenantId, ...]:
 
 
 def _of_tenant(app: "App", file: str, tenant: TenantId, last: float, transaction: Transaction) -> _Examined:
-    """What is wrong with what a tenant has scheduled; no run is replayed after `last`."""
+    """The problems of a tenant's scheduled work; no run is replayed after `last`."""
     until = min(time.monotonic() + REPLAYS_S, last)
     examined = _Examined(*_of_jobs(app, file, transaction, tenant, limit=JOBS_MAX, until=until))
     groups: dict[tuple[str, _Complaint], _Group] = {}
@@ -182,7 +182,7 @@ def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView
 
 
 def _of_deleted_cron(transaction: Transaction, row: Schedule) -> Iterator[Finding]:
-    """What is lost with a cron that the code declares no more: times that wait, and those of an outage."""
+    """The times that are lost with a cron that the code no longer declares: waiting ones, and those of an outage."""
     if row.unreadable or row.state.pause is not None:
         return
     [row], now = transaction.with_open_runs([row]), SystemClock().now()
@@ -190,7 +190,7 @@ def _of_deleted_cron(transaction: Transaction, row: Schedule) -> Iterator[Findin
     times = [*(each.nominal_at for each in row.state.waiting), *(each.nominal_at for each in due)]
     if times:
         detail = (
-            f"the code declares no cron {row.id!r} any more, so a worker deletes it, and {len(times):,} of its times "
+            f"the code no longer declares the cron {row.id!r}, so a worker deletes it, and {len(times):,} of its times "
             "that have not started will not run"
         )
         fix = f"declare it again, or, if it has a new name, run them then: {_backfill('NAME', times, DEFAULT_TENANT)}"
@@ -208,7 +208,7 @@ def _backfill(word: str, times: Sequence[Instant], tenant: TenantId) -> str:
 def _of_jobs(
     app: "App", file: str, transaction: Transaction, tenant: TenantId, *, limit: int, until: float
 ) -> tuple[list[Finding], int, bool]:
-    """What is wrong with a tenant's pending jobs, how many were looked at, and whether they and its runs are all."""
+    """The problems of a tenant's pending jobs, their number, and whether all of them and their runs were examined."""
     groups: dict[_Complaint, _Group] = {}
     read, jobs, runs = 0, 0, list[Job]()
 
@@ -241,7 +241,7 @@ def _has_begun(job: Job) -> bool:
 
 
 def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Iterator[tuple[Job, _Complaint]]:
-    """What the code does not do as these runs have done it: it is run over their journals, and nothing else is."""
+    """The differences between the code and what these runs have done; only the workflow's code runs."""
     records = transaction.get_runs([job.id for job in jobs])
     journals = transaction.load_journals([(each.id, each.generation) for each in records.values()])
     for job in jobs:
@@ -252,7 +252,7 @@ def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Itera
             history = RunHistory.of(job, records[job.id], journals.get(job.id, []))
             replayed_end(workflow, history, partial(TimeLimits().call, CODE_LIMIT))
         except ReplayMismatch as error:
-            # Without the run and the row, so that runs with the same difference are one finding.
+            # Without the run and the row, so that equal differences of several runs are one finding.
             difference = str(error).partition(": ")[2].partition("; deploy code")[0]
             row = next((each for each in history.events if each.position == error.position), None)
             step = "" if row is None or not row.step else str(row.step)
@@ -262,7 +262,7 @@ def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Itera
 
 
 def _of_declared_crons(app: "App") -> Iterator[Finding]:
-    """What is wrong with the crons that the code declares; they are the tenant `default`'s."""
+    """The problems of the crons that the code declares; they belong to the tenant `default`."""
     for cron in app.crons.declared:
         try:
             cron.call(app.functions)
@@ -274,7 +274,7 @@ def _of_declared_crons(app: "App") -> Iterator[Finding]:
 
 
 def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
-    """What is wrong with a job: its own call, and the function that is told of its end."""
+    """The problems of a job: of its own call, and of its `on_complete` function."""
     complaint = _of_call(app, job.name, job.args)
     try:
         if complaint is not None:
@@ -297,14 +297,14 @@ def _apps(app: "App") -> tuple[str, ...]:
 
 
 def _is_of_another(app: "App", row: Schedule) -> bool:
-    """Whether a schedule or cron is of another app that shares the database."""
+    """Whether a schedule or cron belongs to another app that shares the database."""
     known = row.with_defaults()
     whose = known.target.app or known.metadata.app
     return whose is not None and whose not in _apps(app)
 
 
 def _of_schedule(app: "App", row: Schedule) -> _Complaint | None:
-    """What is wrong with a schedule. The crons of this app's code become what the code says when it is deployed."""
+    """The problem of a schedule, None if there is none. Crons of this app's code are updated when it is deployed."""
     if row.status == "completed":
         return None
     if why := row.why_unreadable:
@@ -327,7 +327,7 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
         case Problem.UNREADABLE:
             fix = fix_of_unreadable(group.ids[0], tenant)
             if any(cron.name == group.ids[0] for cron in app.crons.declared):
-                fix = "start a worker with this code, which declares it and writes it anew"
+                fix = "start a worker with this code, which declares it and writes it again"
         case _:
             update = f"evertick schedule update --query {chosen} --function NAME{whose}"
             fix = f"{_alias(app, complaint)}{update}, or delete {'it' if group.count == 1 else 'them'}"
@@ -335,7 +335,7 @@ def _finding_of_schedules(app: "App", tenant: TenantId, kind: str, complaint: _C
 
 
 def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
-    """What is wrong with a call; None if it fits. Without `args` only the name is looked at."""
+    """The problem of a call; None if it matches. Without `args` only the name is checked."""
     try:
         function = app.functions.resolve(name)
     except FunctionNotFound as error:
@@ -351,7 +351,7 @@ def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
 
 
 def _renamed(args: str, function: Function[..., Any]) -> str:
-    """`--rename old=new`, if as many arguments are unknown as parameters have none, or of those that need it."""
+    """`--rename old=new`, if there are as many unknown arguments as parameters without one (or required ones)."""
     given, parameters = json.loads(args), function.parameter_names
     unknown = [name for name in given if name not in parameters]
     needed = [name for name in function.argument_schema["required"] if name not in given]
@@ -368,13 +368,13 @@ def _finding_of_jobs(app: "App", file: str, tenant: TenantId, complaint: _Compla
             complaint.schedule and not complaint.has_begun
         ):
             schedule = schedule_word(complaint.schedule)
-            detail = f"{complaint.detail}; it is a run of {complaint.schedule!r}, whose later times are behind it"
+            detail = f"{complaint.detail}; it is a run of {complaint.schedule!r}, whose schedule has passed later times"
             complaint = replace(complaint, detail=detail)
             cancel = f"evertick job cancel-all --schedule {schedule}{whose}"
             again = _backfill(schedule, group.times, tenant)
             fix = f"{_alias(app, complaint)}{cancel}, and after the deploy {again}"
         case Problem.ARGUMENTS if complaint.has_begun:
-            fix = "keep the parameters that these runs have, and give new ones a default: they have begun"
+            fix = "these runs have begun: keep the parameters that they have, and give new parameters a default"
         case Problem.ARGUMENTS if complaint.renamed:
             fix = f"evertick job retry {pending} {complaint.renamed} --app {shell_word(file)}{whose}"
         case Problem.ARGUMENTS if group.count > 1:
@@ -384,7 +384,7 @@ def _finding_of_jobs(app: "App", file: str, tenant: TenantId, complaint: _Compla
         case Problem.JOURNAL:
             chosen = first if group.count == 1 else f"--workflow {name} --state pending"
             restart = f"evertick workflow restart {chosen}{complaint.step and f' --step {complaint.step}'}{whose}"
-            fix = f"keep the old path beside the new one with step.patched(...), or: {restart}"
+            fix = f"keep the old path next to the new one with step.patched(...), or: {restart}"
         case Problem.UNREADABLE:
             fix = "deploy the release that wrote them first"
         case _:
@@ -406,12 +406,12 @@ def _finding(what: str, tenant: TenantId, complaint: _Complaint, group: _Group, 
 
 
 def _alias(app: "App", complaint: _Complaint) -> str:
-    """The cure for a function that was renamed, if there is one that it may have become."""
+    """The fix for a function that may have been renamed; empty for other problems."""
     if complaint.problem is not Problem.REMOVED:
         return ""
     if complaint.function in OWN_FUNCTIONS:
         part = complaint.function.removeprefix("evertick.")
         return f"use app.{part}s in the code of the app, or: "
     near = app.functions.nearest(complaint.function)
-    name = near[0] if near else "the function it has become"
+    name = near[0] if near else "the renamed function"
     return f"give {name} aliases=[{complaint.function!r}], or: "

@@ -1,4 +1,4 @@
-"""Running: a worker inside the user's own program, for as long as a block or the program lasts."""
+"""A worker inside the user's own program, for as long as a block or the program lasts."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from evertick.engine.runtime.event_loop import a_loop_runs_here, begun_anew, pro
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.runtime.stop_requests import StopRequests
 
-if TYPE_CHECKING:  # what needs threads is loaded by the worker itself, which another thread may be too late for
+if TYPE_CHECKING:  # loaded later by the worker, because another thread may be too late to import what needs threads
     from evertick.engine.worker import Worker
     from evertick.store.store import Store
 
@@ -28,23 +28,23 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 
 class Running:
-    """One worker of an app: `with` runs it in a thread of its own, `async with` on the running event loop.
+    """One worker of an app: `with` runs it in its own thread, `async with` on the running event loop.
 
-    Its end drains: what runs may end, nothing new begins. An error that ended the worker is logged at once and raised
-    at the end of the block.
+    At the end of the block it drains: running jobs may end, no new ones begin. An error that ended the worker is logged
+    at once and raised at the end of the block.
     """
 
     def __init__(self, make_worker: "Callable[[], Worker | None]") -> None:
-        """`make_worker` returns None where the jobs are run by another, as in a test's world."""
+        """`make_worker` returns None if another worker runs the jobs, as in a test's world."""
         self._make_worker = make_worker
         self._lock = threading.Lock()
         self._in_thread: _InThread | None = None
         self._on_loop: tuple[_Workers, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
-        """Run the worker in a thread until `stop` or the program's end, for programs without a block that spans it.
+        """Run the worker in a thread until `stop` or the program's end, for programs that cannot use a `with` block.
 
-        Raises what `App.worker` raises, Misuse if it runs already.
+        Raises the errors of `App.worker`, and Misuse if it already runs.
         """
         with self._lock:
             self._refuse_a_second()
@@ -56,9 +56,9 @@ class Running:
             _started.add(self)
 
     def stop(self) -> None:
-        """Let the worker drain and wait for its end; nothing if it does not run. Raises what ended it before.
+        """Drain the worker and wait for its end; does nothing if it does not run. Raises an error that ended it before.
 
-        Not in a function that it runs: that would wait for itself.
+        Must not be called in a function that the worker runs: it would wait for itself.
         """
         in_thread = self._in_thread
         if in_thread is None:
@@ -66,28 +66,28 @@ class Running:
         in_thread.end()
         with self._lock:
             if self._in_thread is not in_thread:
-                return  # another caller has waited as well, and got the error
+                return  # another caller also waited, and got the error
             self._in_thread = None
             _started.discard(self)
         if in_thread.error is not None:
             raise in_thread.error
 
     def drain(self, *, now: bool = False) -> None:
-        """Let the worker of `async with` drain before the block ends; with `now`, not wait for what runs.
+        """Drain the worker of `async with` before the block ends; with `now`, running jobs are not awaited.
 
-        Call it in the loop's thread.
+        Must be called in the loop's thread.
         """
         if self._on_loop is not None:
             self._on_loop[0].stop(now=now)
 
     def forget(self) -> None:
-        """This process is a fork, in which the worker's thread is not."""
+        """Reset after a fork: the worker's thread does not exist in this process."""
         self._lock = threading.Lock()
         self._in_thread = None
 
     @property
     def worker_id(self) -> WorkerId | None:
-        """The id of the worker that runs; None before it is registered, and when it has ended."""
+        """The id of the running worker; None before it is registered, and after it has ended."""
         if self._on_loop is not None:
             return self._on_loop[0].worker_id
         return None if self._in_thread is None else self._in_thread.worker_id
@@ -110,7 +110,7 @@ class Running:
             workers, entered_by = _Workers(worker, self._make_worker), asyncio.current_task()
 
             def program_ends() -> bool:
-                """At its end, asyncio cancels all tasks of a program, the one that began this among them."""
+                """Whether the program is ending: asyncio then cancels all its tasks, also the one that began this."""
                 return entered_by is None or entered_by.done() or entered_by.cancelling() > 0
 
             task = asyncio.create_task(begun_anew(workers.run, program_ends), name="evertick worker")
@@ -132,25 +132,25 @@ class Running:
 
     def _refuse_a_second(self) -> None:
         if self._in_thread is not None or self._on_loop is not None:
-            raise Misuse("this worker runs already; end it first, or call app.running() for another one")
+            raise Misuse("this worker is already running; stop it first, or call app.running() for another one")
 
 
 _started: Final[set[Running]] = set()
-"""What runs in threads, whether or not the program has kept it."""
+"""Workers that run in threads, even if the program has kept no reference to them."""
 
 
 @cache
 def _look_after_the_end() -> None:
-    """Stop all when the program ends, and before Python ends the thread pools: at `atexit` nothing can drain any more.
+    """Stop all workers when the program ends, before Python ends the thread pools: at `atexit` nothing can drain.
 
-    What `concurrent.futures` has registered in the same way was there before, so it is called afterwards.
+    The handler of `concurrent.futures` was registered in the same way before, so it is called afterwards.
     """
     threading._register_atexit(_stop_all)  # type: ignore[attr-defined]
     os.register_at_fork(after_in_child=_forget_all)
 
 
 def _forget_all() -> None:
-    """This process is a fork: the threads are its parent's, and it may start workers of its own."""
+    """Reset after a fork: the threads belong to the parent, and this process may start its own workers."""
     for running in list(_started):
         running.forget()
     _started.clear()
@@ -158,12 +158,12 @@ def _forget_all() -> None:
 
 def _stop_all() -> None:
     for running in list(_started):
-        with contextlib.suppress(BaseException):  # it was logged when it happened
+        with contextlib.suppress(BaseException):  # logged when it happened
             running.stop()
 
 
 class _Workers:
-    """A worker, and a next one each time a function has cancelled the tasks of the one before."""
+    """A worker, and a new one each time a function has canceled the tasks of the previous one."""
 
     def __init__(self, worker: "Worker", make_worker: "Callable[[], Worker | None]") -> None:
         self._worker = worker
@@ -171,21 +171,21 @@ class _Workers:
         self._stopping = False
 
     def stop(self, *, now: bool = False) -> None:
-        """Let the worker drain and end, and begin no other. Call it in the loop's thread once the worker runs."""
+        """Drain and end the worker, and begin no other. Must be called in the loop's thread once the worker runs."""
         self._stopping = True
         self._worker.stop(now=now)
 
     @property
     def worker_id(self) -> WorkerId | None:
-        """The id of the worker that runs."""
+        """The id of the running worker; None if none runs."""
         return None if self._worker.has_ended else self._worker.registration.current_id()
 
     def release_engine(self) -> None:
-        """If the worker could not even begin, let another one take its place."""
+        """Release the engine's lock if the worker could not begin, so that another one can."""
         self._worker.release_engine()
 
     async def run(self) -> None:
-        """Run a worker to its end. Raises CancelledError if it was cancelled; then this can be called again."""
+        """Run a worker until it ends. Raises CancelledError if it was canceled; this can then be called again."""
         if self._worker.has_ended:
             worker = self._make_worker()
             if worker is None or self._stopping:
@@ -195,11 +195,11 @@ class _Workers:
 
 
 class _InThread:
-    """A worker on an event loop of its own, in a thread that runs from now on."""
+    """A worker on its own event loop, in a thread that starts with this object."""
 
     def __init__(self, workers: _Workers) -> None:
         self.error: BaseException | None = None
-        """The error that ended it, before or after it was told to end."""
+        """The error that ended it, before or after it was asked to end."""
         self._workers = workers
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -209,11 +209,11 @@ class _InThread:
 
     @property
     def worker_id(self) -> WorkerId | None:
-        """The id of the worker that runs."""
+        """The id of the running worker; None if none runs."""
         return self._workers.worker_id
 
     def end(self) -> None:
-        """Tell it to end, whether it has begun, still begins or has ended, and wait until it has."""
+        """Ask it to end, whether it has begun, is beginning or has ended, and wait until it has."""
         with self._lock:
             self._ending = True
             if self._loop is not None:
@@ -247,19 +247,19 @@ def _log_error(task: "asyncio.Task[None]") -> None:
 
 
 def _log(error: BaseException) -> None:
-    _logger.error("the worker has ended by an error; nothing runs until it is started again", exc_info=error)
+    _logger.error("the worker was ended by an error; no jobs run until it is started again", exc_info=error)
 
 
-# -- Serving: an app's worker in this process, from its start to its end. Shared by `App.run`, `evertick dev` and
-# `evertick worker`. How it is asked to stop is in `engine/runtime/stop_requests.py`.
+# -- Serving: runs an app's worker in this process from start to end. Used by `App.run`, `evertick dev` and
+# `evertick worker`. Requests to stop are handled in `engine/runtime/stop_requests.py`.
 
 
 class Stopper:
-    """Turns requests to stop into a drain of the worker, then into its end at once."""
+    """Turns the first request to stop into a drain of the worker, and the second into its immediate end."""
 
     def __init__(self) -> None:
         self.worker: Worker | None = None
-        """The worker that runs; another one after a function has cancelled its tasks."""
+        """The running worker; another one after a function has canceled its tasks."""
         self.requests = StopRequests(self._stop)
         self._drain_ms = 0
 
@@ -275,11 +275,11 @@ class Stopper:
 
     @property
     def worker_id(self) -> WorkerId | None:
-        """Under which the worker claims jobs; None while it is not registered."""
+        """The id under which the worker claims jobs; None while it is not registered."""
         return None if self.worker is None else self.worker.registration.current_id()
 
     def begin(self, drain_ms: int) -> None:
-        """Obey requests from now on, in this thread's running loop."""
+        """Handle requests from now on, in this thread's running loop."""
         self._drain_ms = drain_ms
         self.requests.begin(drain_ms / 1000)
 
@@ -298,7 +298,7 @@ def say_stopping(drain_ms: int, *, now: bool) -> None:
 
 
 class Served(Protocol):
-    """An app, as far as serving it goes."""
+    """The part of an app that is needed to serve it."""
 
     settings: Settings
 
@@ -308,7 +308,7 @@ class Served(Protocol):
 
 
 def use_drain(app: Served, drain_s: float | None) -> int:
-    """Set how long a drain may take, unless None; returns it in milliseconds. Before the database is opened."""
+    """Set the time for a drain, unless None; returns it in milliseconds. Must be called before opening the database."""
     if drain_s is not None:
         app.settings = replace(app.settings, drain=timedelta(milliseconds=round(drain_s * 1000)))
     return app.settings.drain // MILLISECOND
@@ -324,9 +324,9 @@ def serve(
 ) -> bool:
     """Run the app's worker for `pools` (all if empty) until it is stopped; returns whether it was asked to end at once.
 
-    `started` is called once, in the loop's thread. The requests go on to be heard: a process that ends now must end in
-    time, and a program that goes on calls `stopper.requests.over()`.
-    Raises DatabaseLocked, Unavailable, or whatever ended a loop of the engine.
+    `started` is called once, in the loop's thread. Requests are still handled afterwards, because a process that exits
+    must do so in time. A program that continues calls `stopper.requests.over()`.
+    Raises DatabaseLocked, Unavailable, or the error that ended a loop of the engine.
     """
 
     async def work() -> None:
@@ -350,9 +350,9 @@ def serve(
 def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
     """See `App.run`."""
     if threading.current_thread() is not threading.main_thread():
-        raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
+        raise Misuse("app.run() handles signals, so it must run in the main thread; use app.running() in other threads")
     if a_loop_runs_here():
-        raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
+        raise Misuse("an event loop already runs in this thread; use `async with app.running():` there")
     stopper = Stopper()
     try:
         serve(

@@ -1,4 +1,4 @@
-"""The environment: what every call of a function needs and shares."""
+"""The environment: the state that all calls of functions share."""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -37,25 +37,25 @@ class Environment(Surroundings):
     """None if the app has no failure hooks."""
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     limits: dict[Function[..., Any], Limit] = field(default_factory=dict)
-    """Made once for each function: they are asked for at each call."""
+    """The limit of each function, computed once because each call needs it."""
     at_gateways: "dict[str, tuple[int, HttpSend]]" = field(default_factory=dict)
-    """The open connections to gateways, by their addresses, each with the number of its token."""
+    """The open connections to gateways, by id and address, each with the generation of its token."""
     sleep: Callable[[float], None] = time.sleep
-    """How a caller waits before it runs a mutation again that met a conflict, and for the end of a run."""
+    """Waits before a mutation runs again after a conflict, and for the end of a run."""
     waiting_passes_time: bool = True
-    """Whether time passes while a caller waits. In a test's world it does not."""
+    """Whether time passes during `sleep`. In a test's world it does not."""
     await_action: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _as_it_is
-    """How an action is awaited that a program has called: on the program's event loop, or on that of a test's world."""
+    """Awaits an action that a program called, on the program's event loop or on that of a test's world."""
 
     def close(self) -> None:
-        """Give back threads and connections."""
+        """Close the threads and connections."""
         self.executors.close()
         for _, send in self.at_gateways.values():
             send.close()
         self.store.close()
 
     def limit_of(self, function: Function[..., Any]) -> Limit:
-        """How long a function may take. With a `timeout=` of its own it may compute all that time."""
+        """The time limit of a function. With its own `timeout=` it may use all that time as processor time."""
         limit = self.limits.get(function)
         if limit is None:
             settings, own_ms, cpu_ms = self.settings, function.timeout_ms, function.cpu_limit_ms
@@ -71,6 +71,6 @@ class Environment(Surroundings):
         return limit
 
     def engine_deps(self, runner: Runner, counters: Counters, *, pools: tuple[str, ...] | None = None) -> EngineDeps:
-        """What a worker of this app needs that serves `pools`; None are all."""
+        """The dependencies of a worker of this app that serves `pools`; None means all pools."""
         shared = {each.name: getattr(self, each.name) for each in fields(Surroundings)}
         return EngineDeps(**shared, runner=runner, counters=counters, pools=pools)

@@ -1,4 +1,4 @@
-"""Failure hooks: functions of an app that hear of failed jobs, such as the client of an error tracker."""
+"""Failure hooks: functions that an app registers for failed jobs, such as the client of an error tracker."""
 
 import atexit
 import contextlib
@@ -21,19 +21,19 @@ from evertick.engine.runtime.metrics import JobEnded
 _logger: Final = logging.getLogger("evertick.jobs")
 
 WAITING_MAX: Final = 1_000
-"""Failures that wait for their hooks; beyond it the oldest are dropped."""
+"""Failures that wait for their hooks; above this number the oldest are dropped."""
 FLUSH_S: Final = 2.0
-"""How long the end of the program waits for the hooks."""
+"""Seconds that the end of the program waits for the hooks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt of a job that failed, as the functions of `app.on_failure` get it.
+    """A failed attempt of a job, as passed to the functions of `app.on_failure`.
 
     `args` are the arguments by name, as JSON, and `key` is the key of the job. `schedule` is the schedule that started
-    the job, for its time `nominal_time`; both are None for other jobs. `exception` is what the function raised; None if
-    it did not raise here: its worker died, or it was quarantined. Then `error` still says why. `will_retry` is True if
-    another attempt follows.
+    the job, and `nominal_time` is its nominal time; both are None for other jobs. `exception` is the exception that the
+    function raised. It is None if it was not raised in this process: the worker died, or the job was quarantined; then
+    `error` still has the reason. `will_retry` is True if another attempt follows.
     """
 
     job_id: JobId
@@ -56,8 +56,8 @@ Hook = Callable[[Failure], object]
 class FailureHooks:
     """The failure hooks of one app. An observer of the engine.
 
-    A hook may take its time, so hooks run one after the other in a thread of their own; in a simulated world, by
-    `failed_now`, at once. What a hook raises is logged.
+    A hook may be slow, so hooks run one after another in their own thread. In a simulated world they run immediately,
+    through `failed_now`. Errors of hooks are logged.
     """
 
     def __init__(self) -> None:
@@ -69,13 +69,13 @@ class FailureHooks:
         self._thread: threading.Thread | None = None
 
     def add(self, hook: Hook) -> None:
-        """Add a hook. Raises Misuse for what is no plain function: nothing would await a coroutine."""
+        """Add a hook. Raises Misuse if it is not a plain function: nothing would await a coroutine."""
         if not callable(hook) or inspect.iscoroutinefunction(hook):
             raise Misuse(f"app.on_failure takes a plain function of one Failure, not {hook!r}")
         self._hooks.append(hook)
 
     def remember(self, claim: Claim, error: BaseException) -> None:
-        """Keep what a function raised until the end of its job is written."""
+        """Keep the exception of a function until the end of its job is written."""
         self._exceptions[claim.id, claim.attempt] = error
         while len(self._exceptions) > WAITING_MAX:
             with contextlib.suppress(KeyError):
@@ -94,13 +94,13 @@ class FailureHooks:
                     atexit.register(self.flush)
 
     def failed_now(self, event: JobEnded, /) -> None:
-        """As `job_ended`, but the hooks run at once in this thread."""
+        """Like `job_ended`, but the hooks run immediately in this thread."""
         failure = self._failure(event)
         if failure is not None:
             self._call(failure)
 
     def flush(self) -> None:
-        """Wait until the hooks have run, FLUSH_S at most."""
+        """Wait until the hooks have run, for at most FLUSH_S."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_idle and not self._waiting, timeout=FLUSH_S)
 

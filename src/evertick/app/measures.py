@@ -1,6 +1,6 @@
-"""Measures: what is measured of an app, for Prometheus (`evertick.metrics`) and OpenTelemetry alike.
+"""Measures: the metrics of an app, for Prometheus (`evertick.metrics`) and OpenTelemetry.
 
-What this process does is told to an observer, event by event. What the database holds is read when it is asked for.
+What this process does is reported to an observer, event by event. The state of the database is read on request.
 """
 
 from collections import Counter
@@ -46,11 +46,11 @@ BUCKETS_S: Final = (
 
 
 UNREADABLE_MAX: Final = 10_000
-"""Unreadable schedules are counted up to here."""
+"""Unreadable schedules are counted up to this number."""
 
 
 class Measure(NamedTuple):
-    """Something that is measured. `unit` is "s" or, in braces, what is counted; empty for yes (1) or no (0)."""
+    """A metric. `unit` is "s" or, in braces, what is counted; empty for yes (1) or no (0)."""
 
     name: str
     unit: str
@@ -59,7 +59,7 @@ class Measure(NamedTuple):
 
     @property
     def prometheus_name(self) -> str:
-        """The measure's name by Prometheus' conventions, without `_total`."""
+        """The metric's name by Prometheus' conventions, without `_total`."""
         return self.name.replace(".", "_") + ("_seconds" if self.unit == "s" else "")
 
 
@@ -128,19 +128,19 @@ GAUGES: Final = (
     FAILING_SCHEDULES,
     MISSED_OCCURRENCES,
 )
-"""What is read from the database. If it cannot be read, there is only the first.
+"""Metrics read from the database. If it cannot be read, there is only the first.
 
-Alerts use these and not the counters. A counter begins with its process, so what happened before Prometheus read it
-first increases nothing: neither the first failure ever nor the times that a worker finds missed when it starts.
+Alerts use these and not the counters. A counter begins with its process, so events before Prometheus first read it do
+not count as an increase: neither the first failure ever nor the times that a worker finds missed when it starts.
 """
 SCHEDULES_MAX: Final = 100
-"""Schedules with a problem that have a time series of their own. Further ones share one without names."""
+"""Schedules with a problem that have their own time series. All others share one without names."""
 NEWEST_MAX: Final = 1_000
-"""Occurrences of a schedule among which missed ones are counted."""
+"""Occurrences of a schedule that are searched for missed ones."""
 
 
 class Sample(NamedTuple):
-    """A value of a measure, and those of its labels."""
+    """A value of a metric, with the values of its labels."""
 
     measure: Measure
     value: float
@@ -175,26 +175,26 @@ def samples_of(app: "App") -> Iterator[Sample]:
 
 
 def outcome_of(event: JobEnded) -> str:
-    """How an attempt ended: success, failed, canceled, retried or lost."""
+    """The outcome of an attempt: success, failed, canceled, retried or lost."""
     state = event.end.state
     return "lost" if event.lost else "retried" if state is JobState.PENDING else state.value
 
 
 def times_of(event: JobEnded) -> tuple[int, int] | None:
-    """How long an attempt took and how late it started, in milliseconds; None if its worker died."""
-    if event.lost:  # when it was started is not known
+    """The duration of an attempt and its lateness at the start, in milliseconds; None if its worker died."""
+    if event.lost:  # its start is not known
         return None
     return event.ended_at - event.started_at, max(0, event.started_at - event.claim.due_at)
 
 
 def latenesses_of(rows: Sequence[OccurrenceRow]) -> list[int]:
-    """How late the schedules' own times among `rows` started, in milliseconds; triggers and backfills are not late."""
+    """The lateness of the schedules' own starts in `rows`, in milliseconds; triggers and backfills do not count."""
     started = ((row.started_at, row.actual_at) for row in rows if row.origin == Origin.SCHEDULE)
     return [max(0, started_at - actual_at) for started_at, actual_at in started if started_at is not None]
 
 
 class _Read(NamedTuple):
-    """What the gauges are made of."""
+    """The data of the gauges."""
 
     status: StatusView
     wakes_at: Instant | None

@@ -1,7 +1,7 @@
-"""Opening: how an app comes to its database, and leaves it.
+"""Opening: opens and closes an app's database.
 
-It opens on first use, or when a program says so (`open`, `with app:`). A test's world lends the app its own environment
-instead; while it does, opening and closing do nothing.
+It is opened on first use, or explicitly (`open`, `with app:`). A test's world lends the app its environment instead;
+meanwhile opening and closing do nothing.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ T = TypeVar("T")
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
 DATA_FOLDER: Final = ".evertick"
 WRITERS: Final = 8
-"""Transactions of a worker that run at a time on PostgreSQL: batches of mutations, a claim, ends, schedules."""
+"""Concurrent transactions of a worker on PostgreSQL: batches of mutations, a claim, ends, schedules."""
 
 
 class Opening(Access):
-    """What of an app concerns its database: its address, its schema, when it is open."""
+    """The part of an app that manages its database: the address, the schema, and whether it is open."""
 
     name: str
     aliases: tuple[str, ...]
@@ -50,32 +50,32 @@ class Opening(Access):
     failures: "FailureHooks | None"
     tracing: Tracing | None
     _folder: Path | None = None
-    """The working directory when the app was made: functions may change it, and the database stays the same."""
+    """The working directory when the app was created, because functions may change it."""
 
     def __init__(self, *, database_url: str | Callable[[], str] | None, clock: Clock | None, entropy: Entropy) -> None:
         self._database_url = database_url
-        with contextlib.suppress(OSError):  # a working directory that was deleted; opening a relative address says so
+        with contextlib.suppress(OSError):  # the directory was deleted; opening a relative address reports that
             self._folder = Path.cwd()
         self._clock = clock or SystemClock()
         self._entropy = entropy
         self._ids = IdMaker(entropy)
         self._opening = threading.Lock()
         self._is_lent = False
-        """Whether the environment is another's, such as a test's world."""
+        """Whether the environment belongs to another object, such as a test's world."""
 
     def open(self) -> None:
-        """Open the database now instead of on first use: when a program starts that schedules but runs no jobs.
+        """Open the database now instead of on first use: at the start of a program that schedules but runs no jobs.
 
             app.open()    # in wsgi.py, or in the `ready` of a Django AppConfig
 
-        A SQLite file is created in a folder that exists, and brought up to this version; PostgreSQL's tables are
-        checked. Does nothing if it is open. Raises Unavailable, SchemaMismatch (run `evertick migrate`) or
+        A SQLite file is created in an existing folder, and migrated to this version; PostgreSQL's tables are checked.
+        Does nothing if it is open. Raises Unavailable, SchemaMismatch (run `evertick migrate`) or
         InvalidDatabaseUrl.
         """
         _ = self.environment
 
     def __enter__(self) -> Self:
-        """Open the database, as `open`; it is closed when the block ends. For programs that schedule but run no jobs.
+        """Open the database as `open` does; it is closed when the block ends.
 
         @asynccontextmanager
         async def lifespan(api: FastAPI) -> AsyncIterator[None]:
@@ -91,8 +91,8 @@ class Opening(Access):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """As `with`, without blocking the event loop."""
-        import asyncio  # a program that awaits has imported it; others need not pay for it
+        """Like `with`, without blocking the event loop."""
+        import asyncio  # imported by programs that await; others need not load it
 
         await asyncio.to_thread(self.open)
         return self
@@ -105,7 +105,7 @@ class Opening(Access):
         await asyncio.to_thread(self.close)
 
     def migrate(self) -> list[str]:
-        """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
+        """Migrate the database's schema to this version. Returns the names of the applied migrations."""
         from evertick.store.open import open_settled
         from evertick.store.sqlite.address import make_folder_of
 
@@ -125,13 +125,13 @@ class Opening(Access):
 
     @property
     def database_url(self) -> str:
-        """The database's address. A relative path is meant from the working directory in which the app was made."""
+        """The database's address. A relative path refers to the working directory when the app was created."""
         from evertick.store.sqlite.address import absolute
 
         return absolute(self._named_url() or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db", self._folder)
 
     def enter(self, environment: "Environment") -> Callable[[], None]:
-        """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
+        """Use another environment, such as a test's world, until the returned function is called."""
         self.prepare(environment.store)
         with self._opening:
             previous = self._environment, self._is_lent
@@ -144,7 +144,7 @@ class Opening(Access):
         return leave
 
     def prepare(self, store: "Store") -> None:
-        """Make a store fit for this app's tables. Raises SchemaMismatch."""
+        """Check the schema of a store and build the indexes of this app's tables. Raises SchemaMismatch."""
         from evertick.app.documents.indexing import build_indexes
         from evertick.engine.runtime.executors import retry_conflicts
 
@@ -158,19 +158,19 @@ class Opening(Access):
             build_indexes(tables, store.read, write)
 
     def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
-        """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
+        """Use an open store instead of the one behind `database_url`; `inline` uses no threads."""
         from evertick.app.database_clock import simulation_of
         from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
 
         self.prepare(store)
-        if "sqlalchemy" in sys.modules:  # else no function has sessions, and what makes them need not be loaded
+        if "sqlalchemy" in sys.modules:  # otherwise no function uses sessions, and their modules need not be loaded
             from evertick.app.execution.user_sql import prepare_sessions
 
             prepare_sessions(store)
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
         if isinstance(clock, SystemClock):
-            synchronize(clock, store.database_now)  # before it times or names anything
+            synchronize(clock, store.database_now)  # before it is used for times and ids
         executors: Executors
         if inline:
             executors = InlineExecutors(store)
@@ -185,7 +185,7 @@ class Opening(Access):
     def _environment_on(
         self, store: "Store", executors: "Executors", clock: Clock, ids: IdMaker, entropy: Entropy
     ) -> "Environment":
-        """The app on a database; a world gives it a clock, ids and chance of its own."""
+        """The environment of the app on a database; a world passes its own clock, ids and entropy."""
         from evertick.app.environment import Environment
 
         return Environment(
@@ -208,9 +208,9 @@ class Opening(Access):
     # -- helpers
 
     def _forked(self) -> None:
-        """This process is a fork: connections to a server are its parent's, and it opens its own on first use.
+        """Reset after a fork: connections to a server belong to the parent, so this process opens its own on first use.
 
-        A SQLite file is not closed here: a thread of the parent's may have held a lock inside of SQLite.
+        A SQLite file is not closed here, because a thread of the parent may have held a lock inside SQLite.
         """
         self._opening = threading.Lock()
         e = self._environment
@@ -223,7 +223,7 @@ class Opening(Access):
             return self._environment or self._open()
 
     def _named_url(self) -> str | None:
-        """The address that the program or the environment gives."""
+        """The address given by the program or the environment; None if there is none."""
         given = self._database_url() if callable(self._database_url) else self._database_url
         return given or os.environ.get(DATABASE_URL_VARIABLE)
 
@@ -231,12 +231,12 @@ class Opening(Access):
         from evertick.store.open import open_settled
         from evertick.store.sqlite.address import make_folder_of
 
-        if not self._named_url():  # a folder that an address names may be a typing error
+        if not self._named_url():  # a folder in a given address may be misspelled, so it is not created
             make_folder_of(self.database_url)
         store = open_settled(self.database_url)
         try:
             if store.single_engine:
-                store.migrate()  # an embedded database belongs to the program; a fleet's is migrated on purpose
+                store.migrate()  # an embedded database belongs to the program; a shared one is migrated explicitly
             return self.open_on(store)
         except BaseException:
             store.close()
@@ -244,12 +244,12 @@ class Opening(Access):
 
 
 _apps: "Final[weakref.WeakSet[Opening]]" = weakref.WeakSet()
-"""Those that were opened."""
+"""The apps that were opened."""
 
 
 @cache
 def _look_after_forks() -> None:
-    """Let forked children open databases of their own."""
+    """Make forked children open their own databases."""
     os.register_at_fork(after_in_child=_forked)
 
 

@@ -266,7 +266,7 @@ class Operation(Generic[P, T]):
 
         if isinstance(running_loop(), DeterministicLoop):
             raise errors.NotDeterministic(
-                f"{self.name}() asks the database, which has another answer in every replay: put the call into a "
+                f"{self.name}() reads the database, which may differ in every replay: put the call into a "
                 "query, a mutation or an action, and call step.run(...)"
             )
         return group._run(self, args, kwargs)

@@ -1,7 +1,6 @@
-"""`app.db`: documents read and written from outside functions; each call is a transaction of its own.
+"""`app.db`: documents read and written outside of functions; each call is its own transaction.
 
-What can be done is what `ctx.db` can do, under the same names. A chain that begins with `query` reads when it ends,
-in one transaction.
+It has the methods of `ctx.db`. A chain that begins with `query` is read in one transaction when it ends.
 """
 
 from collections.abc import Callable
@@ -26,13 +25,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class DocumentOperations:
-    """What may be done with a tenant's documents, as work for a transaction."""
+    """Operations on a tenant's documents, as work for a transaction."""
 
     environment: Environment
     tenant: TenantId
 
     def within(self, use: Callable[[Database], T]) -> Work[T]:
-        """Work that uses the documents as a mutation would."""
+        """Work that uses the documents like a mutation."""
 
         def work(transaction: Transaction) -> T:
             e, unit = self.environment, UnitOfWork(transaction)
@@ -47,14 +46,14 @@ class DocumentOperations:
 
 @dataclass(frozen=True, slots=True)
 class QueryOperations:
-    """A chain on a tenant's documents: the steps that describe which ones to read."""
+    """A chain on a tenant's documents: the steps that describe the documents to read."""
 
     documents: DocumentOperations
     begin: Callable[[Database], DocumentQuery]
     steps: tuple[Callable[[DocumentQuery], DocumentQuery], ...] = ()
 
     def within(self, use: Callable[[DocumentQuery], T]) -> Work[T]:
-        """Work that reads what the chain describes."""
+        """Work that reads the documents of the chain."""
 
         def read(db: Database) -> T:
             query = self.begin(db)
@@ -66,7 +65,7 @@ class QueryOperations:
 
 
 def _on(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Work[R]]:
-    """A method of `ctx.db`, of its system tables or of a chain, as an operation."""
+    """A method of `ctx.db`, of its system tables or of a chain, turned into an operation."""
 
     def operation(operations: Any, /, *args: P.args, **kwargs: P.kwargs) -> Work[R]:
         return operations.within(lambda target: method(target, *args, **kwargs))  # type: ignore[no-any-return]
@@ -79,10 +78,10 @@ def _on(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P
 
 
 class _Query(OperationGroup[QueryOperations]):
-    """A chain, read where it ends: `first`, `unique`, `take`, `collect` or `paginate`."""
+    """A chain that is read at its end: `first`, `unique`, `take`, `collect` or `paginate`."""
 
     def with_index(self, name: str, where: Callable[[IndexRange], IndexRange] | None = None, /, **equals: Any) -> Self:
-        """Read in the order of an index, as `ctx.db.query(...).with_index` does."""
+        """Read in the order of an index, like `ctx.db.query(...).with_index`."""
         return self._then(lambda query: query.with_index(name, where, **equals))
 
     def filter(self, predicate: Predicate) -> Self:
@@ -123,13 +122,13 @@ class _Documents(OperationGroup[DocumentOperations]):
 
     @staticmethod
     def _begin(table: str) -> Callable[[Database], DocumentQuery]:
-        """Where a chain begins: a table of documents, or a system table."""
+        """The begin of a chain: a table of documents, or a system table."""
         system = isinstance(table, str) and table.startswith("_")
         return lambda db: db.system.query(table) if system else db.query(table)
 
 
 class Documents(Blocking[DocumentOperations], _Documents):
-    """`app.db`: documents, each call a transaction of its own."""
+    """`app.db`: documents; each call is its own transaction."""
 
     def query(self, table: str) -> OutsideQuery:
         """The documents of a table, or of a system table such as `_scheduled_functions`."""
@@ -137,7 +136,7 @@ class Documents(Blocking[DocumentOperations], _Documents):
 
 
 class AsyncDocuments(Awaited[DocumentOperations], _Documents):
-    """`app.aio.db`: as `Documents`, and every call is awaited."""
+    """`app.aio.db`: like `Documents`, but every call is awaited."""
 
     def query(self, table: str) -> AsyncQuery:
         """The documents of a table, or of a system table such as `_scheduled_functions`."""

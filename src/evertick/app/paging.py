@@ -1,4 +1,4 @@
-"""Pages of rows: everything that a filter chooses, read page by page."""
+"""Paging: reads all rows that match a filter, page by page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -15,15 +15,15 @@ from evertick.store.transaction.transaction import Transaction
 PAGE_CHARS_MAX: Final = 16_000_000
 """Characters of arguments and results after which a page of jobs ends: a job may have a megabyte of each."""
 AT_ONCE: Final = 50
-"""Jobs that are read with all they carry in one statement."""
+"""Jobs that are read with all their data in one statement."""
 TENANTS_MAX: Final = 1_000
-"""Tenants that are looked at together."""
+"""Tenants that one report covers at most."""
 
 
 def looked_at(transaction: Transaction, only: TenantId | None) -> tuple[tuple[TenantId, ...], bool]:
-    """The tenants that a report is about, and whether these are all: `only` one, else all that have work.
+    """The tenants of a report, and whether these are all: `only` if it is given, else all that have work.
 
-    Those are the tenant `default` and all with unfinished jobs, failed ones or schedules.
+    Those are the tenant `default` and all tenants with unfinished jobs, failed jobs or schedules.
     """
     if only is not None:
         return (only,), True
@@ -32,7 +32,7 @@ def looked_at(transaction: Transaction, only: TenantId | None) -> tuple[tuple[Te
 
 
 def all_occurrences(transaction: Transaction, where: OccurrenceFilter) -> Iterator[OccurrenceRow]:
-    """Every row of the ledger that `where` chooses, in order of nominal time."""
+    """Every row of the ledger that matches `where`, in order of nominal time."""
     after: OccurrenceRow | None = None
     while True:
         page = transaction.list_occurrences(where, limit=PAGE_MAX, after=after)
@@ -43,7 +43,7 @@ def all_occurrences(transaction: Transaction, where: OccurrenceFilter) -> Iterat
 
 
 def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[Schedule]:
-    """Every schedule that `where` chooses, by id."""
+    """Every schedule that matches `where`, by id."""
     after: tuple[Instant | None, str] | None = None
     while True:
         page = transaction.list_schedules(where, limit=PAGE_MAX, after=after)
@@ -70,10 +70,10 @@ def unfinished_schedules(transaction: Transaction, tenants: Sequence[TenantId]) 
 def page_of_jobs(
     transaction: Transaction, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
 ) -> tuple[list[Job], str | None]:
-    """A page of the jobs that `where` chooses, with all that they carry, by id; and where the next one begins.
+    """A page of the jobs that match `where`, with all their data, by id; and the start of the next page, None if none.
 
-    With filters that no index serves, a page looks through a few thousand jobs, so it may hold few of them, or none.
-    And it ends when their arguments and results have PAGE_CHARS_MAX characters.
+    With filters that no index supports, a page searches a few thousand jobs, so it may have few jobs, or none. It also
+    ends when their arguments and results have PAGE_CHARS_MAX characters.
     """
     found = transaction.look_for_jobs(where, limit=limit, after=after, newest_first=newest_first)
     jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
@@ -83,14 +83,14 @@ def page_of_jobs(
 def page_of_waiting(
     transaction: Transaction, where: JobFilter, *, limit: int, after: JobPosition | None = None
 ) -> tuple[list[Job], JobPosition | None]:
-    """As `page_of_jobs`, of the jobs that wait for their time, the soonest first."""
+    """Like `page_of_jobs`, for the jobs that wait for their time, the soonest first."""
     found = transaction.look_for_waiting(where, limit=limit, after=after)
     jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
     return jobs, JobPosition(jobs[-1].due_at, jobs[-1].id) if is_cut else found.after
 
 
 def _with_bodies(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> tuple[list[Job], bool]:
-    """Jobs with all that they carry, in the order of the ids; and whether they are not all, as they carry too much."""
+    """Jobs with all their data, in the order of the ids, and whether some are left out because of their size."""
     jobs: list[Job] = []
     chars = 0
     for begin in range(0, len(ids), AT_ONCE):
@@ -105,7 +105,7 @@ def _with_bodies(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId
 def job_pages(
     transaction: Transaction, where: JobFilter, *, limit: int, newest_first: bool = False
 ) -> Iterator[list[JobSummary]]:
-    """The jobs that `where` chooses, by id and page by page; no further page once there were `limit`."""
+    """The jobs that match `where`, by id, page by page, until there are at least `limit`."""
     after: str | None = None
     count = 0
     while count < limit:
@@ -117,6 +117,6 @@ def job_pages(
 
 
 def whole_jobs(transaction: Transaction, where: JobFilter, *, limit: int) -> Iterator[Job]:
-    """The jobs that `where` chooses with all that they carry, by id."""
+    """The jobs that match `where` with all their data, by id."""
     for page in job_pages(transaction, where, limit=limit):
         yield from transaction.get_jobs([job.id for job in page], tenant=where.tenant)

@@ -1,4 +1,4 @@
-"""The registry: what an app consists of: its functions and its tables."""
+"""The registry: the functions and tables of an app."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from evertick.base.ids import check_addressable
 from evertick.base.records.stored import storable
 
 LIKE_BEGINNING: Final = 4
-"""Letters at the beginning that two names share if one may have been meant by the other."""
+"""If this many letters at the beginning are equal, two names count as similar."""
 
 
 class Registry:
@@ -21,7 +21,7 @@ class Registry:
     def __init__(self) -> None:
         self._functions: dict[str, Function[..., Any]] = {}
         self._by_name: dict[str, Function[..., Any]] = {}
-        """By every name, aliases included."""
+        """By all names, including aliases."""
 
     def add(self, function: Function[..., Any]) -> None:
         """Register a function. Raises RegistrationError if its name or an alias is taken."""
@@ -34,13 +34,13 @@ class Registry:
             if taken is not None:
                 raise RegistrationError(
                     f"{name!r} is registered twice: {_place(taken)} and {_place(function)}; "
-                    "rename one, or give it a name of its own with name=..."
+                    "rename one, or give it another name with name=..."
                 )
         self._functions[function.name] = function
         self._by_name |= dict.fromkeys(names, function)
 
     def resolve(self, target: Target) -> Function[..., Any]:
-        """A registered function, given itself or its name.
+        """A registered function, given as an object or by name.
 
         Raises FunctionNotFound, with the nearest names, or Misuse if it is not a function of an app.
         """
@@ -60,7 +60,7 @@ class Registry:
         return function
 
     def nearest(self, name: str) -> list[str]:
-        """Up to three functions that may have been meant by a name that none has."""
+        """Up to three functions with names similar to an unknown one."""
         return nearest_names(name, self._functions)
 
     def __iter__(self) -> Iterator[Function[..., Any]]:
@@ -68,7 +68,7 @@ class Registry:
 
 
 def nearest_names(target: str, names: Iterable[str]) -> list[str]:
-    """Up to three names that may have been meant: those whose last part is alike, or begins alike."""
+    """Up to three similar names: the last part is similar, or has the same beginning."""
     by_end: dict[str, list[str]] = {}
     for name in names:
         by_end.setdefault(name.rpartition(".")[2], []).append(name)
@@ -87,15 +87,15 @@ class TableRegistry:
     def add(self, table: Table) -> None:
         """Register a table. Raises RegistrationError if it was declared before."""
         if table.name in self._tables:
-            raise RegistrationError(f"table {table.name!r} is declared twice")
+            raise RegistrationError(f"table {table.name!r} is declared twice; declare it once")
         self._tables[table.name] = table
 
     def remove(self, name: str) -> None:
-        """Take a declaration back."""
+        """Remove a declaration."""
         del self._tables[name]
 
     def get(self, name: str, /) -> Table | None:
-        """The declaration of a table, or None."""
+        """The declaration of a table, or None if there is none."""
         return self._tables.get(name)
 
     def __iter__(self) -> Iterator[Table]:

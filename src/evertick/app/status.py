@@ -1,4 +1,4 @@
-"""The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
+"""The state of a database: its workers, what waits and for how long, and what failed lately."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,17 +33,17 @@ from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
 LEVELS: Final = ("none", "partial", "full")
-"""Isolations of scripts, the weakest first."""
+"""Isolation levels of scripts, the weakest first."""
 JOBS_MAX: Final = 10_000
-"""Unfinished jobs, failures of the last hour and overdue schedules that are looked at."""
+"""Unfinished jobs, failures of the last hour and overdue schedules that are read."""
 
 
 MISSED_MAX: Final = 100
 """Schedules with missed times that are shown."""
 NEWEST_MAX: Final = 10_000
-"""Occurrences of a schedule among which missed ones are counted."""
+"""Occurrences of a schedule that are searched for missed ones."""
 SCHEDULES_MAX: Final = 20_000
-"""Schedules that are read, to find those that cannot be."""
+"""Schedules that are read to find unreadable ones."""
 
 
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
@@ -58,7 +58,7 @@ def _worker_views(workers: Sequence[Worker], alive: Sequence[Worker], now: Insta
 
 
 def unwritable_view(failure: WriteFailure | None, now: Instant) -> UnwritableView | None:
-    """What people are told of a database that cannot be written."""
+    """The view of a database that cannot be written; None if it can."""
     return None if failure is None else UnwritableView(since=to_datetime(failure.since(now)), reason=failure.reason)
 
 
@@ -70,11 +70,10 @@ def status_of(
     *,
     reads_schedules: bool = True,
 ) -> StatusView:
-    """The state of a tenant's jobs and schedules, or those of all tenants that have work, and of all workers.
+    """The state of the jobs and schedules of a tenant, or of all tenants that have work, and of all workers.
 
-    `failure` is what the store says of its writes (`Store.write_failure`). With `reads_schedules`, each of the first
-    SCHEDULES_MAX schedules is read, to find those that this release cannot read; and times that were missed, and the
-    last script of each tenant.
+    `failure` is the result of `Store.write_failure`. With `reads_schedules`, also the first SCHEDULES_MAX schedules are
+    read to find those that this release cannot read, and the missed times, and the last script of each tenant.
     """
     tenants, complete = looked_at(transaction, tenant)
     read = list(islice(unfinished_schedules(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
@@ -127,7 +126,7 @@ def _missed(transaction: Transaction, tenant: TenantId | None, now: Instant) -> 
 
 
 def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | None:
-    """The weakest isolation that the last script of each tenant ran with, without those that were refused."""
+    """The weakest isolation of the last script of each tenant, without refused ones; None if there is none."""
     last = [row for each in tenants for row in transaction.list_script_runs(each, limit=1, before=NEVER)]
     found = [row.isolation for row in last if row.started]
     return min(found, key=LEVELS.index, default=None)
@@ -136,7 +135,7 @@ def _isolation(transaction: Transaction, tenants: Sequence[TenantId]) -> str | N
 def _queues(
     transaction: Transaction, tenants: Sequence[TenantId], now: Instant, serves: Sequence[Serves], room: PoolRoom
 ) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
-    """Unfinished jobs by tenant, function and pool, and how many there are."""
+    """Unfinished jobs by tenant, function and pool, and their number."""
     queues: dict[tuple[TenantId, str, str], _Queue] = {}
     groups = transaction.job_groups(tenants, now=now, limit=JOBS_MAX)
     for group in groups:
@@ -158,17 +157,17 @@ class _Queue:
     """The unfinished jobs of a function in a pool, counted."""
 
     held: bool
-    """Whether its pool holds its jobs back by plan."""
+    """Whether its pool holds its jobs back on purpose."""
     due: int = 0
     later: int = 0
     running: int = 0
     blocked: int = 0
     oldest: Instant | None = None
     lag_ms: int = 0
-    """How long the oldest due job waits that is neither blocked nor held back."""
+    """How long the oldest due job waits that is neither blocked nor held back, in milliseconds."""
 
     def add(self, group: JobGroup, now: Instant, *, is_blocked: bool) -> None:
-        """Count jobs."""
+        """Add a group of jobs."""
         if group.doing == "running":
             self.running += group.jobs
         elif group.doing == "later":
@@ -180,7 +179,7 @@ class _Queue:
             self.lag_ms = self.lag_ms if is_blocked or self.held else max(self.lag_ms, now - group.oldest)
 
     def view(self, tenant: TenantId, function: str, pool: str, room: PoolRoom) -> QueueView:
-        """The counts."""
+        """The view of the counts."""
         return QueueView(
             tenant=tenant,
             app=app_of(pool),
@@ -196,7 +195,7 @@ class _Queue:
 
 
 def _failure(transaction: Transaction, last: FailedJob, count: int) -> FailureView:
-    """The failures of a function."""
+    """The view of a function's failures."""
     job = transaction.get_job(last.id, tenant=last.tenant)
     error = (None if job is None else RowReading().error("error", job.error)) or NO_ERROR
     return FailureView(

@@ -1,7 +1,7 @@
-"""Transacting: how an operation on the database is run, at once or awaited, in one transaction or in pages.
+"""Transacting: runs an operation on the database, blocking or awaited, in one transaction or in pages.
 
-An operation is a plain function over a transaction (`Work`). The caller decides where it runs: in the transaction
-of a mutation, on a connection of the caller's, or in a transaction of its own.
+An operation is a plain function over a transaction (`Work`). The caller decides where it runs: in the transaction of a
+mutation, on the caller's connection, or in its own transaction.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 Work = Callable[[Transaction], T]
 Page = tuple[int, str | None]
-"""How many rows one page changed, and the id of its last row; None instead of the id after the last page."""
+"""The number of rows that a page changed, and the id of its last row; None as the id after the last page."""
 
 
 _BEGINNING: Page = (0, "")
@@ -39,12 +39,12 @@ class Audited(Protocol):
 
 
 def unaudited(work: Work[T], action: str, target: str, *, before: Work[Any] | None = None) -> Work[T]:
-    """An `Audited` for where no audit log is kept: it returns `work` unchanged."""
+    """An `Audited` without an audit log: it returns `work` unchanged."""
     return work
 
 
 class Transactions(Protocol):
-    """Transactions of their own, each run again if it conflicts with another one."""
+    """Runs work in its own transaction, and again if it conflicts with another one."""
 
     def transact(self, work: Work[T], /, *, isolation: Isolation = ...) -> T:
         """Run work and wait for it in this thread. Raises WriteConflict when the attempts are used up."""
@@ -56,11 +56,11 @@ class Transactions(Protocol):
 
 
 class _NothingWritten(Exception):
-    """Rolls a rehearsed transaction back."""
+    """Raised to roll back a rehearsed transaction."""
 
 
 def rehearse(transact: Transact, work: Work[T]) -> T:
-    """What the work returns in a transaction that is rolled back. Raises what the work raises."""
+    """The result of the work in a transaction that is rolled back. Raises the errors of the work."""
     results: list[T] = []
     try:
         transact(_rolled_back(work, results))
@@ -90,9 +90,9 @@ def _rolled_back(work: Work[T], results: list[T]) -> Work[None]:
 def in_pages(
     transact: Transact, page: Callable[[str], Work[Page]], progress: Callable[[int], object] | None = None
 ) -> int:
-    """Run `page(last_id)` for page after page, each in a transaction, from "" on. Returns the sum of their counts.
+    """Run `page(last_id)` page by page, each in its own transaction, starting with "". Returns the total count.
 
-    `progress` gets the sum after each page.
+    `progress` gets the total after each page.
     """
     total, last = _BEGINNING
     while last is not None:
@@ -111,7 +111,7 @@ async def in_pages_async(
 
 
 def _told(total: int, done: Page, progress: Callable[[int], object] | None) -> Page:
-    """The sum of the counts with that of one more page, and where the next one begins."""
+    """The total after one more page, and the start of the next page (None if there is none)."""
     count, following = done
     if progress is not None:
         progress(total + count)

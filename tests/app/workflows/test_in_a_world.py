@@ -280,9 +280,9 @@ def test_a_list_of_all_workflows_is_narrowed_by_state_prefix_and_start() -> None
         assert [run.id for run in app.workflows.list(cursor=first.cursor).runs] == [ada]
         assert app.tenant("acme").workflows.list().runs == ()
         assert ids(roots=True) == ids()
-        with pytest.raises(Misuse, match="roots= is True or False, not 'yes'"):
+        with pytest.raises(Misuse, match="roots= must be True or False, not 'yes'"):
             ids(roots="yes")
-        with pytest.raises(Misuse, match="there are pending, running"):
+        with pytest.raises(Misuse, match="use one of pending, running"):
             app.workflows.list(state="in_progress")
 
 

@@ -121,5 +121,5 @@ def test_what_is_no_text_names_no_run(app: App) -> None:
     app.migrate()
     for call in (app.workflows.get, app.workflows.cancel, app.workflows.history):
         for wrong in (5, None, 2.0):
-            with pytest.raises(InvalidArguments, match=f"by its id or key, which is a text, not {wrong}"):
+            with pytest.raises(InvalidArguments, match=f"by its id or key, which must be text, not {wrong}"):
                 call(wrong)  # type: ignore[operator]

@@ -418,7 +418,7 @@ def test_a_run_is_restarted_from_a_step(app: App, add: Add) -> None:
         assert app.workflows.result(again, timeout=PATIENCE_S) == [1, "charged", 2]
         whole = app.workflows.restart(again)
         assert app.workflows.result(whole, timeout=PATIENCE_S) == [3, "charged", 4]
-    with pytest.raises(Misuse, match="no step 'nothing'"):
+    with pytest.raises(Misuse, match="not made a step 'nothing'"):
         app.workflows.restart(run_id, step="nothing")
 
 
@@ -550,7 +550,7 @@ def test_tenants_do_not_see_the_runs_of_others(app: App) -> None:
 
 def refusals() -> list[tuple[str, Callable[[App], object]]]:
     return [
-        ("is no workflow", lambda app: app.workflows.start("add", "x")),  # type: ignore[arg-type]
+        ("is not a workflow", lambda app: app.workflows.start("add", "x")),  # type: ignore[arg-type]
         ("start it with app.workflows.start", lambda app: app.call("flow")),  # type: ignore[arg-type]
         ("cannot name an event", lambda app: app.workflows.signal("job_1", "")),
         ("not the run of a workflow", lambda app: app.workflows.get(app.scheduler.run_after(60, "add", "x"))),
@@ -571,5 +571,5 @@ def test_a_result_that_does_not_come_in_time_raises_timeout_error(app: App) -> N
     async def listen(step: Step) -> object:
         return await step.wait_for("word")
 
-    with pytest.raises(TimeoutError, match="it goes on"):
+    with pytest.raises(TimeoutError, match="it is still running"):
         app.workflows.result(app.workflows.start(listen), timeout=0.01)

@@ -203,9 +203,9 @@ def test_a_key_of_something_else_is_no_run_of_the_workflow(app: App) -> None:
     job_id = app.scheduler.using(key="job").run_after(60, "add", "later")
     run_id = app.workflows.using(key="run").start(other)
 
-    with pytest.raises(AlreadyExists, match=f"'job' is held by {job_id}, which is no run of .*flow but the mutation"):
+    with pytest.raises(AlreadyExists, match=f"'job' belongs to {job_id}, which is not a run of .* but the mutation"):
         app.workflows.using(key="job").start(made.flow)
-    with pytest.raises(AlreadyExists, match=f"'run' is held by {run_id}, which is no run of .*flow but the workflow"):
+    with pytest.raises(AlreadyExists, match=f"'run' belongs to {run_id}, which is not a run of .* but the workflow"):
         app.workflows.using(key="run").start(made.flow)
     assert app.workflows.using(key="run").start(other) == run_id
 

@@ -277,15 +277,15 @@ def test_what_cannot_be_meant_is_refused(world: OpenWorld, shop: Shop) -> None:
     shop.app.workflows.signal(run, "sent")
     w.advance(1)
 
-    with pytest.raises(Misuse, match="both say where a run is restarted; give one"):
+    with pytest.raises(Misuse, match="both say where to restart; give only one"):
         shop.app.workflows.restart_all(step=1, from_failed=True)
-    with pytest.raises(Misuse, match="step= is the number of a step or its name"):
+    with pytest.raises(Misuse, match="step= must be the number of a step or its name"):
         shop.app.workflows.restart_all(step=1.5)  # type: ignore[arg-type]
-    with pytest.raises(Misuse, match="runs are not chosen by colour="):
+    with pytest.raises(Misuse, match="unknown filter colour= of runs"):
         shop.app.workflows.restart_all(colour="red")  # type: ignore[call-arg]
-    with pytest.raises(Misuse, match="has succeeded, so it failed with no step"):
+    with pytest.raises(Misuse, match="has succeeded, so it has no failed step"):
         shop.app.workflows.restart(run, from_failed=True)
-    with pytest.raises(Misuse, match="not_retried= chooses failed runs"):
+    with pytest.raises(Misuse, match="not_retried= matches only failed runs"):
         shop.app.workflows.list(state="canceled", not_retried=True)
     assert shop.app.workflows.restart_all(state="success", from_failed=True) == 0
     assert shop.app.workflows.restart_all(state="success", step="shop.step") == 1

@@ -85,7 +85,7 @@ def test_a_step_is_a_number_or_a_name(step: Any) -> None:
     with World(app) as world:
         run_id = app.workflows.start(callback)
         world.drain()
-        with pytest.raises(Misuse, match="step= is the number of a step or its name"):
+        with pytest.raises(Misuse, match="step= must be the number of a step or its name"):
             app.workflows.restart(run_id, step=step)
 
 

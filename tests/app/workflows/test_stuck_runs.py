@@ -78,11 +78,11 @@ def test_runs_whose_code_does_not_fit_are_told_of_until_it_does(open_app: OpenAp
         ("order", 2, runs[0], MISMATCH)
     ]
     assert [(each.name, each.detail.partition(";")[0]) for each in findings] == [
-        ("order", f"2 runs cannot go on: {MISMATCH}")
+        ("order", f"2 runs cannot continue: {MISMATCH}")
     ]
-    assert f"evertick workflow get {runs[0]}; deploy code that fits" in findings[0].fix
+    assert f"evertick workflow get {runs[0]}; deploy matching code" in findings[0].fix
     assert (seen.problem, seen.kind, seen.name, seen.what, seen.job_id) == (
-        "stuck", "workflow", "order", "2 runs cannot go on", runs[0]
+        "stuck", "workflow", "order", "2 runs cannot continue", runs[0]
     )  # fmt: skip
     assert 'evertick_stuck_runs{function="order"} 2.0' in Metrics(after).text().decode()
     assert found(after, "acme") == ((), [])

@@ -1,1 +1,1 @@
-"""Who may use the HTTP API, and what was changed through it."""
+"""Tokens of the HTTP API, saved views, and the audit log."""

@@ -1,6 +1,6 @@
 """`app.audit_log`: who changed what, over HTTP or on the command line.
 
-A line is written in the transaction of the change, so there is one exactly if the change was made.
+A line is written in the transaction of the change, so it exists exactly if the change was made.
 """
 
 import json
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 PAGE_MAX: Final = 1_000
 CHARS_MAX: Final = 65_536
-"""Characters of `before` and of `after` that are kept; of more, that there were more."""
+"""Characters of `before` and of `after` that are stored; of longer ones only the length is stored."""
 
 LOOK_MAX: Final = 1_000
-"""Changes that a page looks through for an actor, an action or a target."""
+"""Changes that a page reads to find an actor, an action or a target."""
 
 
 class AuditWhere(TypedDict, total=False):
-    """Which changes are listed; see `AuditOperations.list`."""
+    """Filters of changes; see `AuditOperations.list`."""
 
     actor: str | None
     action: str | None
@@ -41,24 +41,24 @@ class AuditWhere(TypedDict, total=False):
 
 
 class AuditOperations:
-    """What may be read of the audit log."""
+    """Read access to the audit log."""
 
     @reads
     def list(
         self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]
     ) -> Work[AuditPage]:
-        """What was changed of a tenant, or with None of everything, the newest first; at most `limit`, up to 1,000.
+        """The changes of a tenant, or of everything if it is None, newest first; at most `limit`, up to 1,000.
 
             app.audit_log.list(tenant="acme", action="schedule.pause", start=datetime.now(UTC) - timedelta(days=1))
 
-        `actor`, `action`: exactly these. `target`: a part of what was changed. `start`, `end`: changed then or later,
-        and before. For an actor, an action or a target a page looks through 1,000 changes: so it may have few of them,
-        or none, and a cursor to go on.
+        `actor` and `action` must match exactly, `target` is a part of what was changed. `start` is inclusive, `end` is
+        exclusive. With an actor, an action or a target a page searches 1,000 changes. It may therefore have few or no
+        matches, and a cursor to continue.
 
         Raises LimitExceeded, InvalidTenant, InvalidDelay, Misuse for a cursor of another list or an unknown filter.
         """
         if unknown := where.keys() - AuditWhere.__annotations__.keys():
-            raise Misuse(f"changes are not chosen by {', '.join(sorted(unknown))}")
+            raise Misuse(f"unknown filter of changes: {', '.join(sorted(unknown))}")
         first, beyond = _bound("start", where.get("start")), _bound("end", where.get("end"))
         whose = None if tenant is None else tenant_named(tenant)
         check_limit(limit, PAGE_MAX)
@@ -80,7 +80,7 @@ class AuditOperations:
 
 
 def _bound(name: str, moment: datetime | None) -> str:
-    """What the ids of changes from a moment on are not below; empty for None."""
+    """The smallest id of a change at this time; empty for None."""
     return "" if moment is None else first_id_from(AUDIT_PREFIX, from_datetime(moment, name))
 
 
@@ -97,12 +97,12 @@ class AuditLog(Blocking[AuditOperations], AuditOperations):
 
 
 class AsyncAuditLog(Awaited[AuditOperations], AuditOperations):
-    """`app.aio.audit_log`: as `AuditLog`, and every call is awaited."""
+    """`app.aio.audit_log`: like `AuditLog`, but every call is awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auditor:
-    """Writes lines in the name of an actor."""
+    """Writes audit lines in the name of an actor."""
 
     actor: str
     request: str
@@ -118,9 +118,9 @@ class Auditor:
         *,
         before: Work[Any] | None = None,
     ) -> Work[T]:
-        """The work, with a line about it in the same transaction.
+        """The work, with an audit line in the same transaction.
 
-        `before` reads the thing as it is; `target` may be made from the work's result.
+        `before` reads the thing before the change; `target` may be a function of the work's result.
         """
 
         def both(transaction: Transaction) -> T:
@@ -146,7 +146,7 @@ class Auditor:
 
 
 def _text(value: Any) -> str | None:
-    """A thing as it is kept in the log, without secrets."""
+    """A thing as the log stores it, without secrets; None if there is none."""
     shown = value.to_json() if isinstance(value, Schema) else value
     if shown is None:
         return None

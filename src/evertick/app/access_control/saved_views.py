@@ -1,8 +1,8 @@
-"""`app.views`: lists of schedules, jobs and runs as people want to see them again.
+"""`app.views`: saved filters of the lists of schedules, jobs and runs.
 
 app.views.create("schedules", "Failing crons", {"kind": "cron", "health": "failing"}, shared=True)
 
-A program has no views of its own: what it makes is shared. A token sees its own views and the shared ones.
+A program has no views of its own: what it creates is shared. A token sees its own views and the shared ones.
 """
 
 import json
@@ -24,7 +24,7 @@ from evertick.store.transaction.transaction import Transaction
 PAGES: Final = ("schedules", "jobs", "workflows")
 """The lists that have views."""
 VIEWS_MAX: Final = 100
-"""Views of a list that one token sees."""
+"""Views of one list that one token sees."""
 NAME_CHARS_MAX: Final = 60
 PARAMS_MAX: Final = 20
 VALUE_CHARS_MAX: Final = 1_000
@@ -33,7 +33,7 @@ _PARAM: Final = re.compile(r"[a-z_]{1,30}")
 
 @dataclass(slots=True, eq=False, repr=False)
 class SavedViewOperations:
-    """What may be done with a tenant's views; `owner` is the id of the token that asks, empty for a program."""
+    """Operations on a tenant's views; `owner` is the id of the token that asks, empty for a program."""
 
     _tenant: TenantId
     _owner: str
@@ -43,7 +43,7 @@ class SavedViewOperations:
 
     @reads
     def list(self, page: str) -> Work[tuple[SavedView, ...]]:
-        """The views of a list, `schedules`, `jobs` or `workflows`, by name. Raises Misuse for another one."""
+        """The views of a list (`schedules`, `jobs` or `workflows`), by name. Raises Misuse for another list."""
         _check_page(page)
 
         def work(transaction: Transaction) -> tuple[SavedView, ...]:
@@ -54,14 +54,14 @@ class SavedViewOperations:
 
     @reads
     def get(self, view_id: str) -> Work[SavedView]:
-        """A view. Raises NotFound, also for one that another token has."""
+        """A view. Raises NotFound, also if it belongs to another token."""
         return lambda transaction: SavedView.of(self._found(transaction, view_id))
 
     @writes
     def create(self, page: str, name: str, params: Mapping[str, str], *, shared: bool = False) -> Work[SavedView]:
-        """Save a view of a list. `params` are the parameters of its address; at most 20.
+        """Save a view of a list. `params` are the query parameters of its address; at most 20.
 
-        Raises Misuse for another list, for a name that is not printable text of 1 to 60 characters and for what are no
+        Raises Misuse for another list, for a name that is not printable text of 1 to 60 characters and for invalid
         parameters; AlreadyExists for a name that is taken; LimitExceeded for more than 100 views of a list.
         """
         _check_page(page)
@@ -87,7 +87,7 @@ class SavedViewOperations:
         params: Mapping[str, str] | None = None,
         shared: bool | None = None,
     ) -> Work[SavedView]:
-        """Change what is given: the name, the parameters, or who sees it. Raises NotFound, and as `create`."""
+        """Change the name, the parameters, or who sees it. Raises NotFound, and the errors of `create`."""
         new_name, text = None if name is None else _name(name), None if params is None else _params(params)
 
         def work(transaction: Transaction) -> SavedView:
@@ -102,7 +102,7 @@ class SavedViewOperations:
 
     @writes
     def delete(self, view_id: str) -> Work[SavedView]:
-        """Remove a view; returns what it was. Raises NotFound."""
+        """Remove a view; returns the removed view. Raises NotFound."""
 
         def work(transaction: Transaction) -> SavedView:
             row = self._found(transaction, view_id)
@@ -120,36 +120,36 @@ class SavedViewOperations:
     def _saved(self, transaction: Transaction, row: SavedViewRow) -> SavedView:
         namesake = transaction.find_view(self._tenant, row.page, row.owner, row.name)
         if namesake is not None and namesake.id != row.id:
-            raise AlreadyExists(f"there is a view {row.name!r} already; give it another name, or change that one")
+            raise AlreadyExists(f"a view {row.name!r} already exists; choose another name, or change that view")
         transaction.save_view(row)
         return SavedView.of(row)
 
 
 class SavedViews(Blocking[SavedViewOperations], SavedViewOperations):
-    """`app.views`: each call is a transaction of its own."""
+    """`app.views`: each call is its own transaction."""
 
 
 class AsyncSavedViews(Awaited[SavedViewOperations], SavedViewOperations):
-    """`app.aio.views`: as `SavedViews`, and every call is awaited."""
+    """`app.aio.views`: like `SavedViews`, but every call is awaited."""
 
 
 def _check_page(page: str) -> None:
     if page not in PAGES:
-        raise Misuse(f"there are views of {', '.join(PAGES)}, not of {page!r}")
+        raise Misuse(f"views exist for {', '.join(PAGES)}, not for {page!r}")
 
 
 def _name(name: str) -> str:
     if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name.strip()) <= NAME_CHARS_MAX:
-        raise Misuse(f"the name of a view is printable text of 1 to {NAME_CHARS_MAX} characters")
+        raise Misuse(f"the name of a view must be printable text of 1 to {NAME_CHARS_MAX} characters")
     return name.strip()
 
 
 def _params(params: Mapping[str, str]) -> str:
     if len(params) > PARAMS_MAX:
-        raise Misuse(f"a view has at most {PARAMS_MAX} parameters, not {len(params)}")
+        raise Misuse(f"a view can have at most {PARAMS_MAX} parameters, not {len(params)}")
     for name, value in params.items():
         if not _PARAM.fullmatch(name) or len(value) > VALUE_CHARS_MAX:
-            raise Misuse(f"{name[:40]!r} is no parameter of a list: a word with a text of {VALUE_CHARS_MAX} characters")
+            raise Misuse(f"{name[:40]!r} is not a parameter: use a-z and _, and up to {VALUE_CHARS_MAX} characters")
         if not is_storable(value):
-            raise Misuse(f"the parameter {name!r} has NUL or a lone surrogate, which no address has")
+            raise Misuse(f"the parameter {name!r} contains NUL or a lone surrogate; remove it")
     return json.dumps(dict(params))

@@ -25,11 +25,11 @@ from evertick.base.paging import check_limit
 from evertick.base.records.access import AccessToken, Scope
 from evertick.store.transaction.transaction import Transaction
 
-# -- Secrets of tokens: how they are made, read and compared.
+# -- Secrets of tokens: how they are generated, parsed and compared.
 #
-# A token reads `evt_<28 hex digits>_<43 letters and digits><6 letters and digits>`: the digits of its id, 256 bits of
-# chance, and a checksum. The prefix lets scanners for leaked secrets find it, the checksum tells a mistyped token
-# from a wrong one without the database. The form follows GitHub's tokens.
+# A token reads `evt_<28 hex digits>_<43 letters and digits><6 letters and digits>`: the digits of its id, 256 random
+# bits, and a checksum. The prefix lets scanners for leaked secrets find it. The checksum detects mistyped tokens
+# without the database. The form follows GitHub's tokens.
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET_CHARS: Final = 43
@@ -46,14 +46,14 @@ class Presented(NamedTuple):
 
 
 def new_secret(token_id: str) -> tuple[str, str]:
-    """The text of a new token, and the digest that is kept of it."""
+    """The text of a new token, and the digest that is stored."""
     secret = _base62(secrets.randbits(256), _SECRET_CHARS)
     stem = f"evt_{token_id.removeprefix(f'{TOKEN_PREFIX}_')}_{secret}"
     return stem + _check(stem), _digest(secret)
 
 
 def presented(text: str) -> Presented | None:
-    """What a client sent, taken apart; None if it is not a token, or was mistyped."""
+    """The parsed token that a client sent; None if it is not a token, or was mistyped."""
     match = _TOKEN.fullmatch(text)
     if match is None or _check(text[:-_CHECK_CHARS]) != match[3]:
         return None
@@ -61,7 +61,7 @@ def presented(text: str) -> Presented | None:
 
 
 def is_same(digest: str, other: str) -> bool:
-    """Whether two digests are equal, in a time that does not tell where they differ."""
+    """Whether two digests are equal, in a time that does not reveal where they differ."""
     return hmac.compare_digest(digest, other)
 
 
@@ -89,7 +89,7 @@ EXPIRES_MAX_MS: Final = 10 * 366 * 24 * 60 * MINUTE_MS
 
 @dataclass(slots=True, eq=False, repr=False)
 class TokenOperations:
-    """What may be done with tokens, as work for a transaction; `actor` makes them."""
+    """Operations on tokens, as work for a transaction; `actor` is recorded as their creator."""
 
     _actor: str
     _now: Callable[[], Instant]
@@ -104,20 +104,20 @@ class TokenOperations:
         tenant: str | None = None,
         expires_after: float | timedelta | None = EXPIRES_AFTER,
     ) -> Work[NewToken]:
-        """Make a token. Its `secret` is in the result, and nowhere else.
+        """Create a token. Its `secret` is in the result, and is not stored.
 
-        `scope`: read, operate, edit or admin; each may do what those before it may. `tenant`: whose data it reaches;
-        with None that of all tenants, and what belongs to none, such as pools. `expires_after`: seconds or a timedelta,
-        90 days unless given; with None it does not expire.
+        `scope`: read, operate, edit or admin; each includes those before it. `tenant`: the tenant whose data it can
+        access; with None all tenants, and what belongs to no tenant, such as pools. `expires_after`: seconds or a
+        timedelta, by default 90 days; with None it does not expire.
 
         Raises Misuse for another scope or a name that is not printable text of 1 to 200 characters, InvalidTenant.
         """
         if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name.strip()) <= NAME_CHARS_MAX:
-            raise Misuse(f"a token's name is printable text of 1 to {NAME_CHARS_MAX} characters, not {name!r}")
+            raise Misuse(f"a token's name must be printable text of 1 to {NAME_CHARS_MAX} characters, not {name!r}")
         chosen, whose = _scope(scope), None if tenant is None else tenant_named(tenant)
         lasts_ms = None if expires_after is None else duration_ms(expires_after, name="expires_after")
         if lasts_ms is not None and not 0 < lasts_ms <= EXPIRES_MAX_MS:
-            raise Misuse("expires_after= is a time of up to ten years, or None for a token that does not expire")
+            raise Misuse("expires_after= must be a time of up to ten years, or None for a token that does not expire")
 
         def work(transaction: Transaction) -> NewToken:
             now = self._now()
@@ -133,9 +133,9 @@ class TokenOperations:
 
     @reads
     def list(self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None) -> Work[TokenPage]:
-        """Tokens of a tenant, or with None every token, the oldest first; at most `limit`, up to 1,000.
+        """Tokens of a tenant, or all tokens if it is None, oldest first; at most `limit`, up to 1,000.
 
-        Those that were revoked or have expired are among them. Raises LimitExceeded, InvalidTenant.
+        Revoked and expired tokens are included. Raises LimitExceeded, InvalidTenant.
         """
         whose = None if tenant is None else tenant_named(tenant)
         check_limit(limit, PAGE_MAX)
@@ -154,7 +154,7 @@ class TokenOperations:
 
     @writes
     def revoke(self, token_id: str) -> Work[TokenView]:
-        """End a token at once. One that was revoked before stays so. Raises NotFound."""
+        """Revoke a token at once; a revoked token stays revoked. Raises NotFound."""
 
         def work(transaction: Transaction) -> TokenView:
             _found(transaction, token_id)
@@ -165,15 +165,15 @@ class TokenOperations:
 
     @writes
     def rotate(self, token_id: str) -> Work[NewToken]:
-        """Replace a token by a new one of the same name, scope, tenant and lifetime; the old one ends at once.
+        """Replace a token by a new one with the same name, scope, tenant and lifetime; the old one is revoked at once.
 
-        The saved views of the old one become those of the new one. Raises NotFound, Misuse for one that was revoked.
+        The new token gets the saved views of the old one. Raises NotFound, Misuse for a revoked token.
         """
 
         def work(transaction: Transaction) -> NewToken:
             old, now = _found(transaction, token_id), self._now()
             if not transaction.revoke_token(token_id, now=now):
-                raise Misuse(f"the token {token_id} was revoked; make a new one")
+                raise Misuse(f"the token {token_id} was revoked; create a new one")
             lasts_ms = None if old.expires_at is None else old.expires_at - old.created_at
             fresh = old._replace(
                 created_at=now,
@@ -197,15 +197,15 @@ class TokenOperations:
 
 
 class Tokens(Blocking[TokenOperations], TokenOperations):
-    """`app.tokens`: each call is a transaction of its own."""
+    """`app.tokens`: each call is its own transaction."""
 
 
 class AsyncTokens(Awaited[TokenOperations], TokenOperations):
-    """`app.aio.tokens`: as `Tokens`, and every call is awaited."""
+    """`app.aio.tokens`: like `Tokens`, but every call is awaited."""
 
 
 def verified(text: str, now: Instant) -> Work[AccessToken | None]:
-    """The token that a client presents; None if it is none, was revoked or has expired."""
+    """The token that a client presents; None if it is unknown, revoked or expired."""
     given = presented(text)
 
     def work(transaction: Transaction) -> AccessToken | None:
@@ -226,7 +226,7 @@ def _found(transaction: Transaction, token_id: str) -> AccessToken:
 
 
 def no_token(token_id: str) -> NotFound:
-    """The error for a token that there is not, in the same words for one that another tenant has."""
+    """The error for a token that does not exist or belongs to another tenant; both must read the same."""
     return NotFound(f"no token {token_id!r}; list them with `evertick token list`")
 
 
@@ -234,9 +234,9 @@ def _scope(given: Scope | str) -> Scope:
     try:
         return Scope(given)
     except ValueError:
-        raise Misuse(f"{given!r} is no scope of a token; there are {', '.join(Scope)}") from None
+        raise Misuse(f"{given!r} is not a scope of a token; use one of {', '.join(Scope)}") from None
 
 
 def may_reach(token: AccessToken, tenant: TenantId | None) -> bool:
-    """Whether a token reaches a tenant's data; None is what belongs to no tenant."""
+    """Whether a token can access a tenant's data; a tenant of None means what belongs to no tenant."""
     return token.tenant is None or token.tenant == tenant

@@ -1,1 +1,1 @@
-"""`app.bind`: jobs and schedules in the transaction of a connection of the user's."""
+"""`app.bind`: jobs and schedules in the transaction of the user's own connection."""

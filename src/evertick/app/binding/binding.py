@@ -1,7 +1,7 @@
-"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg, SQLAlchemy or Django, blocking or
+"""Binding: scheduling inside a transaction of the user's own, on sqlite3, psycopg, SQLAlchemy or Django, blocking or
 awaited.
 
-The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
+The job's row is written through that connection, so it exists exactly if the transaction commits.
 """
 
 import re
@@ -22,16 +22,16 @@ from evertick.store.sqlite.migration import is_ours
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.transaction import Transaction
 
-# -- The drivers of SQLAlchemy's async engines, as Evertick's transactions use a driver.
+# -- Adapters that give SQLAlchemy's async drivers the interface that Evertick's transactions use.
 #
-# Inside `run_sync` SQLAlchemy's own view of such a connection has calls that look as if they blocked; it awaits them.
-# What is left to do is the form: sqlite3's methods for aiosqlite, psycopg's parameters and errors for asyncpg.
+# Inside `run_sync`, SQLAlchemy's wrapper of such a connection has blocking calls, and awaits the driver itself. What
+# remains are differences of form: sqlite3's methods for aiosqlite, psycopg's parameters and errors for asyncpg.
 
 _PARAMETER: Final = re.compile(r"%(?:%|\((\w+)\)s)")
 
 
 class AwaitedSqlite:
-    """aiosqlite's connection, with those of sqlite3's methods that a transaction needs."""
+    """aiosqlite's connection, with the methods of sqlite3's that a transaction needs."""
 
     def __init__(self, adapted: Any) -> None:
         object.__setattr__(self, "_adapted", adapted)
@@ -43,11 +43,11 @@ class AwaitedSqlite:
         setattr(self._adapted.driver_connection, name, value)
 
     def execute(self, statement: str, parameters: Any = ()) -> "_Result":
-        """As sqlite3's."""
+        """Like sqlite3's `execute`."""
         return self._run("execute", statement, parameters)
 
     def executemany(self, statement: str, parameters: Any) -> "_Result":
-        """As sqlite3's."""
+        """Like sqlite3's `executemany`."""
         return self._run("executemany", statement, parameters)
 
     def _run(self, method: str, statement: str, parameters: Any) -> "_Result":
@@ -60,7 +60,7 @@ class AwaitedSqlite:
 
 
 class _Result:
-    """What a statement has returned."""
+    """The result of a statement."""
 
     def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
         self._rows = rows
@@ -85,7 +85,7 @@ class AwaitedCursor:
         self.rowcount = -1
 
     def execute(self, query: bytes, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None) -> Self:
-        """As psycopg's, but what is prepared is the driver's choice. Raises psycopg's errors, also for asyncpg's."""
+        """Like psycopg's, but the driver decides what to prepare. Raises psycopg's errors, also for asyncpg's."""
         cursor = self._adapted.cursor()
         try:
             if self._is_asyncpg:
@@ -121,7 +121,7 @@ def _numbered(query: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _psycopgs(error: Exception) -> Exception:
-    """psycopg's error of the same meaning as one of asyncpg's."""
+    """psycopg's error with the same SQLSTATE as one of asyncpg's."""
     import psycopg
 
     state = getattr(error, "sqlstate", None)
@@ -140,18 +140,18 @@ _DRIVERS: Final = "a SQLAlchemy AsyncSession or AsyncConnection, of any of the d
 
 
 class Awaited(Protocol):
-    """What can be awaited of SQLAlchemy's: an AsyncSession or AsyncConnection."""
+    """SQLAlchemy's awaitable objects: an AsyncSession or AsyncConnection."""
 
     def run_sync(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Call `fn` with what is blocking of it, and await the result."""
+        """Call `fn` with the blocking object inside, and await the result."""
         ...
 
 
 def bound(
     target: Any, job_builder: JobBuilder, operations: ScheduleOperations, place: str | None
 ) -> BoundScheduler | AsyncBoundScheduler:
-    """A scheduler on the connection behind `target`, awaited if the target is. `place` is that of Evertick's tables,
-    None if the app has not looked yet.
+    """A scheduler on the connection behind `target`, awaited if the target is. `place` is the place of Evertick's
+    tables, None if the app does not know it yet.
 
     Raises Misuse if `target` is not a connection or session that can be used.
     """
@@ -162,24 +162,24 @@ def bound(
             return result
 
         return AsyncBoundScheduler(job_builder, operations, transact)
-    _transact_on(target, place)  # what is no connection is refused now
+    _transact_on(target, place)  # refuses now what is not a connection
 
     def transact_now(work: Work[T]) -> T:
-        # Each time anew: a session begins its savepoints and its next transaction, also on another connection, only
-        # when it is asked for its connection.
+        # Looked up for each call: a session opens savepoints and its next transaction, possibly on another connection,
+        # only when it is asked for its connection.
         return _transact_on(target, place)(work)
 
     return BoundScheduler(job_builder, operations, transact_now)
 
 
 def _transact_on(target: Any, place: str | None) -> Transact:
-    """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
+    """A function that runs work on the connection behind `target`. Raises Misuse if there is none."""
     if hasattr(target, "ensure_connection"):
         return transact_on(target, lambda connection: _transact_on(connection, place))
     owner = _sqlalchemy_connection(target)
     if getattr(target if owner is None else owner.dialect, "is_of_function", False):
         raise Misuse(
-            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction, which "
+            "app.bind takes your own connection; in a mutation use ctx.scheduler, which is part of its transaction: it "
             "schedules jobs and cancels them by id or key (and ctx.schedules, ctx.workflows)"
         )
     connection = target if owner is None else _driver_connection(owner)
@@ -203,14 +203,14 @@ def _transact_on(target: Any, place: str | None) -> Transact:
 
 
 def _sqlalchemy_connection(target: Any) -> Any:
-    """The SQLAlchemy Connection that is, or is under, a Connection or Session, in a transaction; None for all else."""
+    """The SQLAlchemy Connection of a Connection or Session, in a transaction; None for everything else."""
     module = type(target).__module__
     if not module.startswith(_SQLALCHEMY) or module.startswith("sqlalchemy.ext.asyncio."):
         return None
     if hasattr(target, "get_bind"):
         target = target.connection()
     elif hasattr(target, "in_transaction") and not target.in_transaction():
-        target.begin()  # as its first statement would: else its `commit` would find nothing to commit
+        target.begin()  # as its first statement would; otherwise its `commit` would do nothing
     return target if hasattr(target, "dialect") and hasattr(target, "connection") else None
 
 
@@ -225,9 +225,9 @@ def _driver_connection(owner: Any) -> Any:
 
 
 def _awaited(owner: Any, run: Callable[[Work[T]], T], work: Work[T]) -> T:
-    """Run the work as SQLAlchemy runs its own statements: a connection that is lost, or on which a statement was broken
-    off, as when a request is cancelled, is closed and never given to another session. Its driver may take it for one
-    without a transaction."""
+    """Run work with SQLAlchemy's error handling: a connection that is lost, or on which a statement was interrupted,
+    as when a request is cancelled, is closed and never given to another session. Its driver may report it as having no
+    transaction."""
     try:
         return run(work)
     except BaseException as error:
@@ -237,7 +237,7 @@ def _awaited(owner: Any, run: Callable[[Work[T]], T], work: Work[T]) -> T:
 
 
 def _is_lost(owner: Any, error: BaseException | None) -> bool:
-    """Whether an error, or what led to it, says that the connection is gone."""
+    """Whether an error, or its cause, means that the connection is lost."""
     while error is not None:
         if isinstance(error, owner.dialect.dbapi.Error):
             return bool(owner.dialect.is_disconnect(error, owner.connection.dbapi_connection, None))
@@ -246,8 +246,8 @@ def _is_lost(owner: Any, error: BaseException | None) -> bool:
 
 
 def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | None, work: Work[T]) -> T:
-    # In sqlite3's legacy mode a transaction begins only before the driver sees a change coming, so begin it by hand;
-    # in autocommit mode the caller wants each statement for itself.
+    # In its legacy mode sqlite3 begins a transaction only before it sees a changing statement, so begin one here. In
+    # autocommit mode the caller wants each statement committed by itself.
     if connection.isolation_level is not None and not connection.in_transaction:
         connection.execute("begin")
     with _set(connection, row_factory=None, text_factory=str):
@@ -256,7 +256,7 @@ def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | Non
         transaction = SqliteTransaction(connection, prefix=prefix)
 
         def as_writer(_: Transaction) -> T:
-            transaction.begin_writing()  # what has read first could not write any more once another has written
+            transaction.begin_writing()  # a transaction that reads first cannot write after another has written
             return work(transaction)
 
         return _explained(as_writer, transaction)
@@ -280,21 +280,21 @@ def _on_awaited_postgres(cursor: AwaitedCursor, schema: str | None, work: Work[T
 
 
 def _schema(cursor: Any, schema: str | None) -> str:
-    """The schema of Evertick's tables, where the app does not know it yet."""
+    """The schema of Evertick's tables; queries for it if the app does not know it yet."""
     from evertick.store.postgres.migration import has_plain_tables
 
     if schema is not None:
         return schema
     try:
         return "" if has_plain_tables(cursor) else USUAL_PLACES["postgres"]
-    except Exception as error:  # of any of the drivers
+    except Exception as error:  # from any of the drivers
         if getattr(error, "sqlstate", None) == IN_FAILED_TRANSACTION:
             raise Misuse(FAILED_BEFORE) from error
         raise
 
 
 def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
-    """Do the work, and let its notification be sent when the transaction commits."""
+    """Do the work, and send its notification when the transaction commits."""
     from evertick.store.postgres.notifier import CHANNEL, payload_of
 
     result = _explained(work, transaction)
@@ -306,7 +306,7 @@ def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
 
 @contextmanager
 def _set(connection: Any, **ours: Any) -> Iterator[None]:
-    """Let the connection make rows as Evertick reads them, and afterwards as its owner does."""
+    """Set attributes of the connection so that rows have the form Evertick reads; restore the owner's afterwards."""
     theirs = {name: getattr(connection, name) for name in ours}
     try:
         for name, value in ours.items():
@@ -331,16 +331,16 @@ def _explained(work: Work[T], transaction: Transaction) -> T:
         raise
 
 
-# -- Django's connections: what is bound to one runs in `transaction.atomic` of Django's own.
+# -- Django's connections: work on one runs in Django's own `transaction.atomic`.
 #
-# Inside an `atomic` block of the user's that is a savepoint, so an error that the user catches leaves the block usable;
-# outside it is a transaction, which Django commits at once.
+# Inside the user's own `atomic` block that is a savepoint, so an error that the user catches leaves the block usable.
+# Outside it is a transaction, which Django commits at once.
 
 
 def transact_on(target: Any, on_driver: Callable[[Any], Transact]) -> Transact:
-    """A way to run work on `django.db.connection`, or one of `django.db.connections`.
+    """A function that runs work on `django.db.connection`, or one of `django.db.connections`.
 
-    `on_driver` does it on the connection of sqlite3 or psycopg underneath. Raises Misuse for other databases.
+    `on_driver` runs it on the underlying connection of sqlite3 or psycopg. Raises Misuse for other databases.
     """
     if target.vendor not in ("sqlite", "postgresql"):
         raise Misuse(f"cannot schedule on Django's connection {target.alias!r}: its database is {target.vendor}")
@@ -355,9 +355,9 @@ def transact_on(target: Any, on_driver: Callable[[Any], Transact]) -> Transact:
 
 
 def place_on(address: Callable[[], str]) -> str | None:
-    """The place of Evertick's tables that the app's address names; None if there is none, or no address.
+    """The place of Evertick's tables in the app's address; None if it has none, or there is no address.
 
-    A test database of Django's in memory has none. The place in a test's world says nothing of Django's database.
+    A Django test database in memory has none. The place in a test's world says nothing about Django's database.
     """
     try:
         return place_of(address()) or None

@@ -1,4 +1,4 @@
-"""Schedulers on a connection of the user's: jobs belong to what that connection commits."""
+"""Schedulers on the user's own connection: their jobs are committed with that connection's transaction."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BoundScheduler(BlockingScheduler):
-    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or begins there."""
+    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or is begun there."""
 
     def __init__(self, job_builder: JobBuilder, operations: "ScheduleOperations", transact: Transact) -> None:
         super().__init__(job_builder, operations.tenant)
@@ -32,7 +32,7 @@ class BoundScheduler(BlockingScheduler):
 
     @property
     def jobs(self) -> "Jobs":
-        """Jobs that are read and changed in the connection's transaction, its own among them, like `app.jobs`."""
+        """Jobs that are read and changed in the connection's transaction, including its own, like `app.jobs`."""
         from evertick.app.jobs.api import Jobs, operations_with
 
         return Jobs(operations_with(self._job_builder, self._tenant), self._transact, self._transact)
@@ -58,7 +58,7 @@ class BoundScheduler(BlockingScheduler):
 
 
 class AsyncBoundScheduler(AwaitedScheduler):
-    """`app.bind(async_session)`: as `BoundScheduler`, and every call is awaited."""
+    """`app.bind(async_session)`: like `BoundScheduler`, but every call is awaited."""
 
     def __init__(self, job_builder: JobBuilder, operations: "ScheduleOperations", transact: TransactAsync) -> None:
         super().__init__(job_builder, operations.tenant)
@@ -67,32 +67,32 @@ class AsyncBoundScheduler(AwaitedScheduler):
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """As `BoundScheduler.schedules`, awaited."""
+        """Like `BoundScheduler.schedules`, awaited."""
         from evertick.app.schedules.api import AsyncSchedules
 
         return AsyncSchedules(self._operations, self._transact, self._transact)
 
     @property
     def jobs(self) -> "AsyncJobs":
-        """As `BoundScheduler.jobs`, awaited."""
+        """Like `BoundScheduler.jobs`, awaited."""
         from evertick.app.jobs.api import AsyncJobs, operations_with
 
         return AsyncJobs(operations_with(self._job_builder, self._tenant), self._transact, self._transact)
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """As `BoundScheduler.workflows`, awaited. For a result ask `app.aio.workflows`, after the commit."""
+        """Like `BoundScheduler.workflows`, awaited. Results are available from `app.aio.workflows` after the commit."""
         from evertick.app.workflows.api import AsyncWorkflows
         from evertick.app.workflows.operations import WorkflowOperations
 
         return AsyncWorkflows(WorkflowOperations(self._tenant, self._job_builder), self._transact, self._transact)
 
     async def cancel(self, job_id: JobId | str) -> None:
-        """As `BoundScheduler.cancel`, awaited."""
+        """Like `BoundScheduler.cancel`, awaited."""
         await self._transact(self._cancel_work(job_id))
 
     async def stop(self, job_id: JobId | str) -> None:
-        """As `BoundScheduler.stop`, awaited."""
+        """Like `BoundScheduler.stop`, awaited."""
         await self._transact(self._cancel_work(job_id, Stop.FORCE))
 
     async def _schedule(self, request: Request) -> list[JobId]:

@@ -1,10 +1,10 @@
-"""`app.data`: which tables a tenant has, and what lies in them, page by page, as people look at it.
+"""`app.data`: the tables of a tenant and their documents, page by page, for people who browse them.
 
     app.data.tables()
     app.data.list("orders", where={"customer": "ada"})
 
-Nothing needs to be declared: the database says which indexes are built. Nothing is written, and each look is bounded:
-tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_MAX characters.
+Tables need no declaration: the database records which indexes are built. Nothing is written, and each call reads a
+bounded amount: tables are counted up to a limit, and a page ends after its rows or PAGE_CHARS_MAX characters.
 """
 
 import json
@@ -31,9 +31,9 @@ from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 SHARE_MIN: Final = 100
-"""Documents up to which each table of a list is counted, however many tables there are."""
+"""Each table of a list is counted up to at least this many documents, however many tables there are."""
 STEPS_MAX: Final = 5_000
-"""Steps of an index in which tables are looked for; a table takes a few for each two years."""
+"""Index steps spent on finding tables; a table takes a few for each two years."""
 NONE: Final = TableCount(0, more=False, newest=None)
 WHERE: Final = "`field=value`, found by an index that begins with these fields. A value is JSON or else text."
 Indexes = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -96,7 +96,7 @@ def _is_json(text: str) -> bool:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DataOperations:
-    """What may be looked at of a tenant's documents, as work for a transaction."""
+    """Read access to a tenant's documents, as work for a transaction."""
 
     noun: ClassVar[str] = "document"
 
@@ -107,7 +107,7 @@ class DataOperations:
     def tables(self) -> Work[tuple[TableView, ...]]:
         """The tables in which the tenant has documents, and those with a built index, by name.
 
-        10,000 documents are counted in all, the same number of each table, but at least 100: a table with more says so.
+        Up to 10,000 documents are counted, the same number of each table, but at least 100; a table with more says so.
         """
 
         def work(transaction: Transaction) -> tuple[TableView, ...]:
@@ -122,9 +122,9 @@ class DataOperations:
 
     @reads(Endpoint("GET", "/tables/{table}", Scope.READ, operation_id="get_table"))
     def get_table(self, table: str) -> Work[TableView]:
-        """A table, with its documents counted up to 10,000. One without any may be one that was never used.
+        """A table, with its documents counted up to 10,000. A table without documents may never have been used.
 
-        Raises Misuse for what cannot be the name of a table.
+        Raises Misuse if `table` is not a valid table name.
         """
         check_name(table)
 
@@ -136,7 +136,7 @@ class DataOperations:
 
     @reads(Endpoint("GET", "/documents/{document_id}", Scope.READ))
     def get(self, document_id: str) -> Work[DocumentView]:
-        """A document. Raises DocumentNotFound; InvalidArguments for what is not the id of one."""
+        """A document. Raises DocumentNotFound; InvalidArguments if `document_id` is not the id of a document."""
         check_document_id(document_id)
 
         def work(transaction: Transaction) -> DocumentView:
@@ -160,12 +160,12 @@ class DataOperations:
         limit: PageLimit = 100,
         cursor: Annotated[str | None, Parameter(max_length=5_000)] = None,
     ) -> Work[DocumentPage]:
-        """A page of a table's documents, the newest first; with `where` those whose fields have these values.
+        """A page of a table's documents, the newest first; with `where` only those whose fields have these values.
 
-        They are found by an index that begins with these fields, and come in its order. A page ends early when its
-        documents have 16 million characters.
+        With `where`, the documents are found by an index that begins with these fields, and come in its order. A page
+        ends early when its documents have 16 million characters.
 
-        Raises Misuse for what cannot be the name of a table, and for fields that no index begins with;
+        Raises Misuse if `table` is not a valid table name or no index begins with the fields of `where`;
         InvalidArguments for a cursor of another list, LimitExceeded for a limit above 1,000.
         """
         check_name(table)
@@ -198,7 +198,7 @@ class DataOperations:
 
     @property
     def _until(self) -> Instant:
-        """Until when documents are counted: clocks of others may be ahead."""
+        """The end of the counted time span. It lies a day ahead, because clocks of other machines may be ahead."""
         return Instant(self._now() + DAY_MS)
 
 
@@ -206,7 +206,7 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class AnyData(Blocking[O_co], DataOperations):
-    """What `app.data` and `client.data` have in common."""
+    """The common operations of `app.data` and `client.data`."""
 
 
 class AnyAsyncData(Awaited[O_co], DataOperations):
@@ -214,7 +214,7 @@ class AnyAsyncData(Awaited[O_co], DataOperations):
 
 
 class Data(AnyData[DataOperations]):
-    """`app.data`: tables and documents as people look at them."""
+    """`app.data`: tables and documents for people who browse them."""
 
 
 class AsyncData(AnyAsyncData[DataOperations]):
@@ -222,26 +222,26 @@ class AsyncData(AnyAsyncData[DataOperations]):
 
 
 def built_indexes(transaction: Transaction) -> Indexes:
-    """The indexes that are built, of each table."""
+    """The built indexes, by table."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, fields in sorted(transaction.document_indexes(EVERY_TENANT).items()):
         table, _, index = name.partition(".")
-        if fields.startswith("["):  # another one is being built
+        if fields.startswith("["):  # any other value: it is still being built
             found.setdefault(table, {})[index] = tuple(json.loads(fields))
     return found
 
 
 def check_document_id(document_id: str) -> None:
-    """Raise InvalidArguments for what is not the id of a document."""
+    """Raise InvalidArguments if this is not the id of a document."""
     table = table_named_in(document_id)
     if table is None:
-        raise InvalidArguments(f"{document_id!r} is not an id of a document: one is its table, _ and 28 of 0-9 and a-f")
+        raise InvalidArguments(f"{document_id!r} is not an id of a document: expected TABLE_ and 28 digits 0-9, a-f")
     if table == JOB_PREFIX:
         raise InvalidArguments(f"{document_id!r} is the id of a job; `evertick job get {document_id}` shows it")
 
 
 def index_for(table: str, indexes: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> Index | None:
-    """The index that begins with these fields, the one with the fewest others; None without fields.
+    """The index that begins with these fields and has the fewest others; None if `values` is empty.
 
     Raises Misuse if there is none.
     """
@@ -275,7 +275,7 @@ def _page(found: Iterator[tuple[bytes, StoredDocument]], limit: int) -> Document
 def _id_in(cursor: str, table: str) -> str:
     if table_named_in(cursor) != table:
         raise InvalidArguments(
-            f"{cursor[:200]!r} is not a cursor of this list: one is the id of a document in {table!r}"
+            f"{cursor[:200]!r} is not a cursor of this list: expected the id of a document in {table!r}"
         )
     return cursor
 

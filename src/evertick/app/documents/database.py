@@ -1,7 +1,7 @@
 """`ctx.db`: documents in tables, inside the transaction of the function that asks.
 
-Writes wait in the unit of work and are read back from it; so this function sees them at once, others see them after the
-commit, and if the function raises they never happened.
+Writes are buffered in the unit of work, and reads see the buffer. The function sees its own writes at once; others see
+them after the commit. If the function raises, they are discarded.
 """
 
 import json
@@ -33,18 +33,18 @@ class Tables(Protocol):
     """The declared tables."""
 
     def get(self, name: str, /) -> Table | None:
-        """The table's declaration, or None where it was not declared."""
+        """The table's declaration, or None if it was not declared."""
         ...
 
 
 class DatabaseReader:
-    """Reading documents: what queries have."""
+    """Reads documents; the `ctx.db` of queries."""
 
     if not TYPE_CHECKING:  # to a type checker these attributes do not exist
 
         def __getattr__(self, name: str) -> Any:
             if name in ("insert", "patch", "replace", "delete"):
-                raise AttributeError(f"a query has no ctx.db.{name}: it only reads; make this function a mutation")
+                raise AttributeError(f"a query only reads and has no ctx.db.{name}; make this function a mutation")
             return object.__getattribute__(self, name)  # raises what it raised
 
     def __init__(self, run: TransactionRun, tables: Tables) -> None:
@@ -72,7 +72,7 @@ class DatabaseReader:
         return DocumentQuery(_TableSource(self._run, table, self._tables.get(table)))
 
     def normalize_id(self, table: str, value: str) -> str | None:
-        """`value` if it is an id of `table`, else None. Ids of system tables are `ctx.db.system`'s."""
+        """`value` if it is an id of `table`, else None. For ids of system tables use `ctx.db.system`."""
         return value if table != JOB_PREFIX and table_named_in(value) == table else None
 
     @property
@@ -82,7 +82,7 @@ class DatabaseReader:
 
 
 class Database(DatabaseReader):
-    """Reading and writing documents: what mutations have."""
+    """Reads and writes documents; the `ctx.db` of mutations."""
 
     def __init__(self, run: TransactionRun, tables: Tables, ids: IdMaker) -> None:
         super().__init__(run, tables)
@@ -106,16 +106,16 @@ class Database(DatabaseReader):
     def patch(self, document_id: str, fields: Mapping[str, Any]) -> None:
         """Change some fields and keep the others; the value `UNSET` removes a field.
 
-        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` belong to another one.
+        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` has another `_id`.
         """
         _check_fields(fields)
         old = self._existing(document_id, "patch")
         self._rewrite(document_id, old, {**old, **fields})
 
     def replace(self, document_id: str, fields: Mapping[str, Any]) -> None:
-        """Write all fields anew. What was read can be written back: its own `_id` and `_creation_time` may be there.
+        """Replace all fields. `fields` may contain the document's own `_id` and `_creation_time`, as they were read.
 
-        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` belong to another one.
+        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` has another `_id`.
         """
         _check_fields(fields)
         self._rewrite(document_id, self._existing(document_id, "replace"), fields)
@@ -152,8 +152,8 @@ class Database(DatabaseReader):
                 self._unit.put_entry(self._tenant, name, new_key, document_id)
 
     def _entries(self, table: str, document: Document) -> list[tuple[str, bytes]]:
-        """Where a document stands in the indexes of its table. Asked before anything is written: it may raise, and a
-        function that catches that goes on with its document and its entries as they were.
+        """The keys of a document in the indexes of its table. Called before anything is written, because it may raise:
+        a function that catches the error continues with the document and its entries unchanged.
         """
         return [(index.name, index.key(document)) for index in self._indexes(table)]
 
@@ -163,22 +163,22 @@ class Database(DatabaseReader):
 
 
 class SystemReader:
-    """`ctx.db.system`: the system tables, read like any other. There is one: `_scheduled_functions`."""
+    """`ctx.db.system`: the system tables, read like other tables. There is one: `_scheduled_functions`."""
 
     def __init__(self, run: TransactionRun) -> None:
         self._run = run
 
     def get(self, job_id: str) -> Document | None:
-        """A scheduled function by the id that scheduling it returned, or None once its retention is over."""
+        """The scheduled function whose scheduling returned this id, or None once its retention is over."""
         require_job_id(job_id)
         self._run.budget.read()
         job = self._run.unit.flush_to_db().get_job(JobId(job_id), tenant=self._run.tenant)
         return None if job is None else job_document(job)
 
     def query(self, table: str) -> DocumentQuery:
-        """The documents of a system table, in the order of their creation."""
+        """The documents of a system table, in the order of creation."""
         if table != SYSTEM_JOBS:
-            raise Misuse(f"no system table {table!r}; there is {SYSTEM_JOBS!r}")
+            raise Misuse(f"no system table {table!r}; the only one is {SYSTEM_JOBS!r}")
         return DocumentQuery(_JobSource(self._run))
 
     def normalize_id(self, table: str, value: str) -> str | None:
@@ -187,7 +187,7 @@ class SystemReader:
 
 
 class _TableSource:
-    """The documents of one table."""
+    """A source of the documents of one table."""
 
     def __init__(self, run: TransactionRun, name: str, table: Table | None) -> None:
         self.name = name
@@ -226,7 +226,7 @@ class _TableSource:
             return
         place = (bytes.fromhex(after[0]), after[1]) if after else None
         if place is None and bounds != Bounds(low=bounds.low, high=bounds.high):
-            # Creation time is bounded only after all fields were given, so the range is one key.
+            # Creation time can be bounded only after all fields are given, so the range is one key.
             place = (bounds.low, bounds.below if descending else bounds.above)
         part = IndexPart(self._run.tenant, index.name, bounds.low, bounds.high, descending)
         for key, stored in self._run.unit.scan_index(part, after=place, page=page):
@@ -237,7 +237,7 @@ class _TableSource:
 
 
 class _JobSource:
-    """The scheduled functions of a tenant."""
+    """A source of the scheduled functions of a tenant."""
 
     name = SYSTEM_JOBS
     id_prefix = JOB_PREFIX
@@ -269,22 +269,22 @@ class _JobSource:
 
 
 def _start(prefix: str, after: list[str] | None, bounds: Bounds, descending: bool) -> str:
-    """Beyond which id to read: the cursor's or the range's, within the table."""
+    """The id after which to read: that of the cursor or of the range, within the table."""
     if descending:
         return min(prefix + HIGHEST_ID, bounds.below, after[0] if after else HIGHEST_ID)
     return max(prefix, bounds.above, after[0] if after else "")
 
 
 def _is_beyond(row_id: str, bounds: Bounds, descending: bool) -> bool:
-    """Whether the range has ended."""
+    """Whether this id lies beyond the end of the range."""
     return row_id <= bounds.above if descending else row_id >= bounds.below
 
 
 def job_document(job: Job) -> Document:
     """A job as the system table shows it.
 
-    `scheduled_time` is the time that was asked for and `completed_time` when it ended, in milliseconds since the
-    epoch; `state` is `{"kind": ...}`, with the error's text where it failed, and with the data of an ApplicationError.
+    `scheduled_time` is the requested time and `completed_time` when it ended, in milliseconds since the epoch. `state`
+    is `{"kind": ...}`. If it failed, the state has the error's text, and the data of an ApplicationError.
     """
     state: dict[str, Any] = {"kind": job.visible_state.value}
     if job.visible_state is JobState.FAILED and job.error is not None:
@@ -307,7 +307,7 @@ def job_document(job: Job) -> Document:
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
     if not isinstance(fields, Mapping):
-        raise InvalidArguments(f"the fields of a document are a dict, not {type(fields).__name__}")
+        raise InvalidArguments(f"the fields of a document must be a dict, not {type(fields).__name__}")
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own(document_id: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields without those that Evertick keeps, which may be there, but not another document's."""
+    """The fields without `_id` and `_creation_time`. Raises InvalidArguments if these are not the document's own."""
     for key, kept in (("_id", document_id), ("_creation_time", creation_time_ms(document_id))):
         if key in fields and fields[key] != kept:
             raise InvalidArguments(f"{key} of {document_id} cannot be changed to {fields[key]!r}; leave it out")

@@ -1,13 +1,12 @@
-"""Indexing: brings the built indexes in line with the declared ones, for every tenant.
+"""Indexing: makes the built indexes match the declared ones, for every tenant.
 
-A declared index that is missing, or whose fields changed, is built from the documents; one that is no longer declared
-is dropped, because nothing would keep it up to date. Tables that this app does not declare are left alone.
+A declared index that is missing, or whose fields changed, is built from the documents. One that is no longer declared
+is dropped, because nothing would keep it up to date. Tables that this app does not declare are not touched.
 
-An index has one row, under the name of no tenant, which says over which fields it is built, or how far its building
-has come. Building first removes what is there of it and then writes its entries, tenant by tenant, in batches of
-bounded size. Each batch is a transaction together with the row: so a process that is killed leaves off where the next
-one goes on, and processes that build at the same time share the work. Documents that are written meanwhile are indexed
-by their writers.
+The state of an index is one row that belongs to no tenant. It records the fields of a built index, or the progress of
+building. Building first removes the old entries and then writes the new ones, tenant by tenant, in batches of bounded
+size. Each batch saves the row in the same transaction. So another process can continue where a killed one stopped, and
+processes that build at the same time share the work. Documents that are written meanwhile are indexed by their writers.
 """
 
 import json
@@ -22,19 +21,19 @@ from evertick.base.records.documents import StoredDocument
 from evertick.store.transaction.transaction import Transaction
 
 EVERY_TENANT: Final = TenantId("")
-"""Under which the state of an index is kept; no tenant can be called so."""
+"""The tenant under which the state of an index is stored; no real tenant can have this name."""
 BATCH: Final = 1_000
-"""Documents or entries that one transaction changes, and tenants that it looks at."""
+"""Documents or entries that one transaction changes, and tenants that it visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """How far the building of an index has come. Tenants are gone through in the order of their names."""
+    """The progress of building an index. Tenants are visited in the order of their names."""
 
     fields: list[str] | None
-    """Over which fields it is built; None if it is dropped."""
+    """The fields of the index; None if it is being dropped."""
     clearing: bool = True
-    """Whether old entries are still being removed; entries are written after that."""
+    """Whether old entries are still being removed; entries are written only after that."""
     tenant: TenantId = EVERY_TENANT
     """The last tenant that was begun."""
     after: str = ""
@@ -42,12 +41,12 @@ class _Progress:
 
     @property
     def text(self) -> str:
-        """As it is kept until the index is built."""
+        """As it is stored until the index is built."""
         return json.dumps({"building": asdict(self)})
 
 
 def build_indexes(tables: list[Table], read: Transact, write: Transact) -> list[str]:
-    """Build and drop what is needed; returns the names of what was built."""
+    """Build and drop indexes as declared; returns the names of those that were built."""
     built = read(lambda transaction: transaction.document_indexes(EVERY_TENANT))
     done = []
     for table in tables:
@@ -62,19 +61,19 @@ def build_indexes(tables: list[Table], read: Transact, write: Transact) -> list[
 
 
 def _in_batches(write: Transact, name: str, table: str, index: Index | None) -> None:
-    """Build an index, or drop it if `index` is None, in one transaction after the other."""
+    """Build an index, or drop it if `index` is None, in one transaction after another."""
     is_first = True
     while True:
         try:
             if not write(_batch(name, table, index, is_first)):
                 return
             is_first = False
-        except WriteConflict:  # other processes build it too, or write documents: each time, one of us goes on
+        except WriteConflict:  # others build it or write documents: of two that conflict, one commits
             continue
 
 
 def _batch(name: str, table: str, index: Index | None, is_first: bool) -> Work[bool]:
-    """One bounded part of the building. The work returns whether there is more to do."""
+    """One bounded part of building an index. The work returns whether there is more to do."""
     fields = None if index is None else list(index.fields)
 
     def work(transaction: Transaction) -> bool:
@@ -82,7 +81,7 @@ def _batch(name: str, table: str, index: Index | None, is_first: bool) -> Work[b
         if index is not None and progress == index.fields_json:
             return False
         if not isinstance(progress, _Progress) or progress.fields != fields:
-            if not is_first:  # a program of another release has begun to build it its own way: the last one wins
+            if not is_first:  # another release began to build it with other fields: the last one wins
                 return False
             progress = _Progress(fields)
         if progress.clearing:
@@ -101,14 +100,14 @@ def _batch(name: str, table: str, index: Index | None, is_first: bool) -> Work[b
 
 
 def _progress_of(text: str | None) -> _Progress | str | None:
-    """What the row of an index says: how far it is, or over which fields it is built. None if it has no row."""
+    """The progress that the row of an index records, or the fields of a built index as text. None without a row."""
     if text is None or not text.startswith("{"):
         return text
     return _Progress(**json.loads(text)["building"])
 
 
 def _clear(transaction: Transaction, name: str, progress: _Progress) -> _Progress:
-    """Remove up to BATCH old entries; returns how far that has come."""
+    """Remove up to BATCH old entries; returns the new progress."""
     room = BATCH
     following = transaction.tenants_with_entries(after=progress.tenant, limit=BATCH)
     for tenant in [progress.tenant, *following]:
@@ -123,7 +122,7 @@ def _clear(transaction: Transaction, name: str, progress: _Progress) -> _Progres
 
 
 def _write_entries(transaction: Transaction, table: str, index: Index, progress: _Progress) -> _Progress | None:
-    """Write entries for up to BATCH documents; returns how far that has come, None at the end."""
+    """Write entries for up to BATCH documents; returns the new progress, None at the end."""
     room, low, high = BATCH, f"{table}_", f"{table}_\x7f"
     after = progress.after or low
     following = transaction.tenants_with_documents(after=progress.tenant, limit=BATCH)
@@ -141,5 +140,5 @@ def _write_entries(transaction: Transaction, table: str, index: Index, progress:
 def _entry(index: Index, document: StoredDocument) -> tuple[str, bytes, str]:
     try:
         return index.name, index.key(decode_document(document.body)), document.id
-    except EvertickError as error:  # say which document: it was not written just now
+    except EvertickError as error:  # name the document: it was written long ago, so the caller does not know it
         raise type(error)(f"the index {index.name} cannot be built over {document.id}: {error}") from error

@@ -1,8 +1,8 @@
 """Queries: the chain `query(t).with_index(...).filter(...).order(...)` and the ways to end it.
 
-A chain only describes; nothing is read before `first`, `unique`, `take`, `collect`, `paginate` or iteration. The
-order is that of creation, or that of the index, ascending unless told otherwise; a filter runs after the index's
-range, so what it drops was still read.
+A chain only describes the query; nothing is read before `first`, `unique`, `take`, `collect`, `paginate` or iteration.
+The order is that of creation, or that of the index, ascending by default. A filter runs after the index's range:
+documents that it drops were still read, and count against the limit.
 """
 
 import base64
@@ -22,7 +22,7 @@ from evertick.store.transaction.index_keys import HIGHEST, MISSING, after_prefix
 #
 # `eq` on leading fields, then bounds on the next one. Every declared index ends, after its own fields, with
 # `_creation_time`, and two indexes are built in: `by_creation_time` and `by_id`. An id holds its document's creation
-# time, so a range of either is a range of ids: all that is needed beside a range of keys.
+# time, so a range of either is a range of ids. Key ranges and id ranges therefore cover all indexes.
 
 
 class Unset:
@@ -43,7 +43,7 @@ HIGHEST_ID: Final = "\x7f"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Keys from `low` on and before `high`, of documents whose ids lie strictly between `above` and `below`."""
+    """Keys from `low` up to but excluding `high`, of documents with ids strictly between `above` and `below`."""
 
     low: bytes = b""
     high: bytes = HIGHEST
@@ -92,7 +92,7 @@ class IndexRange:
         return self._limit("upper", field, value, beyond=True)
 
     def bounds(self) -> Bounds:
-        """The range as it is read."""
+        """The range of keys and ids to read."""
         prefix = encode_key(self._prefix)
         high = self._keys.get("upper") or (after_prefix(prefix) if prefix else HIGHEST)
         low, above = self._keys.get("lower") or prefix, self._ids.get("lower", "")
@@ -103,7 +103,7 @@ class IndexRange:
         self._expect(field)
         if side in self._keys or side in self._ids:
             article = "an" if side == "upper" else "a"
-            raise Misuse(f"index {self._index.name}: {field!r} has {article} {side} bound already")
+            raise Misuse(f"index {self._index.name}: {field!r} already has {article} {side} bound")
         if field.startswith("_"):
             self._ids[side] = self._place_in_ids(field, value, beyond=beyond)
         else:
@@ -116,7 +116,7 @@ class IndexRange:
         return after_prefix(key) if beyond else key
 
     def _place_in_ids(self, field: str, value: Any, *, beyond: bool) -> str:
-        """Just below every id that has `value` in this field, or just above them."""
+        """An id just below every id that has `value` in this field, or just above them."""
         if field == "_creation_time":
             time_ms = _creation_time(value)
             return first_id_from(self._id_prefix, math.nextafter(time_ms, math.inf) if beyond else time_ms)
@@ -145,7 +145,7 @@ def _creation_time(value: Any) -> float:
 
 def _id(value: Any) -> str:
     if not isinstance(value, str) or table_of(value) is None:
-        raise InvalidArguments(f"_id is compared with an id; {value!r} is not one")
+        raise InvalidArguments(f"_id must be compared with a document id, not with {value!r}")
     return value
 
 
@@ -171,13 +171,13 @@ class Source(Protocol):
     def read(
         self, index: Index | None, bounds: Bounds, after: list[str] | None, descending: bool, page: int
     ) -> Iterator[tuple[list[str], Document]]:
-        """Documents with their positions, by creation time or in the order of `index` within `bounds`, beyond
+        """Documents with their positions, by creation time or in the order of `index` within `bounds`, after
         `after`; at most about `page` are fetched ahead.
         """
         ...
 
     def index(self, name: str) -> Index:
-        """The index of that name, declared or built in."""
+        """The index with this name, declared or built in."""
         ...
 
     @property
@@ -187,7 +187,7 @@ class Source(Protocol):
 
     @property
     def id_prefix(self) -> str:
-        """What the ids of its documents begin with."""
+        """The prefix of its documents' ids."""
         ...
 
 
@@ -213,7 +213,7 @@ class DocumentQuery:
         Raises Misuse if the index is not declared or the range does not follow its fields.
         """
         if self._index is not None:
-            raise Misuse("a query reads one index")
+            raise Misuse("a query can use only one index; with_index was called twice")
         index = self._source.index(name)
         chosen = IndexRange(index, self._source.id_prefix)
         fields = index.fields if index.built_in else (*index.fields, "_creation_time")
@@ -226,7 +226,7 @@ class DocumentQuery:
             raise Misuse(f"index {index.name} has no field {sorted(unknown)[0]!r}")
         if where is not None:
             if not callable(where):
-                raise Misuse(f"the range of index {index.name} is a function, lambda r: r.eq(...), not {where!r}")
+                raise Misuse(f"the range of index {index.name} must be a function: lambda r: r.eq(...), not {where!r}")
             chosen = where(chosen)
             if not isinstance(chosen, IndexRange):
                 raise Misuse(f"the range of index {index.name} must be returned: lambda r: r.eq(...), not {chosen!r}")
@@ -235,15 +235,15 @@ class DocumentQuery:
     def filter(self, predicate: Predicate) -> "DocumentQuery":
         """Keep only documents for which `predicate(document)` is true."""
         if not callable(predicate):
-            raise Misuse(f"filter() takes a function of a document, lambda d: ..., not {predicate!r}")
+            raise Misuse(f"filter() takes a function of a document, such as lambda d: ..., not {predicate!r}")
         return replace(self, _filters=(*self._filters, predicate))
 
     def order(self, direction: str) -> "DocumentQuery":
         """`"asc"` or `"desc"`, once."""
         if self._order is not None:
-            raise Misuse("a query is ordered once")
+            raise Misuse("a query can be ordered only once")
         if direction not in ("asc", "desc"):
-            raise Misuse(f"order is 'asc' or 'desc', not {direction!r}")
+            raise Misuse(f"order must be 'asc' or 'desc', not {direction!r}")
         return replace(self, _order=direction)
 
     def __iter__(self) -> Iterator[Document]:
@@ -259,7 +259,7 @@ class DocumentQuery:
     def unique(self) -> Document | None:
         """The only document, or None if there is none.
 
-        Raises NotUnique, with their ids, if there are more.
+        Raises NotUnique, with the ids found, if there are more.
         """
         found = self.take(2)
         if len(found) > 1:
@@ -307,7 +307,7 @@ class DocumentQuery:
 
     @property
     def _identity(self) -> str:
-        """What a cursor is good for: this table, index, range and order. Filters are not seen."""
+        """What a cursor is valid for: this table, index, range and order. Filters are not part of it."""
         chosen = "" if self._index is None else f"{self._index.name}:{_digest(self._bounds)}"
         return f"{self._source.name}/{chosen}/{self._order or 'asc'}"
 

@@ -21,7 +21,7 @@ SYSTEM_JOBS: Final = "_scheduled_functions"
 INDEXES_MAX: Final = 32
 FIELDS_MAX: Final = 16
 BUILT_IN: Final[Mapping[str, str]] = {"by_creation_time": "_creation_time", "by_id": "_id"}
-"""Indexes that every table has, and their field. An id holds its document's creation time, so both are one order."""
+"""Indexes that every table has, and their field. Both have the same order: an id holds the creation time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class Index:
     fields: tuple[str, ...]
 
     def key(self, document: Mapping[str, Any]) -> bytes:
-        """Where a document stands in this index."""
+        """The key of a document in this index."""
         return encode_key([_value(document, field) for field in self.fields])
 
     @property
     def built_in(self) -> bool:
-        """Whether it is there without a declaration, and kept by the documents' ids alone."""
+        """Whether every table has it. It needs no entries, because the ids of the documents are its order."""
         return self.fields[0].startswith("_")
 
     @property
     def fields_json(self) -> str:
-        """The fields as the store keeps them, to see when a declaration changed."""
+        """The fields as the store keeps them. A difference means that the declaration changed."""
         return json.dumps(self.fields)
 
 
@@ -60,7 +60,7 @@ class Table:
 def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
     """A table from its declaration.
 
-    Raises RegistrationError for names and fields that cannot be.
+    Raises RegistrationError for invalid names and fields.
     """
     check_name(name)
     if len(indexes) > INDEXES_MAX:
@@ -78,20 +78,20 @@ def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
         if len(set(fields)) < len(fields) or any(field.startswith(("_", "$")) for field in fields):
             raise RegistrationError(
                 f"index {name}.{index_name}: fields must be different and must not begin with _ or $; "
-                "creation time stands at the end of every index by itself"
+                "every index ends with the creation time automatically"
             )
         declared[index_name] = Index(f"{name}.{index_name}", tuple(fields))
     return Table(name, declared)
 
 
 def check_name(name: str) -> None:
-    """Raise RegistrationError unless `name` can be a table's."""
+    """Raise RegistrationError if `name` is not a valid table name."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "job":
         raise RegistrationError(f"{name!r} is not a valid name for a table: {_RULE}, and not 'job'")
 
 
 def built_in_index(table: str, name: str) -> Index | None:
-    """The index of that name that every table has by itself."""
+    """The built-in index with this name, or None if there is none."""
     field = BUILT_IN.get(name)
     return None if field is None else Index(f"{table}.{name}", (field,))
 
@@ -99,11 +99,11 @@ def built_in_index(table: str, name: str) -> Index | None:
 def require_job_id(value: str) -> JobId:
     """`value` as the id of a job.
 
-    Raises InvalidArguments if it is none.
+    Raises InvalidArguments if it is not one.
     """
     table = table_named_in(value)
     if table != JOB_PREFIX:
-        found = f"it is one of the table {table!r}" if table else "one is job_ and 28 characters of 0-9 and a-f"
+        found = f"it is an id of the table {table!r}" if table else "expected job_ and 28 characters 0-9, a-f"
         raise InvalidArguments(f"{value!r} is not the id of a job: {found}")
     return JobId(value)
 
@@ -114,7 +114,7 @@ def table_named_in(value: Any) -> str | None:
 
 
 def _value(document: Mapping[str, Any], field: str) -> Any:
-    """What a document has in a field, or at the end of a path of fields; MISSING where it ends earlier."""
+    """The value of a field or of a path of fields in a document; MISSING if there is none."""
     if field in document or "." not in field:
         return document.get(field, MISSING)
     value: Any = document
@@ -154,11 +154,11 @@ def encode_document(fields: Mapping[str, Any]) -> str:
     """
     for key in fields:
         if not isinstance(key, str):
-            raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
+            raise InvalidArguments(f"keys of documents must be text, not {type(key).__name__}: {key!r}")
         if not key:
-            raise InvalidArguments("a field of a document has a name; this one's is empty")
+            raise InvalidArguments("the name of a document's field must not be empty")
         if key.startswith(("_", "$")):
-            raise InvalidArguments(f"the field {key!r} is reserved: names that begin with _ or $ are Evertick's own")
+            raise InvalidArguments(f"the field {key!r} is reserved: names must not begin with _ or $")
     for value in fields.values():
         if isinstance(value, dict | list | tuple):
             _check_items(value, 2)  # the document itself is the first level
@@ -167,7 +167,7 @@ def encode_document(fields: Mapping[str, Any]) -> str:
     except ValueError:  # NaN or infinity, or an integer that Python itself does not write
         text = _written(_plain(fields))
     if len(text) > DOCUMENT_BYTES_MAX and (size := _utf8_size(text)) > DOCUMENT_BYTES_MAX:
-        raise ValueTooLarge(f"a document of {size} bytes; the limit is {DOCUMENT_BYTES_MAX}")
+        raise ValueTooLarge(f"the document has {size} bytes; the limit is {DOCUMENT_BYTES_MAX}")
     return text
 
 
@@ -179,7 +179,7 @@ def decode_document(text: str) -> dict[str, Any]:
 
 
 def _utf8_size(text: str) -> int:
-    """The size of JSON text as others write it: `é` is two bytes, not the six of `\\u00e9`."""
+    """The size of JSON text in UTF-8 without escapes: `é` is two bytes, not the six of `\\u00e9`."""
     plain = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
     return len(plain.encode("utf-8", "surrogatepass"))
 
@@ -207,25 +207,25 @@ def _written(plain: Any) -> str:
     try:
         return json.dumps(plain, separators=(",", ":"), allow_nan=False)
     except ValueError as error:
-        raise InvalidArguments(f"a document cannot hold this: {error}") from error
+        raise InvalidArguments(f"a document cannot hold this value: {error}") from error
 
 
 def _check_items(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> None:
-    """What is inside a document: `json` would write numbers that are keys as text and tuples as lists, and a key of the
-    user's could read as one of ours.
+    """Check what is inside a document. `json` would write numeric keys as text and tuples as lists, and a user's key
+    that begins with `$` could read as a reserved one.
     """
     if isinstance(value, tuple):
         raise InvalidArguments(
             f"a document cannot hold a tuple, which would read back as a list; write list({value!r:.100})"
         )
     if depth > DEPTH_MAX:
-        raise ValueTooLarge(f"a document nested deeper than {DEPTH_MAX} levels")
+        raise ValueTooLarge(f"the document is nested deeper than {DEPTH_MAX} levels")
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
+                raise InvalidArguments(f"keys of documents must be text, not {type(key).__name__}: {key!r}")
             if key.startswith("$"):
-                raise InvalidArguments(f"the key {key!r} is reserved: names that begin with $ are Evertick's own")
+                raise InvalidArguments(f"the key {key!r} is reserved: names must not begin with $")
         items: Iterable[Any] = value.values()
     else:
         items = value
@@ -235,7 +235,7 @@ def _check_items(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it, floats that are no numbers included."""
+    """A value as JSON can hold it, including NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

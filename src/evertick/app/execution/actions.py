@@ -1,4 +1,4 @@
-"""One attempt at the job of an action: its function runs until it has really ended, however it is asked to stop."""
+"""One attempt at the job of an action: runs its function until it has really ended, even if it ignores a stop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -19,15 +19,15 @@ from evertick.engine.runtime.runner import RunningAction
 
 # -- Supervision: ends an action at its limit or when it is stopped by force, and reports one that cannot be ended.
 #
-# An `async def` action is interrupted by `CancelledError`, a plain `def` by an exception in its thread (the guard of
-# `evertick.base.time_limit`), and so is a step of an `async def` that holds the event loop
-# (`evertick.base.step_limit`). Either may be caught, and neither reaches a function that waits inside C code. So it is
-# interrupted again after each grace period until it has ended. It keeps its slot as long as it runs.
+# An `async def` action is interrupted by `CancelledError`. A plain `def` is interrupted by an exception in its thread
+# (the guard of `evertick.base.time_limit`), and so is a step of an `async def` that blocks the event loop
+# (`evertick.base.step_limit`). The function may catch either, and neither reaches a function that waits inside C code.
+# So it is interrupted again after each grace period until it has ended. It keeps its slot as long as it runs.
 
 AT_ONCE: Final = 10
-"""Interruptions in a row when a function is stopped by force: each clean-up that it begins is interrupted, too."""
+"""Interruptions in a row when a function is stopped by force, because each clean-up that it begins must end, too."""
 GRACE_S: Final = 1.0
-"""Time to clean up after an interruption, until the next one. What has not ended by then is stuck."""
+"""Seconds to clean up between two interruptions. A function that has not ended by then is reported as stuck."""
 
 
 class Supervision:
@@ -48,13 +48,13 @@ class Supervision:
     )
 
     def __init__(self, running: RunningAction, limit_s: float, interrupt: Callable[[], object]) -> None:
-        """`interrupt` raises inside the function, as far as that is possible."""
+        """`interrupt` raises inside the function if that is possible."""
         self.is_over = False
-        """Whether its time is over. Then it has failed, whatever it catches or returns afterwards."""
+        """Whether its time is over. It has then failed, whatever it catches or returns afterwards."""
         self.did_not_await = False
-        """Whether its time was over because a step of it took too long."""
+        """Whether its time is over because one of its steps took too long."""
         self.interrupted_at: BaseException | None = None
-        """The exception that has interrupted the first such step."""
+        """The exception that interrupted the first such step."""
         self._has_ended = False
         self._was_late = False
         self._running = running
@@ -65,18 +65,18 @@ class Supervision:
         self._timer = self._loop.call_at(self._due, self._time_is_over)
 
     def end(self) -> None:
-        """The function has ended."""
+        """Stop watching, because the function has ended."""
         self._has_ended = True
         self._timer.cancel()
         self._running.on_asked = _ignore
 
     @property
     def own_time_is_over(self) -> bool:
-        """Whether the time is over that the whole function may take."""
+        """Whether the time limit of the whole function is over."""
         return self._loop.time() >= self._due
 
     def step_took_too_long(self, has_ended: bool, error: BaseException | None) -> None:
-        """A step of the function, or of a task that it has made, was interrupted; perhaps the function ended by it."""
+        """Handle the interruption of a step of the function, or of a task that it made; it may have ended by that."""
         if self._has_ended:
             return
         self.is_over = self.did_not_await = True
@@ -101,8 +101,8 @@ class Supervision:
     def _time_is_over(self) -> None:
         late_s = self._loop.time() - self._due
         if late_s > GRACE_S and not self._was_late:
-            # The process was suspended, or something blocked its event loop: that was not the function's time. Once
-            # only, because it may be the function itself that blocks it.
+            # The process was suspended, or something blocked its event loop. The function gets that time back, but only
+            # once, because the function itself may be what blocks it.
             self._was_late = True
             self._timer = self._loop.call_later(min(late_s, self._limit_s), self._time_is_over)
             return
@@ -133,7 +133,7 @@ def supervise_task(running: RunningAction, task: "asyncio.Task[Any]", limit_s: f
 
 
 def supervise_thread(running: RunningAction, limit_s: float, interrupt: Callable[[], object]) -> Supervision:
-    """Supervise a plain `def` action. A request to stop is seen by `ctx.cancel_requested` alone."""
+    """Supervise a plain `def` action. It sees a request to stop only in `ctx.cancel_requested`."""
     supervision = Supervision(running, limit_s, interrupt)
 
     def asked() -> None:
@@ -145,20 +145,20 @@ def supervise_thread(running: RunningAction, limit_s: float, interrupt: Callable
 
 
 def _ignore() -> None:
-    """It has ended."""
+    """Do nothing: the function has ended."""
 
 
 T = TypeVar("T")
 
 DID_NOT_AWAIT: Final = (
-    "and held the event loop of its worker, so it was interrupted; make it a plain `def`, which has a thread of its "
-    "own, or `await asyncio.to_thread(...)` what takes long"
+    "and blocked the event loop of its worker, so it was interrupted; make it a plain `def`, which has its own "
+    "thread, or move the slow part to `await asyncio.to_thread(...)`"
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class ActionAttempt:
-    """An attempt. `encoded` makes JSON text of what the function returned, `raised` an outcome of what it raised."""
+    """An attempt. `encoded` turns the function's result into JSON text, `raised` turns its error into an outcome."""
 
     environment: Environment
     caller: Caller
@@ -171,7 +171,7 @@ class ActionAttempt:
     raised: Callable[[BaseException], Raised]
 
     async def outcome(self) -> Outcome:
-        """Run the function to its end. The outcome is `Canceled` if a `CancelledError` ended it."""
+        """Run the function until it ends. The outcome is `Canceled` if a `CancelledError` ended it."""
         try:
             return await (self._in_task() if self.function.is_async else self._in_thread())
         finally:
@@ -201,16 +201,16 @@ class ActionAttempt:
             error = self._time_is_over(supervision, raised) if supervision.is_over else raised
         finally:
             supervision.end()
-        # A TaskGroup of Python 3.13 asks once more for what it has heard; that must not end the code below.
+        # A TaskGroup of Python 3.13 requests its own cancellation again; that must not cancel the code below.
         while task.cancelling():
             task.uncancel()
-        # In a thread: the error's class is the user's, and saying what it is may take long.
+        # In a thread, because the error's class is the user's, and formatting it may take long.
         return await self.environment.executors.run_job(partial(self.raised, error))
 
     def _within_steps(
         self, coroutine: Coroutine[Any, Any, T], supervision: Supervision, task: "asyncio.Task[Any]"
     ) -> Awaitable[T]:
-        """The coroutine, which is interrupted if one of its steps takes too long."""
+        """The coroutine, interrupted if one of its steps takes too long."""
         environment = self.environment
         if not environment.time_limits.limits_steps:
             return coroutine
@@ -224,7 +224,7 @@ class ActionAttempt:
         return limit.around(coroutine)
 
     def _time_is_over(self, supervision: Supervision, cause: BaseException | None = None) -> FunctionTimeout:
-        """What ends it now that its time is over; with a text of its own if it did not await."""
+        """The error that ends the function when its time is over; its text says if the function did not await."""
         if not supervision.did_not_await:
             error = FunctionTimeout()
         elif supervision.own_time_is_over:
@@ -236,7 +236,7 @@ class ActionAttempt:
         return error
 
     async def _in_thread(self) -> Outcome:
-        """Run a plain `def` in a thread of its own."""
+        """Run a plain `def` in its own thread."""
         flag = StopFlag()
         supervision = supervise_thread(self.running, self.limit.wall_s, flag.set)
 
@@ -250,7 +250,7 @@ class ActionAttempt:
                 with as_current(self.run):
                     result = call(self.limit, self.function.handler, ctx, *args, **kwargs)
                 return Returned(self.encoded(result))
-            except BaseException as error:  # a KeyboardInterrupt too: no Ctrl-C reaches this thread
+            except BaseException as error:  # also KeyboardInterrupt: Ctrl-C never reaches this thread
                 if type(error) is FunctionTimeout and self.running.asked is Stop.FORCE and not supervision.is_over:
                     return Canceled()
                 return self.raised(error)
@@ -264,7 +264,7 @@ class ActionAttempt:
 
 
 def _is_current(task: "asyncio.Task[Any]") -> bool:
-    """Whether a task runs now; else it is thrown away together with its event loop."""
+    """Whether this task runs now; if not, it is being discarded together with its event loop."""
     try:
         return asyncio.current_task() is task
     except RuntimeError:  # no event loop runs
@@ -272,7 +272,7 @@ def _is_current(task: "asyncio.Task[Any]") -> bool:
 
 
 async def _in_this_process(function: Awaitable[T]) -> T:
-    """What the function returns. If it has forked, the child ends with it."""
+    """The result of the function. If it has forked, the child process ends here."""
     forks_before, error = generation(), None
     try:
         return await function

@@ -1,7 +1,7 @@
-"""Contexts: what a function is handed as its first argument, typed by what it may do.
+"""Contexts: the first argument of a function, typed by what the function may do.
 
-A query reads; a mutation reads, writes and schedules, all in one transaction; an action has side effects and reaches
-the database only by calling queries and mutations, each a transaction of its own.
+A query reads. A mutation reads, writes and schedules, all in one transaction. An action has side effects, and reaches
+the database only by calling queries and mutations; each call is its own transaction.
 """
 
 import random
@@ -37,24 +37,24 @@ _NO_TRANSACTION: Final = "an action has no transaction; call a query or a mutati
 
 
 class _Context:
-    """What every context tells about its run."""
+    """What every context offers about its run."""
 
     _elsewhere: ClassVar[Mapping[str, str]] = {}
-    """What other contexts have and this one has not, and what to do instead."""
+    """Attributes that only other contexts have, with what to do instead."""
 
     if not TYPE_CHECKING:  # to a type checker these attributes do not exist
 
         def __getattr__(self, name: str) -> Any:
             if name in self._elsewhere:
                 raise AttributeError(f"{type(self).__name__} has no {name!r}: {self._elsewhere[name]}")
-            return object.__getattribute__(self, name)  # raises what it raised
+            return object.__getattribute__(self, name)  # raises the usual AttributeError
 
     def __init__(self, environment: "Environment", run: Run) -> None:
         self._e = environment
         self._run = run
 
     def _function(self, function: Function[..., Any] | str, kind: type[F]) -> F:
-        """A function of a kind, given itself or by name. Raises FunctionNotFound, Misuse."""
+        """A function of this kind, given as an object or by name. Raises FunctionNotFound, Misuse."""
         found = self._e.functions.resolve(function) if isinstance(function, str) else function
         if not isinstance(found, kind):
             raise Misuse(f"{function!r} is not {'an' if issubclass(kind, Action) else 'a'} {kind.kind.value}")
@@ -62,22 +62,22 @@ class _Context:
 
     @property
     def tenant(self) -> TenantId:
-        """Whose data this run sees."""
+        """The tenant whose data this run sees."""
         return self._run.tenant
 
     @property
     def log(self) -> "RunLog":
-        """Lines that are kept with the job and passed on to `logging`."""
+        """The log of this run: its lines are kept with the job and passed on to `logging`."""
         return self._run.log
 
     @property
     def job_id(self) -> JobId | None:
-        """The job this run is, or None if it was called from outside."""
+        """The job that this run belongs to, or None if it was called from outside."""
         return self._run.job_id or self._run.origin_id
 
     @property
     def schedule(self) -> "ScheduledRun | None":
-        """The occurrence this run is, if a schedule or cron started it."""
+        """The occurrence that this run belongs to, or None if no schedule or cron started it."""
         return self._run.schedule
 
     @property
@@ -87,15 +87,15 @@ class _Context:
 
 
 class QueryCtx(_Context):
-    """The context of a query: reading only."""
+    """The context of a query, which only reads."""
 
     _elsewhere = dict.fromkeys(("scheduler", "random", "run_mutation", "run_action"), _ONLY_READS)
 
     _run: TransactionRun
     _refusal: ClassVar[str | None] = _ONLY_READS
-    """What to say to a session that is about to write; None where it may."""
+    """The error message for a session that is about to write; None if it may write."""
 
-    _session: Any = None  # here, as the others: one of these is made for each job, and most use none of them
+    _session: Any = None  # a class attribute: each job makes a context, and most never open a session
 
     def __init__(self, environment: "Environment", run: TransactionRun) -> None:
         self._e = environment
@@ -109,7 +109,7 @@ class QueryCtx(_Context):
 
     @property
     def schedules(self) -> "ScheduleReader":
-        """What there is to know about schedules."""
+        """Schedules, read-only."""
         from evertick.app.schedules.api import reader_in_unit
 
         run = self._run
@@ -117,7 +117,7 @@ class QueryCtx(_Context):
 
     @property
     def now(self) -> datetime:
-        """The moment at which this transaction began. It stands still while the function runs."""
+        """The time at which this transaction began, in UTC. It does not advance while the function runs."""
         return to_datetime(self._run.now)
 
     @property
@@ -128,7 +128,7 @@ class QueryCtx(_Context):
 
     @property
     def session(self) -> Any:
-        """A SQLAlchemy session on this transaction. What a mutation's session holds is written when it returns."""
+        """A SQLAlchemy session on this transaction. A mutation's session is flushed when the function returns."""
         if self._session is None:
             self._session = open_session(self._e.store, self._unit, refusal=self._refusal)
         return self._session
@@ -138,7 +138,7 @@ class QueryCtx(_Context):
     @overload
     def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call another query, given itself or by name, inside this transaction. What it raises is raised here.
+        """Call another query, given as an object or by name, inside this transaction. Its errors are raised here.
 
         Raises FunctionNotFound, Misuse if `function` is not a query, InvalidArguments if the arguments do not fit.
         """
@@ -148,23 +148,23 @@ class QueryCtx(_Context):
         return run_reading(query, QueryCtx(self._e, self._run.inner()), positional, keyword)
 
     def end_session(self, *, keep: bool) -> None:
-        """Let the SQLAlchemy session go, if there is one. Raises what its last writes raise, unless nothing is kept."""
+        """Close the SQLAlchemy session, if there is one. Raises errors of its last writes, but only with `keep`."""
         if self._session is not None:
             session, self._session = self._session, None
             if keep:
                 close_session(session, keep=True)
                 return
-            with suppress(Exception):  # the function has failed already, and what it did is undone in any case
+            with suppress(Exception):  # the function has failed already, and its work is undone in any case
                 close_session(session, keep=False)
 
     def _write_session(self) -> None:
-        """Let functions that are called see what the session holds."""
+        """Flush the session, so that functions that are called see its changes."""
         if self._session is not None:
             self._session.flush()
 
 
 class MutationCtx(QueryCtx):
-    """The context of a mutation: one transaction for all it does."""
+    """The context of a mutation: everything it does is one transaction."""
 
     _elsewhere = dict.fromkeys(("run_action",), _NO_SIDE_EFFECTS)
     _refusal = None
@@ -182,14 +182,14 @@ class MutationCtx(QueryCtx):
 
     @property
     def scheduler(self) -> MutationScheduler:
-        """Schedules functions, with this transaction or not at all."""
+        """Schedules functions as part of this transaction: if it is undone, nothing is scheduled."""
         if self._scheduler is None:
             self._scheduler = MutationScheduler(self._e.job_builder, self._run)
         return self._scheduler
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules, made and changed with this transaction or not at all."""
+        """Schedules, created and changed as part of this transaction."""
         from evertick.app.schedules.api import schedules_in_unit
 
         run = self._run
@@ -197,14 +197,14 @@ class MutationCtx(QueryCtx):
 
     @property
     def workflows(self) -> "Workflows":
-        """Runs of workflows, started, signaled and ended with this transaction or not at all."""
+        """Runs of workflows, started, signaled and ended as part of this transaction."""
         from evertick.app.workflows.api import workflows_in_unit
 
         return workflows_in_unit(self._e, self._run)
 
     @property
     def random(self) -> random.Random:
-        """Chance that is the same when this attempt runs again."""
+        """A random generator that returns the same numbers when this attempt runs again."""
         if self._random is None:
             run = self._run
             step = f"/{run.step}" if run.step else ""
@@ -216,8 +216,8 @@ class MutationCtx(QueryCtx):
     @overload
     def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call another mutation, given itself or by name, inside this transaction. If it raises, its writes and its
-        jobs are undone.
+        """Call another mutation, given as an object or by name, inside this transaction. If it raises, its writes and
+        its jobs are undone.
 
         Raises FunctionNotFound, Misuse if `function` is not a mutation, InvalidArguments if the arguments do not fit.
         """
@@ -232,7 +232,7 @@ class MutationCtx(QueryCtx):
 
 
 class Caller(Transactions, Protocol):
-    """Calls functions from an action: each query and mutation is a transaction of its own."""
+    """Calls functions from an action: each query and mutation is its own transaction."""
 
     def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run, /) -> Any:
         """Call and wait in this thread."""
@@ -243,7 +243,7 @@ class Caller(Transactions, Protocol):
         ...
 
     def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
-        """A tenant's schedules, each call a transaction of its own."""
+        """A tenant's schedules; each call is its own transaction."""
         ...
 
     def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
@@ -251,7 +251,7 @@ class Caller(Transactions, Protocol):
         ...
 
     def workflows(self, run: Run, /) -> "AwaitableWorkflows":
-        """The runs of workflows of the tenant, each call a transaction of its own."""
+        """The tenant's runs of workflows; each call is its own transaction."""
         ...
 
     def awaited_workflows(self, run: Run, /) -> "AsyncWorkflows":
@@ -260,7 +260,7 @@ class Caller(Transactions, Protocol):
 
 
 class _ActionContext(_Context):
-    """What both kinds of actions have."""
+    """What both kinds of action contexts share."""
 
     _elsewhere = dict.fromkeys(("db", "connection", "session"), _NO_TRANSACTION)
 
@@ -270,19 +270,19 @@ class _ActionContext(_Context):
 
     @property
     def now(self) -> datetime:
-        """The present, in UTC."""
+        """The current time, in UTC."""
         return to_datetime(self._e.clock.now())
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether this run should stop, because its job was canceled or its worker ends. Then clean up and return.
+        """Whether this run should stop, because its job was canceled or its worker stops. Then clean up and return.
 
             for page in pages:
                 if ctx.cancel_requested:
                     return
 
-        An `async def` action also gets a CancelledError at its next await. A job that was canceled ends as canceled,
-        whatever its function returns.
+        An `async def` action also gets a CancelledError at its next await. A canceled job ends as canceled, whatever
+        its function returns.
         """
         asked = self._run.asked
         return asked is not None and bool(asked.asked)
@@ -291,7 +291,7 @@ class _ActionContext(_Context):
 class ActionCtx(_ActionContext):
     """The context of an `async def` action.
 
-    Everything that reaches the database is awaited, and each call is a transaction of its own:
+    Everything that reaches the database is awaited, and each call is its own transaction:
 
         @app.action
         async def charge(ctx: ActionCtx, order_id: str) -> None:
@@ -302,18 +302,18 @@ class ActionCtx(_ActionContext):
 
     @property
     def scheduler(self) -> AsyncScheduler:
-        """Schedules functions, each call a transaction of its own."""
+        """Schedules functions; each call is its own transaction."""
         run = self._run
         return AsyncScheduler(self._e.job_builder, run.tenant, self._caller, action=run)
 
     @property
     def schedules(self) -> "AsyncSchedules":
-        """Schedules, each call a transaction of its own."""
+        """Schedules; each call is its own transaction."""
         return self._caller.awaited_schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def workflows(self) -> "AsyncWorkflows":
-        """Runs of workflows, each call a transaction of its own."""
+        """Runs of workflows; each call is its own transaction."""
         return self._caller.awaited_workflows(self._run)
 
     @overload
@@ -321,9 +321,9 @@ class ActionCtx(_ActionContext):
     @overload
     async def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     async def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a query, given itself or by name, in a transaction of its own.
+        """Call a query, given as an object or by name, in its own transaction.
 
-        Raises FunctionNotFound, Misuse, InvalidArguments, and what the query raises.
+        Raises FunctionNotFound, Misuse, InvalidArguments, and the errors of the query.
         """
         return await self._caller.call(self._function(function, Query), args, kwargs, self._run)
 
@@ -332,10 +332,10 @@ class ActionCtx(_ActionContext):
     @overload
     async def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     async def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a mutation, given itself or by name, in a transaction of its own, which is committed when this returns.
+        """Call a mutation, given as an object or by name, in its own transaction, which is committed when this returns.
 
-        It runs again if it meets conflicts. Raises FunctionNotFound, Misuse, InvalidArguments, WriteConflict, and what
-        the mutation raises.
+        It runs again after conflicts. Raises FunctionNotFound, Misuse, InvalidArguments, WriteConflict, and the errors
+        of the mutation.
         """
         return await self._caller.call(self._function(function, Mutation), args, kwargs, self._run)
 
@@ -344,30 +344,30 @@ class ActionCtx(_ActionContext):
     @overload
     async def run_action(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     async def run_action(self, function: Action[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call another action, given itself or by name, as part of this one.
+        """Call another action, given as an object or by name, as part of this one.
 
-        Raises FunctionNotFound, Misuse, InvalidArguments, and what the action raises.
+        Raises FunctionNotFound, Misuse, InvalidArguments, and the errors of the action.
         """
         return await self._caller.call(self._function(function, Action), args, kwargs, self._run)
 
 
 class SyncActionCtx(_ActionContext):
-    """The context of a plain `def` action, which runs in a thread of its own: calls return when they are done."""
+    """The context of a plain `def` action, which runs in its own thread: calls block until they are done."""
 
     @property
     def scheduler(self) -> Scheduler:
-        """Schedules functions, each call a transaction of its own."""
+        """Schedules functions; each call is its own transaction."""
         run = self._run
         return Scheduler(self._e.job_builder, run.tenant, self._caller, action=run)
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules, each call a transaction of its own."""
+        """Schedules; each call is its own transaction."""
         return self._caller.schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def workflows(self) -> "AwaitableWorkflows":
-        """Runs of workflows, each call a transaction of its own."""
+        """Runs of workflows; each call is its own transaction."""
         return self._caller.workflows(self._run)
 
     @overload
@@ -375,7 +375,7 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_query(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_query(self, function: Query[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_query`, and waits for it."""
+        """Like `ActionCtx.run_query`, but blocks."""
         return self._caller.call_now(self._function(function, Query), args, kwargs, self._run)
 
     @overload
@@ -383,7 +383,7 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_mutation(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_mutation(self, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_mutation`, and waits for it."""
+        """Like `ActionCtx.run_mutation`, but blocks."""
         return self._caller.call_now(self._function(function, Mutation), args, kwargs, self._run)
 
     @overload
@@ -391,12 +391,12 @@ class SyncActionCtx(_ActionContext):
     @overload
     def run_action(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def run_action(self, function: Action[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
-        """Like `ActionCtx.run_action`, and waits for it."""
+        """Like `ActionCtx.run_action`, but blocks."""
         return self._caller.call_now(self._function(function, Action), args, kwargs, self._run)
 
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
-    """Run a mutation as a frame of its transaction: all of it stays, or nothing."""
+    """Run a mutation as a frame of its transaction: everything it did is kept, or nothing."""
     unit, budget = ctx._unit.unit, ctx._run.budget
     depth, writes = unit.depth, budget.writes
     unit.begin()
@@ -406,7 +406,7 @@ def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwar
         ctx._unit.close()
         unit.check_usable()
     except BaseException:
-        ctx._unit.close()  # before anything is undone: a generator that is collected from now on must not write
+        ctx._unit.close()  # before anything is undone: a generator that is closed later must not write
         ctx.end_session(keep=False)
         unit.undo_to(depth)
         budget.undo_writes(writes)
@@ -416,7 +416,7 @@ def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwar
 
 
 def run_reading(function: Function[..., Any], ctx: QueryCtx, args: Any, kwargs: Any) -> Any:
-    """Run a query inside a transaction. Its session ends with it."""
+    """Run a query inside a transaction. Its session is closed at the end."""
     try:
         result = function.handler(ctx, *args, **kwargs)
         ctx.end_session(keep=True)

@@ -1,7 +1,7 @@
-"""Failures: what is kept of an error that a user's function raised.
+"""Failures: what is stored about an error that a user's function raised.
 
-Its class is the user's, so asking it for anything, even for its class or its text, can fail, take long or raise what no
-`except Exception` catches. None of that may end the worker.
+The class of the error is the user's. Asking it for anything, even for its class or its text, can fail, take long or
+raise something that `except Exception` does not catch. None of that may end the worker.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _CARRIERS: Final = (
     str(Path(asyncio.__file__).parent),
     str(Path(concurrent.futures.__file__).parent),
 )
-"""Folders whose frames carry a call to the user's function; a traceback that users see begins after them."""
+"""Folders with frames between the worker and the user's function; a traceback shown to users begins after them."""
 
 
 def raised_by(error: BaseException) -> Raised:
@@ -45,23 +45,23 @@ def raised_by(error: BaseException) -> Raised:
 
 
 def held_the_loop(error: FunctionTimeout, name: str) -> Raised:
-    """The outcome of a function that did not await: `error` says so, and its cause where it was interrupted."""
+    """The outcome of a function that did not await, described by `error`. Its cause says where it was interrupted."""
     cause = error.__cause__
     where = _traceback_of(cause) if type(cause) is FunctionTimeout else ""
     return Raised(TIMED_OUT, f"{name} {message_of(error)}", where)
 
 
 def _traceback_of(error: BaseException) -> str:
-    """Where the error comes from; its class and those of its causes are the user's, as in `message_of`."""
+    """The traceback of an error. Its class and those of its causes are the user's, as in `message_of`."""
     try:
         lines = current_guard().call(TEXT_TIME, traceback.format_exception, type(error), error, _users_part(error))
         return "".join(lines)[-TEXT_CHARS_MAX:]
     except BaseException as failure:
-        return f"<its traceback cannot be read: {type(failure).__name__}>"
+        return f"<the traceback cannot be read: {type(failure).__name__}>"
 
 
 def _data_of(error: BaseException) -> str | None:
-    """What an application's own error carries, unless a subclass or its raiser made something unwritable of it."""
+    """The data of an application's own error as JSON; None if it has none or it cannot be written as JSON."""
     try:
         return json_of_data(error.data) if isinstance(error, ApplicationError) else None
     except BaseException:
@@ -69,7 +69,7 @@ def _data_of(error: BaseException) -> str | None:
 
 
 def _users_part(error: BaseException) -> Any:
-    """The traceback from the first frame that is neither Evertick's own nor of the thread that carries it."""
+    """The traceback from the first frame that belongs neither to Evertick nor to the thread that runs the function."""
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_CARRIERS):
         frame = frame.tb_next

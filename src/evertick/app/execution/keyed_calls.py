@@ -1,4 +1,4 @@
-"""Keyed calls: what is called under an idempotency key happens once.
+"""Keyed calls: a call under an idempotency key happens once.
 
 The key is stored with the result, in the transaction of the call.
 """
@@ -16,9 +16,9 @@ from evertick.store.transaction.transaction import Transaction
 
 
 class KeyedCall:
-    """A call of `name` under a key, with what was `given`; `run` makes it in a transaction and returns its result.
+    """A call of `name` under a key, with the arguments `given`; `run` makes it in a transaction and returns its result.
 
-    Given and result are text. Raises Misuse for a key that is not text of 1 to 512 characters.
+    Arguments and result are text. Raises Misuse for a key that is not text of 1 to 512 characters.
     """
 
     def __init__(self, key: str, name: str, given: str, run: Callable[[Transaction], str]) -> None:
@@ -29,10 +29,10 @@ class KeyedCall:
         self._fingerprint = hashlib.sha256(f"{name}\0{given}".encode()).hexdigest()
 
     def result_in(self, transaction: Transaction, *, tenant: TenantId, now: Instant) -> str:
-        """The result: of the first call under the key, or of this one if it is the first.
+        """The result of the first call under the key, or of this one if it is the first.
 
-        Raises IdempotencyConflict if the key was used for something else or with other arguments, and what the call
-        raises.
+        Raises IdempotencyConflict if the key was used for something else or with other arguments, and the errors of
+        the call.
         """
         known = transaction.find_call(self._key, tenant=tenant)
         if known is None:

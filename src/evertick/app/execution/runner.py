@@ -1,7 +1,7 @@
 """Execution: runs registered functions, for jobs (the engine's `Runner`) and for calls from outside.
 
-Whatever a user's function raises is an outcome of the job, or the caller's exception. Errors of the database are
-neither: they pass through, so that the engine runs the function again and they never count as the function's own.
+An error raised by a user's function becomes the outcome of the job, or is raised to the caller. Errors of the database
+are neither: they pass through, so that the engine runs the function again and never counts them as the function's.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CALLS_AT_A_TIME: Final = 4
-"""Calls of one action that wait in threads; the others that it has gathered wait in the event loop."""
+"""Calls of one action that wait in threads; its other concurrent calls wait in the event loop."""
 
 
 class Execution(WorkflowRuns):
@@ -78,7 +78,7 @@ class Execution(WorkflowRuns):
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = None if claim.schedule is None else _occurrence_of(claim.schedule, function)
-        except Exception as error:  # of this row, so of this job alone
+        except Exception as error:  # caused by this row, so only this job fails
             return Ran(raised_by(error))
         run = TransactionRun(
             clock=self._e.clock,
@@ -106,10 +106,10 @@ class Execution(WorkflowRuns):
             run.unit.close()
             outcome: Outcome = Returned(function.encode_result(result))
             unit.check_usable()
-        except BaseException as error:  # SystemExit and CancelledError too: a function must not end the worker
+        except BaseException as error:  # also SystemExit and CancelledError: a function must not end the worker
             if is_interrupt(error):
                 raise
-            run.unit.close()  # before anything is undone: a generator that is collected from now on must not write
+            run.unit.close()  # before anything is undone: a generator that is closed later must not write
             internal = unit.explain(error)
             if internal is not None:
                 raise internal from error
@@ -156,7 +156,7 @@ class Execution(WorkflowRuns):
     # -- calls from outside
 
     def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
-        """Call a function in this thread; `run` is the action that calls, if one does."""
+        """Call a function in this thread; `run` is the action that makes the call, if any."""
         if isinstance(function, Action):
             return self._call_action_now(function, args, kwargs, run)
         encoded = function.encode_args(args, kwargs)
@@ -167,7 +167,7 @@ class Execution(WorkflowRuns):
         return current_guard().run_inside(lambda: self._e.store.read(question))
 
     async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
-        """Call a function without blocking the event loop; `run` is the action that calls, if one does."""
+        """Call a function without blocking the event loop; `run` is the action that makes the call, if any."""
         e, store = self._e, self._e.store
         in_thread = e.executors.call if run is None or run.asked is None else partial(self._call_to_end, run)
         if isinstance(function, Action):
@@ -185,14 +185,14 @@ class Execution(WorkflowRuns):
         return await in_thread(lambda: store.read(question))
 
     async def _call_to_end(self, run: Run, function: Callable[[], T]) -> T:
-        """Call what blocks for the action of a job: a few at a time, so that other actions' calls find threads."""
+        """Make a blocking call for the action of a job; few at a time, so that other actions' calls find threads."""
         if run.calls is None:
             run.calls = asyncio.Semaphore(CALLS_AT_A_TIME)
         async with run.calls:
             return await self._e.executors.call_to_end(function)
 
     def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, /, *, key: str) -> Any:
-        """Call a mutation under an idempotency key: called again with the key, it returns what it returned.
+        """Call a mutation under an idempotency key; a repeated call with the key returns the first result.
 
         Raises IdempotencyConflict if the key was used with another function or other arguments.
         """
@@ -205,7 +205,7 @@ class Execution(WorkflowRuns):
         return typed_or_plain(result, function.decode_result)
 
     async def call_once_async(self, function: Mutation[..., Any], args: Any, kwargs: Any, /, *, key: str) -> Any:
-        """As `call_once`, without blocking the event loop."""
+        """Like `call_once`, without blocking the event loop."""
         e = self._e
         write = partial(e.store.write, self._keyed_work(function, args, kwargs, key))
         with unwrapped():
@@ -224,19 +224,19 @@ class Execution(WorkflowRuns):
         return lambda transaction: call.result_in(transaction, tenant=self._tenant, now=self._e.clock.now())
 
     def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
-        """A tenant's schedules, each call a transaction of its own."""
+        """A tenant's schedules; each call is its own transaction."""
         from evertick.app.schedules.api import Schedules, operations_of
 
         return Schedules(operations_of(self._e, tenant, actor), self._e.store.view, self.transact)
 
     def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
-        """As `schedules`, without blocking the event loop."""
+        """Like `schedules`, without blocking the event loop."""
         from evertick.app.schedules.api import AsyncSchedules, operations_of
 
         return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.executors.view, self.transact_async)
 
     def transact(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """Run work in a transaction of its own, again if it meets a conflict."""
+        """Run work in its own transaction, and again after a conflict."""
         e = self._e
         write = partial(e.store.write, work, isolation=isolation)
         return current_guard().run_inside(lambda: retry_conflicts(write, e.entropy, sleep=e.sleep))
@@ -244,7 +244,7 @@ class Execution(WorkflowRuns):
     async def transact_async(
         self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE
     ) -> T:
-        """As `transact`, without blocking the event loop."""
+        """Like `transact`, without blocking the event loop."""
         e = self._e
         here = in_context(work)
         return await retry_conflicts_async(lambda: e.executors.write(here, isolation=isolation), e.entropy)
@@ -267,7 +267,7 @@ class Execution(WorkflowRuns):
                 if internal is not None:
                     raise internal from error
                 if isinstance(error, WriteConflict | OutcomeUnknown):
-                    raise FunctionRaised(error) from error  # a real one would be tried again
+                    raise FunctionRaised(error) from error  # unwrapped, it would be retried like a real conflict
                 raise
             finally:
                 run.unit.close()
@@ -303,8 +303,8 @@ class Execution(WorkflowRuns):
         return self._plain_action(function, inner, positional, keyword)
 
     async def _awaited_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
-        """Await an action that is called, not scheduled. Raises TimeoutError when its own `timeout=` is over; the usual
-        limit is for jobs, since a caller can stop waiting.
+        """Await an action that is called, not scheduled. Raises TimeoutError after its own `timeout=`. The default
+        limit applies only to jobs, since a caller can stop waiting.
         """
         limit_s = None if function.timeout_ms is None else function.timeout_ms / 1000
 
@@ -321,7 +321,7 @@ class Execution(WorkflowRuns):
         return await self._e.await_action(in_time())
 
     def _plain_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
-        """As `_awaited_action`, for an action that is a plain `def`."""
+        """Like `_awaited_action`, for an action that is a plain `def`."""
         ctx = SyncActionCtx(self._e, run, self)
         with as_current(run):
             if function.timeout_ms is None:
@@ -329,8 +329,8 @@ class Execution(WorkflowRuns):
             return self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
 
     def _in_time(self, function: Function[..., Any], call: Callable[[], T]) -> T:
-        """Call a plain function. Raises TimeoutError when its time is over, FunctionTimeout when its caller's is: that
-        one belongs to the caller, and nothing on the way may catch it.
+        """Call a plain function. Raises TimeoutError when its time is over, but FunctionTimeout when its caller's time
+        is over: that error belongs to the caller, and nothing in between may catch it.
         """
         within = self._e.time_limits.is_limiting
         try:
@@ -341,7 +341,7 @@ class Execution(WorkflowRuns):
             raise TimeoutError(self._over_time(function, error)) from None
 
     def _action_run(self, function: Function[..., Any], origin: Run | None) -> Run:
-        """The run of an action that is called: the caller's, if that is an action too."""
+        """The run of an action that is called: that of its caller if the caller is an action, too."""
         if origin is not None:
             return origin
         e = self._e
@@ -361,11 +361,11 @@ class Execution(WorkflowRuns):
             origin_id=origin.origin_id,
             attempt=origin.attempt,
             schedule=origin.schedule,
-            _log=origin.log,  # the action's own, so that what a called function logs is kept with the job
+            _log=origin.log,  # the action's log, so that lines of called functions are kept with the job
         )
 
     def _over_time(self, function: Function[..., Any], error: FunctionTimeout, times: int = 1) -> str:
-        """The message for a function that took longer than it may, in each of so many runs if it has waited."""
+        """The message for a function that took too long; `times` is in how many runs, for one that waited."""
         limit, over, decorator = self._e.limit_of(function), error.over, f"@app.{function.kind.value}"
         if over is not None and over.by is TimeOver.CPU:
             return (
@@ -378,7 +378,7 @@ class Execution(WorkflowRuns):
         again = "" if times == 1 else f" in each of {times} runs"
         return (
             f"{text}, or move what waits into an action: it used {over.cpu_s:.2f} s of processor time and "
-            f"waited otherwise, for a lock, a network, a sleep or a busy machine{again}"
+            f"waited the rest of the time for a lock, a network, a sleep or a busy machine{again}"
         )
 
     def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:
@@ -402,6 +402,6 @@ def _occurrence_of(stored: Stored[OccurrenceRef], function: Function[..., Any]) 
 def _require_no_loop(function: Function[..., Any]) -> None:
     if a_loop_runs_here():
         raise Misuse(
-            f"{function.name} is an `async def` action, and in this thread an event loop runs already: "
+            f"{function.name} is an `async def` action, and an event loop already runs in this thread: "
             "await app.call_async(...), or from an `async def` action await ctx.run_action(...)"
         )

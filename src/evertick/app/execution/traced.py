@@ -1,4 +1,4 @@
-"""Traced execution: the same as `Execution`, with a span for each attempt, step and call."""
+"""Traced execution: like `Execution`, with a span for each attempt, step and call."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
 class TracedExecution(Execution):
-    """Runs the functions of an environment that is traced."""
+    """Runs the functions of an environment with tracing."""
 
     def __init__(self, environment: Environment, tenant: TenantId, tracing: Tracing) -> None:
         super().__init__(environment, tenant)

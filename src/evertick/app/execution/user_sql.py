@@ -1,7 +1,7 @@
-"""The user's own SQL inside a mutation's commit: `ctx.connection` and `ctx.session`.
+"""The user's own SQL inside the transaction of a mutation: `ctx.connection` and `ctx.session`.
 
-Both see and change the user's own tables in the same transaction as everything else. Neither may end it: Evertick
-commits when the function returned, and rolls back when it raised.
+Both see and change the user's own tables in the same transaction as everything else. Neither may end the transaction:
+Evertick commits when the function returns, and rolls back when it raises.
 """
 
 import sys
@@ -18,23 +18,23 @@ from evertick.store.store import Store
 from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.unit_of_work import FunctionUnit
 
-# -- Which rollbacks of `ctx.session` are refused: those that would undo a half of what the function did.
+# -- Which rollbacks of `ctx.session` are refused: those that would undo only part of what the function did.
 
 _HALF: Final = (
-    "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used too, and half of what the "
+    "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used too, and part of what the "
     "function did would stay; raise to undo everything, or put `with ctx.session.begin_nested():` around less"
 )
 
 
 class Rollbacks:
-    """The savepoints of one session, and what the function did otherwise since each.
+    """The savepoints of one session, and whether the function wrote by other means since each.
 
-    A rollback of the session undoes what the session did since its last commit, one of `begin_nested()` what it did
-    inside. If the function wrote something by other means in that time, before or after the session did, it is refused.
+    A rollback of the session undoes its changes since its last commit; a rollback of `begin_nested()` undoes the
+    changes inside. It is refused if the function wrote something by other means in that time.
     """
 
     def __init__(self, unit: FunctionUnit, *, may_write: bool, has_written: bool) -> None:
-        """`has_written`: the function has done so before it asked for the session."""
+        """`has_written`: whether the function wrote something before it opened the session."""
         self._unit = unit
         self._marks: dict[str, int] = {}
         self._since = unit.touches - has_written
@@ -42,23 +42,23 @@ class Rollbacks:
         self._is_flushing = False
         self._is_half = False
         self.is_over = False
-        """The function has failed or returned: what fails is undone as a whole, with all that Evertick wrote."""
+        """Whether the function has ended. Then a failure undoes everything, including what Evertick wrote."""
 
     def begin(self, savepoint: str) -> None:
-        """A savepoint is made. The outermost is the session's own transaction, the others are begun by the user."""
+        """Record a new savepoint. The outermost is the session's own transaction, the user begins the others."""
         self._marks[savepoint] = self._unit.touches if self._marks else self._since
 
     def keep(self, savepoint: str) -> None:
-        """A savepoint's work is kept."""
+        """Record that a savepoint was released."""
         self._forget(savepoint)
         if not self._marks:
             self._since = self._unit.touches
 
     def check(self, savepoint: str) -> None:
-        """A savepoint's work is about to be undone. Raises Misuse if that would be a half.
+        """Check that a savepoint may be undone. Raises Misuse if that would undo only part of the function's work.
 
-        After a flush that failed, SQLAlchemy does so by itself. The flush's own error tells more then, so that one is
-        raised, and the function fails at its end unless it has by then.
+        After a failed flush, SQLAlchemy rolls back by itself. The flush's own error then tells the user more, so that
+        error is raised instead. If the function catches it, the function fails at its end.
         """
         if self.is_over:
             return
@@ -70,20 +70,20 @@ class Rollbacks:
         self._forget(savepoint)
 
     def check_end(self) -> None:
-        """The function returns, and wants all kept. Raises Misuse if a half was undone."""
+        """Check at the end of a function that returns. Raises Misuse if only part of its work was undone."""
         if self._is_half:
             raise Misuse(_HALF)
 
     def flush_begins(self, *_: Any) -> None:
-        """Until it is done, a rollback is SQLAlchemy's own."""
+        """Until the flush is done, a rollback comes from SQLAlchemy itself."""
         self._is_flushing = True
 
     def flush_is_done(self, *_: Any) -> None:
-        """From now on, a rollback is the user's."""
+        """From now on, a rollback comes from the user."""
         self._is_flushing = False
 
     def _forget(self, savepoint: str) -> None:
-        """With a savepoint go those inside it."""
+        """Forget a savepoint and those inside it."""
         names = list(self._marks)
         if savepoint in self._marks:
             for name in names[names.index(savepoint) :]:
@@ -93,7 +93,7 @@ class Rollbacks:
 T = TypeVar("T")
 
 STEPS_BETWEEN_LOOKS: Final = 50_000
-"""Instructions of SQLite's machine, a millisecond or so, between two looks whether the function's time is over."""
+"""Instructions of SQLite's virtual machine, about a millisecond, between two checks of the time limit."""
 _FORBIDDEN: Final = frozenset({
     "add_notice_handler", "add_notify_handler", "autocommit", "cancel", "cancel_safe", "close", "commit",
     "cursor_factory", "deserialize", "enable_load_extension", "executescript", "interrupt", "isolation_level",
@@ -101,11 +101,11 @@ _FORBIDDEN: Final = frozenset({
     "set_deferrable", "set_isolation_level", "set_progress_handler", "set_read_only", "set_trace_callback", "setconfig",
     "setlimit", "tpc_begin", "tpc_commit", "tpc_prepare", "tpc_recover", "tpc_rollback",
 })  # fmt: skip
-"""What ends the transaction or stays in the session when the function has ended."""
+"""Attributes that end the transaction, or whose effect lasts after the function has ended."""
 
 
 class GuardedConnection:
-    """The driver's connection for one function: it ends no transaction, and refuses once the function has ended."""
+    """The driver's connection for one function: it cannot end the transaction, and fails after the function's end."""
 
     __slots__ = ("_unit",)
     is_of_function = True
@@ -119,15 +119,15 @@ class GuardedConnection:
         return getattr(self._unit.connection, name)
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-        """The driver's `execute`, for every statement but those that begin or end a transaction."""
+        """The driver's `execute`. Raises for statements that begin or end a transaction."""
         return self.cursor().execute(query, *args, **kwargs)
 
     def executemany(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-        """sqlite3's `executemany`, as `execute`."""
+        """sqlite3's `executemany`, with the checks of `execute`."""
         return self.cursor().executemany(query, *args, **kwargs)
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        """The driver's cursor, which executes what `execute` here does, as long as the function runs."""
+        """The driver's cursor, with the checks of `execute`. It works until the function ends."""
         unit = self._unit
         connection = unit.connection
         sqlite3 = sys.modules.get("sqlite3")  # not imported by programs that only register functions
@@ -150,13 +150,13 @@ def _sqlite_cursor() -> Any:
     import sqlite3
 
     class Cursor(sqlite3.Cursor):
-        """A cursor that ends no transaction, stops at the time limit and closes with its function."""
+        """A cursor that cannot end the transaction, stops at the time limit and closes when its function ends."""
 
         require_open: Callable[[], object] = staticmethod(bool)
         guarded: Any = None
 
         @property
-        def connection(self) -> Any:  # the driver's own could commit
+        def connection(self) -> Any:  # the driver's connection could commit
             return self.guarded
 
         def execute(self, sql: str, parameters: Any = (), /) -> Self:
@@ -200,13 +200,13 @@ def _sqlite_error() -> type[Exception]:
 
 
 def _stoppable(connection: Any, work: Callable[[], T]) -> T:
-    """Do the work of a statement, until the time of its function is over."""
+    """Run a statement until the time of its function is over."""
     guard = current_guard()
     if not connection.in_transaction:
-        raise TransactionRefused("SQLite undid this transaction already; nothing that follows would be kept")
+        raise TransactionRefused("SQLite has already rolled back this transaction, so no further change can be kept")
 
     def stoppable() -> T:
-        # Not by `interrupt`: while a statement is half read, that also ends every statement after it.
+        # Not `interrupt`: while another statement is half read, that also ends every later statement.
         connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_LOOKS)
         try:
             return work()
@@ -230,12 +230,12 @@ def _refuse_hidden_tables(cursor: Any) -> None:
 
 
 class _OfSession:
-    """A connection of sqlite3 for SQLAlchemy: its cursors end no transaction either, and close with the function."""
+    """A connection of sqlite3 for SQLAlchemy: its cursors cannot end the transaction, and close with the function."""
 
     is_of_function = True
 
     def __init__(self, connection: Any, unit: FunctionUnit, made: set[tuple[int, str]]) -> None:
-        """`made` are the functions of SQL that sessions have given to the store's connections so far."""
+        """`made`: the SQL functions that sessions have already created on the store's connections."""
         self._connection = connection
         self._unit = unit
         self._made = made
@@ -249,17 +249,17 @@ class _OfSession:
         return cursor
 
     def create_function(self, name: str, *args: Any, **options: Any) -> None:
-        """SQLAlchemy makes REGEXP for each of its connections; the driver's keeps it."""
+        """Create an SQL function once per connection: SQLAlchemy creates REGEXP again for each of its connections."""
         key = id(self._connection), name
         if key not in self._made:
-            # SQLite refuses while a statement is half read, here one of a function that has called this one.
+            # SQLite refuses while a statement is half read, such as one of a function that calls this one.
             with suppress(_sqlite_error()):
                 self._connection.create_function(name, *args, **options)
                 self._made.add(key)
 
 
 class _Connecting(threading.local):
-    """The driver's connection that a SQLAlchemy engine gets when it connects in this thread."""
+    """The driver's connection that SQLAlchemy's engine gets when it connects in this thread."""
 
     connection: Any = None
 
@@ -272,8 +272,8 @@ _connecting: Final = _Connecting()
 def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None) -> Any:
     """A SQLAlchemy session inside the unit's transaction.
 
-    Every transaction of the session is a savepoint: its own commit keeps, its own rollback undoes, what the session
-    did since. A rollback that would undo only a half of what the function did since is refused. With `refusal`, a
+    Every transaction of the session is a savepoint. Its commit keeps, and its rollback undoes, what the session did
+    since then. A rollback that would undo only part of what the function did since is refused. With `refusal`, a
     session that is about to write raises Misuse with that text.
 
     Raises Misuse if SQLAlchemy is not installed.
@@ -292,7 +292,7 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection, unit, made)
     connection = engine.connect()
     rollbacks = connection.info[_ROLLBACKS] = Rollbacks(unit, may_write=refusal is None, has_written=bool(written))
-    connection.begin()  # the session joins a transaction that is under way; this begins none in the database
+    connection.begin()  # the session joins the transaction that is open; this begins none in the database
     session = Session(bind=connection, join_transaction_mode="create_savepoint")
     event.listen(session, "before_flush", rollbacks.flush_begins)
     event.listen(session, "after_flush", rollbacks.flush_is_done)
@@ -302,16 +302,16 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
 
 
 def prepare_sessions(store: Store) -> None:
-    """Make the engine of sessions now, for a program that uses SQLAlchemy.
+    """Create the engine of sessions now, for a program that uses SQLAlchemy.
 
-    That imports a driver's part of SQLAlchemy: a second on a busy machine, which would count for the first function.
+    It imports a driver's part of SQLAlchemy: a second on a busy machine, which would count for the first function.
     """
     if store not in _engines:
         _engines[store] = _engine_for(store)
 
 
 def close_session(session: Any, *, keep: bool) -> None:
-    """Write down what the session still holds (or forget it), and let the connection go."""
+    """Flush and release the session (or discard its changes), and close its connection."""
     bind = session.get_bind()
     rollbacks = bind.info[_ROLLBACKS]
     try:
@@ -328,7 +328,7 @@ _ROLLBACKS: Final = "evertick_rollbacks"
 
 
 def _engine_for(store: Store) -> Any:
-    """An engine that never opens, begins, commits, rolls back or closes a connection of its own."""
+    """An engine that never opens, begins, commits, rolls back or closes a connection."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
@@ -342,7 +342,7 @@ def _engine_for(store: Store) -> Any:
     for name in ("do_begin", "do_commit", "do_rollback", "do_close", "do_terminate"):
         setattr(engine.dialect, name, _nothing)
     dialect = engine.dialect
-    dialect.is_of_function = True  # for `app.bind`, which takes connections of the user's own alone
+    dialect.is_of_function = True  # `app.bind` takes only the user's own connections
     savepoint, release, roll_back = (
         dialect.do_savepoint,
         dialect.do_release_savepoint,
@@ -366,10 +366,10 @@ def _engine_for(store: Store) -> Any:
 
 
 def _refuse_flush(refusal: str, session: Any, *_: Any) -> None:
-    """A changed attribute may have its old value again: then there is nothing to write."""
+    """Raise if the session would write. A changed attribute may have its old value again, then nothing is written."""
     if session.new or session.deleted or any(session.is_modified(each) for each in session.dirty):
         raise Misuse(refusal)
 
 
 def _nothing(*_: Any) -> None:
-    """The transaction is not SQLAlchemy's to begin or end."""
+    """Do nothing: SQLAlchemy must not begin or end the transaction."""

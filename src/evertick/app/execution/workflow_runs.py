@@ -1,4 +1,4 @@
-"""Runs of workflows, as the engine asks for them: their code, their steps, their time."""
+"""Runs of workflows for the engine: their code, their steps and their time limits."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowRuns:
-    """What the app's runner knows of workflows."""
+    """The part of the app's runner that runs workflows."""
 
     _e: Environment
 
@@ -57,7 +57,7 @@ class WorkflowRuns:
         return ran
 
     def _step_limit(self, function: Function[..., Any], step: Call) -> Limit:
-        """How long a function may take as this step."""
+        """The time limit of a function that runs as this step."""
         own, timeout_ms = self._e.limit_of(function), step.options.timeout_ms
         return own if timeout_ms is None else own._replace(wall_s=min(own.wall_s, timeout_ms / 1000))
 
@@ -78,14 +78,14 @@ class WorkflowRuns:
         return self._failed(error, claim, self._e.functions.resolve(claim.name))
 
     def workflows(self, run: FunctionRun, /) -> "AwaitableWorkflows":
-        """The runs of an action's tenant, each call a transaction of its own."""
+        """The runs of an action's tenant; each call is its own transaction."""
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
 
         operations = workflow_operations(self._e, run.tenant, f"function {run.name}", run.origin_id)
         return blocking_workflows(self._e, operations, self._e.store.view, self.transact)
 
     def awaited_workflows(self, run: FunctionRun, /) -> "AsyncWorkflows":
-        """As `workflows`, without blocking the event loop."""
+        """Like `workflows`, without blocking the event loop."""
         from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
 
         operations = workflow_operations(self._e, run.tenant, f"function {run.name}", run.origin_id)
@@ -96,7 +96,7 @@ class WorkflowRuns:
 
     @abstractmethod
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
-        """Run the function of a claim in a transaction; `step` is the call if a run makes it."""
+        """Run the function of a claim in a transaction; `step` is the call if a workflow's run makes it."""
 
     @abstractmethod
     def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:
@@ -104,5 +104,5 @@ class WorkflowRuns:
 
 
 def not_called(function: Function[..., Any]) -> Misuse:
-    """The error for a call of a workflow."""
-    return Misuse(f"{function.name} is a workflow: start it with app.workflows.start(...), it goes on in a worker")
+    """The error for calling a workflow like a function."""
+    return Misuse(f"{function.name} is a workflow: start it with app.workflows.start(...); a worker then runs it")

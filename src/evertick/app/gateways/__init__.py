@@ -1,1 +1,1 @@
-"""Gateways: processes elsewhere that own crons, as the platform knows them."""
+"""Gateways: processes on other machines that own crons, as the platform sees them."""

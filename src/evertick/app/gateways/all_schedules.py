@@ -1,6 +1,6 @@
-"""Everything that is scheduled in a tenant: its schedules, and the crons of its gateways, as one list by next time.
+"""Everything that is scheduled in a tenant: its schedules and the crons of its gateways, as one list by next time.
 
-Both are read in that order from their own tables, and merged. The cursor has a place in each.
+Both tables are read in that order and merged. The cursor has a position in each.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +22,12 @@ from evertick.store.records.schedule import UNREADABLE, Schedule
 from evertick.store.transaction.transaction import Transaction
 
 KINDS: Final = ("schedule", "cron", "gateway")
-"""Schedules of the run time, crons of the code, crons of gateways."""
+"""Schedules created at run time, crons declared in code, crons of gateways."""
 ROWS_MAX: Final = 100
 OF_SCHEDULES: Final = {
     "enabled": "active", "overdue": "active", "paused": "paused", "ended": "completed", "unreadable": UNREADABLE,
 }  # fmt: skip
-"""The statuses of schedules, in the words of their table."""
+"""The statuses of this list that schedules can have, with the status in their table."""
 OF_CRONS: Final = ("enabled", "overdue", "disabled", "offline", "removed")
 STATUSES: Final = tuple(dict.fromkeys((*OF_SCHEDULES, *OF_CRONS)))
 BY_NEXT: Final = ScheduleOrder("next")
@@ -37,7 +37,7 @@ Place: TypeAlias = tuple[Instant | None, str]
 
 
 class Everything(NamedTuple):
-    """A page: its rows, the cursor of the next one, and the names of all gateways."""
+    """A page: its rows, the cursor of the next page (None at the end), and the names of all gateways."""
 
     rows: Sequence[Row]
     cursor: str | None
@@ -56,12 +56,12 @@ def everything(
 ) -> Work[Everything]:
     """A page of schedules and of crons of gateways by their next times; those without one come last.
 
-    `gateway` chooses the crons of one by its name. `status` is that of `status_of`. Raises Misuse for an unknown kind
-    or status, LimitExceeded, InvalidArguments for the cursor of another list, GatewayNotFound.
+    `gateway` selects the crons of the gateway with this name. `status` is one that `status_of` returns. Raises Misuse
+    for an unknown kind or status, LimitExceeded, InvalidArguments for the cursor of another list, GatewayNotFound.
     """
     for name, value, known in (("kind", kind, KINDS), ("status", status, STATUSES)):
         if value is not None and value not in known:
-            raise Misuse(f"{name} is one of {', '.join(known)}, not {value!r}")
+            raise Misuse(f"{name} must be one of {', '.join(known)}, not {value!r}")
     check_limit(limit, ROWS_MAX)
     begin, place = (None, FIRST) if cursor is None else _places(cursor)
     due_before = Instant(now - OVERDUE_MS)
@@ -77,7 +77,7 @@ def everything(
         )
         after = begin
         if status == "enabled" and after is None:
-            after = (Instant(due_before - 1), "")  # overdue ones come first, and are no part of it
+            after = (Instant(due_before - 1), "")  # overdue schedules come first, and are not "enabled"
         return transaction.list_schedules(where, limit=limit + 1, after=after, order=BY_NEXT)
 
     def crons(transaction: Transaction, gateways: Iterable[GatewayRow]) -> Sequence[GatewayCronRow]:
@@ -87,7 +87,7 @@ def everything(
             return crons_of(transaction, gateways)
         if status == "offline" and all(health_of(row, now)[0] != "offline" for row in gateways):
             return ()
-        # Those that are disabled or removed have no next time, and overdue ones are the first.
+        # Disabled and removed crons have no next time, so they are last; overdue crons are first.
         after = max(place, (Instant(NEVER - 1), "", "")) if status in ("disabled", "removed") else place
         where = CronFilter(status or "", offline_since=Instant(now - OFFLINE_MS), due_before=due_before)
         if status == "overdue":
@@ -97,7 +97,7 @@ def everything(
     def crons_of(transaction: Transaction, gateways: Iterable[GatewayRow]) -> Sequence[GatewayCronRow]:
         named = next((row for row in gateways if row.name == gateway), None)
         if named is None:
-            raise GatewayNotFound(f"there is no gateway {gateway!r}")
+            raise GatewayNotFound(f"no gateway {gateway!r}")
         rows = (row for row in transaction.list_crons_of_gateway(named.id) if _place_of(row) > place)
         found = (row for row in rows if status is None or status_of(cron_view(row, named, now), now) == status)
         return sorted(found, key=_place_of)[: limit + 1]
@@ -122,7 +122,7 @@ def everything(
 
 
 def status_of(row: Row, now: Instant) -> str:
-    """The status of a row in one word of STATUSES."""
+    """The status of a row, one of STATUSES."""
     if isinstance(row, FleetCron):
         if row.removed_at is not None:
             return "removed"
@@ -147,7 +147,7 @@ def _place_of(row: GatewayCronRow) -> tuple[Instant, str, str]:
 
 
 def _cursor(shown: Sequence[Schedule | GatewayCronRow], begin: Place | None, place: tuple[Instant, str, str]) -> str:
-    """Where both lists go on behind the rows that are shown."""
+    """The cursor after these rows: the last position in each of both lists."""
     for each in shown:
         if isinstance(each, Schedule):
             begin = (each.next_at, each.id)

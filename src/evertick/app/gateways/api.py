@@ -1,7 +1,7 @@
 """`app.gateways`: gateways of a tenant and their crons, and schedules that run commands of gateways.
 
-The crons belong to the gateways. What is listed here is a copy, with the time at which it was current. What is changed
-is changed at the gateway, in the call; a gateway that is offline is not changed, and nothing is queued for it.
+The crons belong to the gateways. Lists show a copy, with the time when it was current. A change is made at the gateway
+during the call. If the gateway is offline, nothing is changed and nothing is queued.
 """
 
 import json
@@ -52,7 +52,7 @@ FIRST: Final = (Instant(-(2**53)), "", "")
 
 
 class Access(Protocol):
-    """What gateways need of `app.tenant(...)`."""
+    """The part of `app.tenant(...)` that gateways need."""
 
     @property
     def tenant_id(self) -> TenantId: ...
@@ -63,7 +63,7 @@ class Access(Protocol):
 
 
 class AppAccess(Access, Protocol):
-    """What gateways need of an app."""
+    """The part of an app that gateways need."""
 
     @property
     def name(self) -> str: ...
@@ -80,26 +80,26 @@ class TenantGateways:
         self._audited = audited
 
     def audited_by(self, audited: Audited) -> "TenantGateways":
-        """The same gateways, whose changes have lines in the audit log."""
+        """The same gateways; changes through the result are recorded in the audit log."""
         return TenantGateways(self._access, self._function, audited)
 
     @property
     def aio(self) -> "AsyncGateways":
-        """The same, and every call is awaited."""
+        """The same, but every call is awaited."""
         return AsyncGateways(self)
 
     @property
     def joining(self) -> Joining:
-        """What gateways ask of the platform, of whichever tenant."""
+        """Requests of gateways to the platform, for all tenants."""
         return Joining(self._access.environment, self._access._ways[1])
 
     # -- gateways
 
     def join_token(self, name: str, *, expires_in: float = JOIN_S) -> JoinToken:
-        """A token with which a gateway registers once, under `name`, within so many seconds.
+        """A token with which a gateway registers once, under `name`, within `expires_in` seconds.
 
-        A gateway that is registered under this name keeps its crons here, and its secret is void when the new one has
-        registered.
+        A gateway that is already registered under this name keeps its crons here. Its old secret becomes invalid when
+        the new process has registered.
         """
         check_options({"expires_in": SECONDS}, {"expires_in": expires_in})
         check_name(name)
@@ -109,13 +109,13 @@ class TenantGateways:
             now = self._now()
             until = Instant(now + int(expires_in * SECOND_MS))
             transaction.add_join_token(hash_of(token), tenant=tenant, name=name, now=now, until=until)
-            return JoinToken(token="", name=name, expires_at=to_datetime(until))  # what the audit log has
+            return JoinToken(token="", name=name, expires_at=to_datetime(until))  # for the audit log
 
         made = self._write(self._audited(work, "gateway.join_token", name))
         return made.model_copy(update={"token": token})
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[GatewayView]:
-        """Gateways by name, beyond the name `after`."""
+        """Gateways by name, after the name `after`."""
         check_options({"limit": whole(1, LIST_MAX)}, {"limit": limit})
         now = self._now()
         rows = self._read(
@@ -128,7 +128,7 @@ class TenantGateways:
         return _view(self._row(name), self._now())
 
     def remove(self, name: str) -> None:
-        """Forget a gateway with the copies of its crons; it goes on with them by itself. Raises GatewayNotFound."""
+        """Forget a gateway and the copies of its crons; it continues to run them. Raises GatewayNotFound."""
 
         def work(transaction: Transaction) -> None:
             transaction.delete_gateway(self._found(transaction, name).id)
@@ -136,7 +136,7 @@ class TenantGateways:
         self._write(self._audited(work, "gateway.remove", name))
 
     def rotate(self, name: str) -> None:
-        """Let a gateway get a new secret and a new token, with its next heartbeat. Raises GatewayNotFound."""
+        """Make a gateway fetch a new secret and a new token at its next heartbeat. Raises GatewayNotFound."""
 
         def work(transaction: Transaction) -> None:
             transaction.save_gateway(self._found(transaction, name)._replace(rotates=1))
@@ -183,7 +183,7 @@ class TenantGateways:
             found = [each for each in copies if each.cron.id == cron_id]
             found = found or [each for each in copies if each.cron.key == cron_id and each.removed_at is None]
             if not found:
-                raise CronNotFound(f"the gateway {gateway} has no cron {cron_id!r}, as far as is known here")
+                raise CronNotFound(f"the gateway {gateway} has no cron {cron_id!r} in its last synced list")
             return found[0]
 
         return self._read(work)
@@ -192,7 +192,7 @@ class TenantGateways:
         self, gateway: str, key: str, *, schedule: Mapping[str, Any], action: Mapping[str, Any],
         name: str | None = None, enabled: bool | None = None,
     ) -> GatewayCron:  # fmt: skip
-        """Add a cron to a gateway, or declare the one of that key again: all of it is replaced.
+        """Add a cron to a gateway. If it has one with this key, all of that cron is replaced.
 
             app.gateways.add_cron("edge-1", "purge", schedule={"type": "cron", "expression": "0 3 * * *"},
                                   action={"type": "builtin", "name": "purge_cache"})
@@ -207,10 +207,10 @@ class TenantGateways:
     def update_cron(
         self, gateway: str, cron_id: str, *, revision: str | None = None, **changes: Unpack[CronChanges]
     ) -> GatewayCron:
-        """Change a cron, named by its id or its key: `schedule`, `action`, `name`, `enabled`; what is not given stays.
+        """Change a cron, given by its id or its key: `schedule`, `action`, `name`, `enabled`; others stay unchanged.
 
-        With `revision` only a cron that still has it is changed. Raises RevisionConflict, CronNotFound, NotManaged, and
-        what `add_cron` raises.
+        With `revision` the cron is changed only if it still has this revision. Raises RevisionConflict, CronNotFound,
+        NotManaged, and the errors of `add_cron`.
         """
         change = _validated(GatewayCronChange, dict(changes))
         return self._change(
@@ -218,16 +218,16 @@ class TenantGateways:
         )
 
     def remove_cron(self, gateway: str, cron_id: str, *, revision: str | None = None) -> None:
-        """Remove a cron of a gateway. Raises as `update_cron`."""
+        """Remove a cron of a gateway. Raises the same errors as `update_cron`."""
         self._change(gateway, lambda client, found: client.remove(found, revision=revision), "remove", cron_id)
 
     def run_cron(self, gateway: str, cron_id: str, *, key: str | None = None) -> str:
-        """Run a cron now; returns the id of the run, the same one for the same `key`. Raises as `update_cron`."""
+        """Run a cron now; returns the run's id, the same one for the same `key`. Raises the errors of `update_cron`."""
         once = key or secrets.token_hex(16)
         return self._change(gateway, lambda client, found: client.run(found, key=once), "run", cron_id)
 
     def runs(self, gateway: str, cron_id: str, *, run_id: str | None = None, limit: int = 20) -> Sequence[GatewayRun]:
-        """Runs of a cron, the newest first, as the gateway has them now. `output` is text of a stranger.
+        """Runs of a cron, newest first, as the gateway has them now. `output` is text that must not be trusted.
 
         Raises GatewayUnreachable, CronNotFound, GatewayNotFound.
         """
@@ -241,12 +241,12 @@ class TenantGateways:
         self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
         *, offline: Literal["fail", "skip"] = "fail",
     ) -> FunctionCall:  # fmt: skip
-        """A run of a command that the gateway lists, as schedules and `scheduler.run_after_many` take it.
+        """A call of a command that the gateway lists, for schedules and `scheduler.run_after_many`.
 
             app.schedules.create("purge", when="every day at 3:00", do=app.gateways.command("edge-1", "purge_cache"))
 
-        While the gateway is offline a run fails, and is tried again if the function's retry policy says so; with
-        `offline="skip"` it is canceled, and its log says why.
+        If the gateway is offline, the run fails, and is retried if the function's retry policy says so. With
+        `offline="skip"` the run is canceled, and its log says why.
         """
         rules = {"gateway": WORDS, "command": WORDS, "offline": one_of(OFFLINE)}
         check_options(rules, {"gateway": gateway, "command": command, "offline": offline})
@@ -276,7 +276,7 @@ class TenantGateways:
                 self._sync(row)
 
     def _id_of(self, row: GatewayRow, cron_id: str) -> str:
-        """The id of the cron that has this key, or is called so at its gateway."""
+        """The id of the cron with this key; without one, `cron_id` itself."""
         check_options({"cron": A_TEXT}, {"cron": cron_id})
         copies = self._read(lambda transaction: transaction.list_crons_of_gateway(row.id))
         if any(each.cron_id == cron_id for each in copies):
@@ -302,7 +302,7 @@ class TenantGateways:
         row = transaction.get_gateway(name, tenant=self._access.tenant_id)
         if row is None:
             names = [each.name for each in every_gateway(transaction, self._access.tenant_id)]
-            raise GatewayNotFound(f"there is no gateway {name!r}; {did_you_mean(name, names)}".rstrip("; "))
+            raise GatewayNotFound(f"no gateway {name!r}; {did_you_mean(name, names)}".rstrip("; "))
         return row
 
     def _now(self) -> Instant:
@@ -316,7 +316,7 @@ class TenantGateways:
 
 
 class AsyncGateways:
-    """`app.aio.gateways`: as `TenantGateways`, and every call is awaited."""
+    """`app.aio.gateways`: like `TenantGateways`, but every call is awaited."""
 
     def __init__(self, blocking: TenantGateways) -> None:
         self.blocking = blocking
@@ -326,7 +326,7 @@ class AsyncGateways:
         self, gateway: str, command: str, arguments: Mapping[str, str] | None = None,
         *, offline: Literal["fail", "skip"] = "fail",
     ) -> FunctionCall:  # fmt: skip
-        """See `TenantGateways.command`, which asks no database."""
+        """See `TenantGateways.command`; it does not use the database."""
         return self.blocking.command(gateway, command, arguments, offline=offline)
 
     join_token = InThread(TenantGateways.join_token)
@@ -345,8 +345,8 @@ class AsyncGateways:
 
 
 class Gateways(TenantGateways):
-    """`app.gateways`: the gateways of the default tenant. Its first use lets the app run commands of gateways, so it
-    belongs into the code of an app whose schedules do that.
+    """`app.gateways`: the gateways of the default tenant. Its first use registers the function that runs commands of
+    gateways, so an app whose schedules run commands must use it in the module that defines the app.
     """
 
     def __init__(self, app: AppAccess) -> None:
@@ -393,7 +393,7 @@ def _view(row: GatewayRow, now: Instant) -> GatewayView:
 
 
 def cron_view(row: GatewayCronRow, gateway: GatewayRow, now: Instant) -> FleetCron:
-    """The copy of a cron as it is shown."""
+    """The view of a cron's copy."""
     cron = GatewayCron.model_validate_json(row.item)
     return FleetCron(
         gateway=gateway.name,
@@ -410,7 +410,7 @@ def _position(row: GatewayCronRow) -> list[Any]:
 
 
 def _place(after: str | None) -> tuple[Instant, str, str]:
-    """The place of a cursor. Raises InvalidArguments."""
+    """The position in a cursor. Raises InvalidArguments."""
     if after is None:
         return FIRST
     at, gateway_id, cron_id = decode_cursor(after, len(FIRST))

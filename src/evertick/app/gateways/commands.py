@@ -1,7 +1,7 @@
 """Schedules that run commands of gateways: the jobs of the function `evertick.gateway`.
 
-A run asks the gateway with a key made of the job and a number. So a worker that dies between the request and the result
-changes nothing: the job runs again under the same key, and finds the run that it has begun.
+The key of a run at the gateway consists of the job's id and a number. If a worker dies between the request and the
+result, the job runs again with the same key, and finds the run that it has begun.
 """
 
 import json
@@ -25,15 +25,15 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.store.transaction.transaction import Transaction
 
 OFFLINE: Final = ("fail", "skip")
-"""What becomes of a run whose gateway is offline: it fails, and its retry policy decides; or it is canceled."""
+"""What to do with a run whose gateway is offline: fail it, so that its retry policy decides, or cancel it."""
 ASK_S: Final = (0.2, 2.0)
-"""How long to wait before asking for a run again: at first, and at most."""
+"""Seconds to wait before asking for the state of a run again: at first, and at most."""
 LOST_S: Final = 120.0
-"""How long a gateway that has begun a run may be silent."""
+"""Seconds for which a gateway that has begun a run may be unreachable."""
 TRIES: Final = 3
 FAILED: Final = ("failed", "unknown")
 SHOWN: Final = 1_000
-"""Characters of an error, and of the end of an output, that a failed run keeps."""
+"""Characters of an error, and of the end of an output, that are stored with a failed run."""
 
 
 def command_function(app_name: str, environment: Callable[[], Environment]) -> Action[..., Any]:
@@ -42,11 +42,11 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
     def run_command(
         ctx: SyncActionCtx, gateway: str, command: str, arguments: dict[str, str] | None = None, offline: str = "fail"
     ) -> Any:
-        """Runs a command of a gateway, and returns what it printed; `app.gateways.command` makes its calls."""
+        """Runs a command of a gateway and returns its output; `app.gateways.command` creates its calls."""
         e = environment()
         row = read(e, lambda transaction: _gateway(transaction, ctx.tenant, gateway))
         try:
-            # It is asked, however long it was silent: after an outage of the platform no gateway was heard.
+            # Try it even if its heartbeats are old: after an outage of the platform there were none.
             client = client_of(e, row)
             run = _run(ctx, client, command, arguments)
         except GatewayUnreachable as error:
@@ -75,13 +75,13 @@ def command_function(app_name: str, environment: Callable[[], Environment]) -> A
 def check_target(
     transaction: Transaction, tenant: TenantId, schedule_id: ScheduleId, arguments: str, spec: Spec, now: Instant
 ) -> None:
-    """See `Function.check_schedule`. Raises as `check_command`."""
+    """See `Function.check_schedule`. Raises the errors of `check_command`."""
     check_command(transaction, tenant, json.loads(arguments))
 
 
 def check_command(transaction: Transaction, tenant: TenantId, given: Mapping[str, Any]) -> None:
-    """Check the arguments of a run. Raises GatewayNotFound, and UnknownCommand for one that the gateway did not list
-    when its copy was synced last.
+    """Check the arguments of a run. Raises GatewayNotFound, and UnknownCommand if the gateway did not list the command
+    at the last sync.
     """
     row = _gateway(transaction, tenant, given.get("gateway"))
     commands = json.loads(row.commands)
@@ -98,10 +98,10 @@ def _gateway(transaction: Transaction, tenant: TenantId, name: object) -> Gatewa
 
 
 def _run(ctx: SyncActionCtx, client: GatewayClient, command: str, arguments: Mapping[str, str] | None) -> GatewayRun:
-    """The run of this attempt, at its end.
+    """The run of this attempt, after it has ended.
 
-    The keys of earlier attempts are asked first: what one of them has begun is this attempt's run, unless it is known
-    to have failed. So a command whose reply was lost does not run twice.
+    The keys of earlier attempts are tried first: a run that one of them began is this attempt's run, unless it has
+    failed. So a command whose reply was lost does not run twice.
     """
     number = 1
     while True:
@@ -112,7 +112,7 @@ def _run(ctx: SyncActionCtx, client: GatewayClient, command: str, arguments: Map
 
 
 def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] | None, key: str) -> str:
-    """Ask for a run; the same key is asked again after an unknown outcome, because it begins one run."""
+    """Start a run and return its id. After an unknown outcome the same key is sent again, because it starts one run."""
     for number in range(TRIES):
         try:
             return client.run_command(command, arguments, key=key)
@@ -123,14 +123,14 @@ def _started(client: GatewayClient, command: str, arguments: Mapping[str, str] |
 
 
 def _ended(client: GatewayClient, run_id: str) -> GatewayRun:
-    """Wait for the end of a run. Raises OutcomeUnknown if the gateway is silent for long."""
+    """Wait for the end of a run. Raises OutcomeUnknown if the gateway is unreachable for LOST_S."""
     pause_s, seen_at = ASK_S[0], time.monotonic()
     while True:
         try:
             run = client.run_of(run_id)
         except GatewayUnreachable as error:
             if time.monotonic() - seen_at > LOST_S:
-                raise OutcomeUnknown(f"the run {run_id} has begun, and its end is not known: {error}") from error
+                raise OutcomeUnknown(f"the run {run_id} has begun, but its result is unknown: {error}") from error
         else:
             seen_at = time.monotonic()
             if run.status != "running":

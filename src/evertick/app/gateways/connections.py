@@ -1,7 +1,7 @@
-"""Reaching gateways: over HTTP at their addresses, or through rows that gateways which dial out fetch.
+"""Reaching gateways: over HTTP at their addresses, or through rows that gateways without an address fetch.
 
-The token with which the platform proves itself is derived from the key in EVERTICK_GATEWAY_KEY, so that no token that
-can be used is in the database.
+The token by which a gateway recognizes the platform is derived from the key in EVERTICK_GATEWAY_KEY, so the database
+contains no usable token.
 """
 
 import hmac
@@ -29,39 +29,39 @@ KEY_CHARS_MIN: Final = 32
 HOSTS_VARIABLE: Final = "EVERTICK_GATEWAY_HOSTS"
 TOKEN_PREFIX: Final = "evgt_"  # noqa: S105
 REQUEST_S: Final = 15.0
-"""How long a request waits until a gateway that dials out has fetched it and replied."""
+"""Seconds that a request waits until a gateway that dials out has fetched it and replied."""
 LOOK_EVERY_S: Final = 1.0
-"""How often a waiting request looks for its reply, if nothing tells it."""
+"""Seconds after which a waiting request polls for its reply if no notification arrives."""
 MISSED_MS: Final = 30 * SECOND_MS
-"""Without a heartbeat for so long, one was missed."""
+"""After this long without a heartbeat, one was missed."""
 NOT_DONE: Final = "; nothing was done, and nothing is queued"
 OFFLINE_MS: Final = 65 * SECOND_MS
-"""Three were missed."""
+"""After this long without a heartbeat, three were missed."""
 
 
 def platform_key() -> bytes | None:
-    """The key from which tokens are derived; None if there is none. Raises Misuse for one that can be guessed."""
+    """The key from which tokens are derived; None if it is not set. Raises Misuse for one that is too short."""
     key = os.environ.get(KEY_VARIABLE, "")
     if key and len(key) < KEY_CHARS_MIN:
-        raise Misuse(f"{KEY_VARIABLE} has {len(key)} characters; give at least {KEY_CHARS_MIN}, at random")
+        raise Misuse(f"{KEY_VARIABLE} has {len(key)} characters; set at least {KEY_CHARS_MIN} random characters")
     return key.encode() or None
 
 
 def access_token(gateway_id: str, generation: int) -> str:
-    """The token that proves the platform to a gateway. Raises Misuse without a key."""
+    """The token by which a gateway recognizes the platform. Raises Misuse without a key."""
     key = platform_key()
     if key is None:
         raise Misuse(
-            f"this process has no {KEY_VARIABLE}, which makes the tokens for gateways that have an address; set it for "
+            f"this process has no {KEY_VARIABLE}, which is needed for gateways that have an address; set it for "
             f"servers and workers alike, for example to the output of: openssl rand -hex 32"
         )
     return TOKEN_PREFIX + hmac.digest(key, f"{gateway_id}:{generation}".encode(), "sha256").hex()
 
 
 def check_address(url: str) -> None:
-    """Raise Misuse for an address that is none of a gateway, or not at a host that EVERTICK_GATEWAY_HOSTS lists.
+    """Raise Misuse for an invalid address of a gateway, or for a host that EVERTICK_GATEWAY_HOSTS does not list.
 
-    The list separates hosts by commas; without the variable the platform calls gateways at any host.
+    The list separates hosts by commas. If the variable is not set, the platform calls gateways at any host.
     """
     check_url(url)
     listed = os.environ.get(HOSTS_VARIABLE)
@@ -74,7 +74,7 @@ def check_address(url: str) -> None:
 
 
 def health_of(row: GatewayRow, now: Instant) -> tuple[str, str | None]:
-    """How a gateway is (healthy, degraded or offline), and why if it is not healthy."""
+    """The health of a gateway (healthy, degraded or offline), and the reason, None if it is healthy."""
     silent_ms = now - row.last_seen_at
     seen = f"last seen at {to_datetime(row.last_seen_at).isoformat(timespec='seconds')}"
     if not row.instance_id:
@@ -87,7 +87,7 @@ def health_of(row: GatewayRow, now: Instant) -> tuple[str, str | None]:
     if row.error is not None:
         return "degraded", row.error
     if warnings or row.status != "healthy":
-        return "degraded", "; ".join(warnings) or "the gateway says so"
+        return "degraded", "; ".join(warnings) or "the gateway reports it"
     return "healthy", None
 
 
@@ -102,7 +102,7 @@ _lock: Final = threading.Lock()
 
 
 def client_of(environment: Environment, row: GatewayRow) -> GatewayClient:
-    """A client of a gateway. Raises Misuse without the platform's key, or for a host that is not allowed any more."""
+    """A client for a gateway. Raises Misuse without the platform's key, or for a host that is no longer allowed."""
     if row.url is None:
         return GatewayClient(FetchedSend(environment, row))
     check_address(row.url)
@@ -124,7 +124,7 @@ def _http(environment: Environment, row: GatewayRow, url: str) -> Send:
 
 
 def written(environment: Environment, work: Work[T]) -> T:
-    """Change the database, again if that meets a conflict; also from inside an action."""
+    """Change the database, again after a conflict; also from inside an action."""
 
     def again() -> T:
         return retry_conflicts(lambda: environment.store.write(work), environment.entropy)
@@ -138,7 +138,7 @@ def read(environment: Environment, work: Work[T]) -> T:
 
 
 class FetchedSend:
-    """Sends requests to a gateway that dials out: a row, which the gateway fetches and replies to in time."""
+    """Sends requests to a gateway that dials out: writes a row, which the gateway fetches and replies to."""
 
     def __init__(self, environment: Environment, row: GatewayRow) -> None:
         self._e, self._row = environment, row

@@ -1,4 +1,4 @@
-"""Long polls of gateways that dial out: a commit that has something for one of them wakes that one alone."""
+"""Long polls of gateways that dial out: a commit with something for one gateway wakes only that gateway's poll."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from evertick.engine.runtime.executors import call_in_loop
 from evertick.store.notifications import Notification, Notifications
 
 LOOK_S: Final = 1.0
-"""How often it is looked up who has something to fetch, if nothing tells it."""
+"""Seconds between two queries for gateways that have something to fetch, if no notification arrives."""
 
 
 def setting(event: asyncio.Event) -> Callable[[Notifications], None]:
-    """A listener that sets the event, which is of the running loop, when a commit says something of gateways."""
+    """A listener that sets the event, which belongs to the running loop, after a commit that concerns gateways."""
     loop = asyncio.get_running_loop()
 
     def heard(notifications: Notifications) -> None:
@@ -49,7 +49,7 @@ class Polls:
     ) -> list[FetchedRequest]:
         """Take replies, and return requests as soon as there are some, or none after `wait_s`.
 
-        If the one who polls `is_gone`, it takes none. Raises UnknownSecret, Conflict.
+        It returns none if the client `is_gone`. Raises UnknownSecret, Conflict.
         """
         call, loop = self._e.executors.call, asyncio.get_running_loop()
         ends_at, left = loop.time() + wait_s, list(replies)
@@ -79,7 +79,7 @@ class Polls:
                 del self._waiting[gateway_id], self._news[gateway_id]
 
     async def _watch(self) -> None:
-        """Wake those that have something to fetch, while anybody waits."""
+        """Wake the polls of gateways that have something to fetch, while any poll waits."""
         stop = self._e.store.listen(setting(self._told))
         try:
             while self._waiting:
@@ -87,7 +87,7 @@ class Polls:
                     async with asyncio.timeout(LOOK_S):
                         await self._told.wait()
                 self._told.clear()
-                with contextlib.suppress(EvertickError):  # those who wait ask again by themselves
+                with contextlib.suppress(EvertickError):  # waiting polls query again by themselves
                     now = self._e.clock.now()
                     for gateway_id in await self._e.executors.read(lambda tx, now=now: tx.gateways_to_fetch(now=now)):  # type: ignore[misc]
                         if gateway_id in self._news:

@@ -1,7 +1,7 @@
-"""The side of gateways that register at the platform: registration, heartbeats, rotation, and what they fetch.
+"""The platform's side for gateways that register: registration, heartbeats, rotation, and requests to fetch.
 
-A gateway proves itself with a secret, of which the database has only the SHA-256. Of two processes with one name the
-one that registered or sent a heartbeat last is the gateway: the end of an older one removes nothing.
+A gateway proves its identity with a secret; the database stores only its SHA-256. If two processes have the same name,
+the one that registered or sent a heartbeat last is the gateway: the end of an older process removes nothing.
 """
 
 import hashlib
@@ -34,20 +34,20 @@ GATEWAY_PREFIX: Final = "gw"
 JOIN_PREFIX: Final = "evgj_"
 SECRET_PREFIX: Final = "evgs_"  # noqa: S105
 OVERLAP_MS: Final = 10 * MINUTE_MS
-"""How long an old secret stays valid."""
+"""Milliseconds for which an old secret stays valid."""
 WORDS: Final = text(200, printable=True)
 LIST_MAX: Final = 100
-"""Warnings, capabilities and commands of a gateway that are kept."""
+"""Warnings, capabilities and commands of a gateway that are stored."""
 WORD_CHARS_MAX: Final = 500
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """The hash that is stored of a secret."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def kept(words: Sequence[str]) -> str:
-    """A list of a stranger's words as it is kept: JSON, bounded, printable."""
+    """A list of untrusted words as it is stored: JSON, bounded, printable."""
     return json.dumps([shortened(word, WORD_CHARS_MAX) for word in words[:LIST_MAX]])
 
 
@@ -57,15 +57,15 @@ def new_join_token() -> str:
 
 
 class Joining:
-    """What gateways ask of the platform."""
+    """Requests of gateways to the platform."""
 
     def __init__(self, environment: Environment, write: Transact) -> None:
         self._e, self._write = environment, write
 
     def register(self, said: Registration) -> RegisteredGateway:
-        """Register a gateway under the name of its join token, which is used up.
+        """Register a gateway under the name of its join token. The token can be used once.
 
-        Raises UnknownSecret for a token that is unknown, used or expired, or of another name; Misuse for what is no
+        Raises UnknownSecret for a token that is unknown, used, expired or of another name; Misuse for an invalid
         address, for one at a host that is not allowed, or without the platform's key.
         """
         check_options({"name": WORDS, "instance_id": WORDS, "runtime": WORDS}, {
@@ -84,7 +84,7 @@ class Joining:
                 )
             tenant, name, _ = found
             if name != said.name:
-                raise UnknownSecret(f"this join token is for a gateway of another name than {said.name!r}")
+                raise UnknownSecret(f"this join token belongs to another gateway name, not to {said.name!r}")
             before = transaction.get_gateway(name, tenant=tenant)
             row = GatewayRow(
                 id=self._e.ids.make(GATEWAY_PREFIX, now) if before is None else before.id,
@@ -120,7 +120,7 @@ class Joining:
         return self._write(work)
 
     def heartbeat(self, secret: str, said: Heartbeat) -> HeartbeatReply:
-        """Note how a gateway is. Raises UnknownSecret."""
+        """Record the state of a gateway. Raises UnknownSecret."""
         beat = StoredHeartbeat(said.status, kept(said.warnings), said.version[:200], said.digest[:200])
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> HeartbeatReply:
@@ -132,9 +132,9 @@ class Joining:
         return self._as(secret, work)
 
     def rotate(self, secret: str) -> RegisteredGateway:
-        """A new secret and a new token for a gateway; the secret that it uses stays valid for OVERLAP_MS.
+        """A new secret and a new token for a gateway; the secret that it used stays valid for OVERLAP_MS.
 
-        So a gateway that did not receive the reply asks again. Raises UnknownSecret.
+        So a gateway that did not receive the reply can ask again. Raises UnknownSecret.
         """
         fresh = SECRET_PREFIX + secrets.token_urlsafe(32)
 
@@ -154,9 +154,9 @@ class Joining:
         return self._as(secret, work)
 
     def deregister(self, secret: str, instance_id: str) -> bool:
-        """Note that a process ends: the gateway is offline at once, and stays registered for its next process.
+        """Record the end of a process: the gateway is offline at once, and stays registered for its next process.
 
-        Returns False, and changes nothing, if a later process is the gateway by now. Raises UnknownSecret.
+        Returns False, and changes nothing, if a later process is now the gateway. Raises UnknownSecret.
         """
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> bool:
@@ -168,16 +168,16 @@ class Joining:
         return self._as(secret, work)
 
     def fetch(self, secret: str, instance_id: str, replies: Sequence[FetchedReply]) -> tuple[str, list[FetchedRequest]]:
-        """Take the replies of a gateway that dials out; returns its id and what it is to do.
+        """Store the replies of a gateway that dials out; returns its id and its new requests.
 
         Raises UnknownSecret, Conflict for a process that a later one has replaced.
         """
 
         def work(transaction: Transaction, row: GatewayRow, now: Instant) -> tuple[str, list[FetchedRequest]]:
             if row.url is not None:
-                raise Misuse(f"the gateway {row.name} has an address, at which the platform calls it")
+                raise Misuse(f"the gateway {row.name} has an address, so the platform calls it there")
             if _present(transaction, row, instance_id) is None:
-                raise Conflict(f"a later process of the gateway {row.name} has its requests; end this one")
+                raise Conflict(f"a later process of the gateway {row.name} fetches its requests; stop this one")
             for each in replies:
                 transaction.reply_to_request(each.id, row.id, status=each.status, reply=each.body, now=now)
             found = transaction.take_gateway_requests(row.id, now=now)
@@ -190,14 +190,14 @@ class Joining:
             now = self._e.clock.now()
             row = transaction.gateway_by_secret(hash_of(secret), now=now)
             if row is None:
-                raise UnknownSecret("no gateway has this secret; it was removed, or replaced long ago: register again")
+                raise UnknownSecret("no gateway has this secret; it was removed or its secret replaced: register again")
             return work(transaction, row, now)
 
         return self._write(found)
 
 
 def _present(transaction: Transaction, row: GatewayRow, instance_id: str) -> GatewayRow | None:
-    """The gateway, of which a process is there; None for a process that a later one has replaced."""
+    """The gateway with this process recorded; None for a process that a later one has replaced."""
     if instance_id == row.instance_id:
         return row
     if instance_id == row.former_id:

@@ -1,8 +1,8 @@
-"""Syncs the copies of the crons of gateways: after each change, when a heartbeat has another digest, and every SYNC_MS.
+"""Syncs the copies of gateways' crons: after each change, when a heartbeat has another digest, and every SYNC_MS.
 
-A sync asks for the health of the gateway, which is one small request, and for its crons only if their digest is not
-that of the copy. Syncs are numbered: what one finds is dropped if a later one has begun, so that no old list
-replaces a newer one. Of several servers, one syncs a gateway at a time.
+A sync asks for the health of the gateway, which is one small request. It asks for the crons only if their digest is
+not that of the copy. Syncs are numbered: the result of one is dropped if a later one has begun, so that no old list
+replaces a newer one. Only one of several servers syncs a gateway at a time.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ _logger: Final = logging.getLogger("evertick.gateways")
 SYNC_MS: Final = MINUTE_MS
 AT_A_TIME: Final = 16
 IDLE_S: Final = 15.0
-"""How long the loop waits at most, if nothing tells it of a gateway."""
+"""Seconds that the loop waits at most if no notification about a gateway arrives."""
 FAILED_S: Final = 5.0
-"""How long it waits after an error of the database."""
+"""Seconds to wait after an error of the database."""
 ERROR_CHARS_MAX: Final = 500
 
 
 def sync(environment: Environment, row: GatewayRow, *, is_server: bool = False) -> None:
-    """Sync the copy of a gateway that was claimed, and write what is found, or why that failed.
+    """Sync the copy of a claimed gateway, and write the result, or why it failed.
 
-    Raises Misuse for what this process lacks: of that only a server says that the gateway is degraded.
+    Raises Misuse if this process lacks a key or a permission; only a server then records the gateway as degraded.
     """
     clock = environment.clock
     if not row.instance_id or (row.url is None and health_of(row, clock.now())[0] == "offline"):
-        return  # nothing would reply; it is synced with its next heartbeat
+        return  # nothing would reply; its next heartbeat syncs it
     try:
         client = client_of(environment, row)
         health = client.health()
@@ -55,7 +55,7 @@ def sync(environment: Environment, row: GatewayRow, *, is_server: bool = False) 
         )
         listed = None if crons is None else crons.crons
         written(environment, lambda transaction: transaction.note_sync(row, found, listed, now=clock.now()))
-    except Exception as error:  # whatever a gateway replies: it must not end the syncs of others
+    except Exception as error:  # no reply of one gateway may stop the syncs of others
         if isinstance(error, Misuse) and not is_server:
             raise
         text = str(error) if isinstance(error, EvertickError) else f"{type(error).__name__}: {error}"
@@ -74,7 +74,7 @@ class SyncLoop:
         self._syncs: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Sync for ever. What fails is logged, and tried again."""
+        """Sync forever. Errors are logged, and the sync is tried again."""
         stop = self._e.store.listen(setting(self._news))
         try:
             while True:
@@ -92,8 +92,8 @@ class SyncLoop:
             stop()
 
     async def round(self) -> float:
-        """Begin syncs of gateways whose time it is, AT_A_TIME in all; returns for how many seconds there is nothing to
-        begin. A gateway that is slow to reply delays no other.
+        """Begin the due syncs of gateways, at most AT_A_TIME in all. Returns for how many seconds nothing is due. A
+        gateway that is slow to reply does not delay others.
         """
         executors, clock = self._e.executors, self._e.clock
         self._syncs = {each for each in self._syncs if not each.done()}
@@ -116,7 +116,7 @@ class SyncLoop:
                 )
                 task.add_done_callback(self._ended)
                 self._syncs.add(task)
-        return IDLE_S  # one that ends wakes the loop
+        return IDLE_S  # a sync that ends wakes the loop
 
     async def end(self) -> None:
         """Wait for the syncs that have begun."""

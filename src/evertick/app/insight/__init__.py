@@ -1,1 +1,1 @@
-"""What dashboards show beside lists."""
+"""Statistics, problems and summaries for dashboards and reports."""

@@ -1,10 +1,10 @@
-"""`app.insight`: how the jobs and schedules of a tenant do, for dashboards and reports.
+"""`app.insight`: how the jobs and schedules of a tenant are doing, for dashboards and reports.
 
     print(app.insight.overview().late)
     for each in app.insight.functions().functions:
         print(each.name, each.failed_hour, each.p99_ms)
 
-Each question costs a bounded look, however many jobs and schedules there are.
+Each call reads a bounded amount, however many jobs and schedules there are.
 """
 
 from evertick.app.environment import Environment
@@ -27,7 +27,7 @@ from evertick.base.ids import TenantId
 
 
 class _InsightGroup(OperationGroup[InsightOperations]):
-    """How the jobs and schedules of a tenant do."""
+    """How the jobs and schedules of a tenant are doing."""
 
     overview = reads(overview)
     overview_and_day = reads(overview_and_day)
@@ -51,7 +51,7 @@ class Insight(Blocking[InsightOperations], _InsightGroup):
 
 
 class AsyncInsight(Awaited[InsightOperations], _InsightGroup):
-    """`app.aio.insight`: as `Insight`, and every call is awaited."""
+    """`app.aio.insight`: like `Insight`, but every call is awaited."""
 
 
 def insight_operations(environment: Environment, tenant: TenantId) -> InsightOperations:

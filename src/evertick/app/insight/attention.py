@@ -1,9 +1,9 @@
-"""What needs attention: missed times, schedules that cannot be read or that no worker looks at, jobs that no worker
-serves or a paused pool holds back, runs of workflows that cannot go on, schedules and functions that fail, schedules
-that are paused for long.
+"""What needs attention: missed times, schedules that cannot be read or that no worker evaluates, jobs that no worker
+serves or a paused pool holds back, runs of workflows that cannot continue, schedules and functions that fail, and
+schedules that have been paused for long.
 
-Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
-failing ones, and some of the paused ones.
+Each item has its reason as text. The queries are bounded: the newest missed times, the failing schedules that ran last,
+and some of the paused schedules.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ from evertick.store.records.pages import MissedLook
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 
-# -- Outages: spans in which no worker looked at schedules, and times were missed for it.
+# -- Outages: spans in which no worker evaluated schedules and therefore times were missed.
 #
-# The ledger tells them: each time that was missed for its age was due at one moment and first looked at at another, and
-# nothing looked at its schedule between the two. Spans that overlap are one outage.
+# They are computed from the ledger. Each time that was missed because of its age has the instant when it was due and
+# the instant when it was decided, and nothing evaluated its schedule between the two. Overlapping spans are one outage.
 
 MISSED_MAX: Final = 1_000
-"""Missed times of each reason that are looked at."""
+"""Missed times of each reason that are read."""
 LONG_MISSED_MAX: Final = 10_000
-"""The same, after an outage in which more were missed."""
+"""The same, after an outage that missed more."""
 SKIPPED_MAX: Final = 1_001
 """Times of a pause that are counted."""
 
@@ -41,9 +41,9 @@ SKIPPED_MAX: Final = 1_001
 def missed_and_skipped(
     transaction: Transaction, tenant: TenantId, now: Instant, trouble: Trouble, pauses: Mapping[ScheduleId, Instant]
 ) -> tuple[list[MissedTime], dict[ScheduleId, int], bool]:
-    """The times that were found missed in the last 24 hours, however long before they were due; whether there are more.
+    """The times that were found missed in the last 24 hours, even if they were due long before.
 
-    And how many times each schedule skipped in its pause, to SKIPPED_MAX.
+    With how many times each schedule skipped in its pause, up to SKIPPED_MAX, and whether there are more missed times.
     """
     if not (trouble.has_missed or pauses):
         return [], {}, False
@@ -51,14 +51,14 @@ def missed_and_skipped(
     reasons = MISSED_REASONS if trouble.has_missed else ()
     look = MissedLook(reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
     times, skipped = transaction.missed_and_skipped(tenant, look)
-    times = [time for time in times if now - DAY_MS <= time.decided_at <= now]  # a clock may have been set back
+    times = [time for time in times if now - DAY_MS <= time.decided_at <= now]  # because a clock may have been set back
     return times, skipped, _is_cut(times, limit)
 
 
 def outages(
     transaction: Transaction, tenant: TenantId, now: Instant, times: Sequence[MissedTime], *, more: bool
 ) -> tuple[OutageView, ...]:
-    """The outages that ended in the last 24 hours, the newest first, from missed times; `more` if there are more."""
+    """The outages that ended in the last 24 hours, newest first; `more` says that `times` are not all missed times."""
     spans: list[tuple[Instant, Instant]] = []
     for time in sorted(times, key=lambda each: each.actual_at):
         if not unseen(Reason(time.reason), time.detail, time.decided_at - time.actual_at):
@@ -73,7 +73,7 @@ def outages(
         found[-1] = found[-1].model_copy(
             update={"start": to_datetime(_begin(transaction, tenant, recent[-1], times, now))}
         )
-        return tuple(found)  # its begin took a statement, and is older than what the ledger may still have
+        return tuple(found)  # no last_evaluated: the start took a query, and the ledger may have lost older rows
     evaluated = transaction.evaluated_before([span[0] for span in recent]) if recent else {}
     return tuple(
         outage.model_copy(update={"last_evaluated": None if at is None else to_datetime(at)})
@@ -84,7 +84,7 @@ def outages(
 def _begin(
     transaction: Transaction, tenant: TenantId, span: tuple[Instant, Instant], times: Sequence[MissedTime], now: Instant
 ) -> Instant:
-    """When an outage began that has more missed times than are looked at: those judged after its end belong to it."""
+    """When an outage with more missed times than MISSED_MAX began: times decided after its end belong to it."""
     decided = min(time.decided_at for time in times if span[0] <= time.actual_at <= span[1])
     first = transaction.first_missed(
         tenant,
@@ -116,16 +116,16 @@ def _is_cut(times: Sequence[MissedTime], limit: int) -> bool:
 
 
 SHOWN_MAX: Final = 20
-"""Of each problem."""
+"""Items shown of each problem."""
 PAUSED_MAX: Final = 100
-"""Paused schedules that are looked at."""
+"""Paused schedules that are read."""
 LONG_PAUSE_MS: Final = DAY_MS
-"""From when on a pause needs attention."""
+"""A pause that lasts this long needs attention."""
 RUNS_SHOWN: Final = 5
 WHY_MISSED: Final = {
     Reason.CATCH_UP_WINDOW: "no worker evaluated it within its catch-up window",
-    Reason.CATCH_UP_LATEST: "no worker evaluated it in time, and only the latest time is made up",
-    Reason.CATCH_UP_NONE: "no worker evaluated it in time, and nothing is made up",
+    Reason.CATCH_UP_LATEST: "no worker evaluated it in time, and its policy catches up only the latest time",
+    Reason.CATCH_UP_NONE: "no worker evaluated it in time, and its policy catches up nothing",
     Reason.CATCH_UP_OVERLAP: "no worker evaluated it in time, and the overlap policy starts only the first",
     Reason.CATCH_UP_SUPERSEDED: "no worker evaluated it in time, and the overlap policy starts only the last",
     Reason.CATCH_UP_DROPPED: "no worker evaluated it in time, and it was dropped before it started",
@@ -137,7 +137,7 @@ WHY_MISSED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the overview has looked at already: due jobs, live workers, missed times, and what else is wrong."""
+    """What the overview has read: due jobs, live workers, missed times, and other problems."""
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]
@@ -145,20 +145,20 @@ class Seen:
     trouble: Trouble
     pauses: Mapping[ScheduleId, Pause]
     skipped: Mapping[ScheduleId, int]
-    """How many times schedules skipped in their long pauses."""
+    """How many times schedules skipped in their long pauses, by schedule."""
     unreadable: Sequence[Schedule] = ()
-    """Schedules that were set aside, because they could not be read."""
+    """Schedules that are not evaluated because they could not be read."""
 
 
 def long_pauses(trouble: Trouble, now: Instant) -> dict[ScheduleId, Pause]:
-    """The pauses that last for long, the longest first."""
+    """The long pauses, the longest first."""
     found = {row.id: pause_in(row.state) for row in trouble.paused_schedules}
     long = [(pause.at, name, pause) for name, pause in found.items() if pause and now - pause.at >= LONG_PAUSE_MS]
     return {name: pause for _, name, pause in sorted(long, key=lambda each: each[:2])[:SHOWN_MAX]}
 
 
 def attention(now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
-    """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
+    """What needs attention, the most urgent kinds first. Missed times that were caught up need none."""
     return (
         *_missed(seen.missed),
         *_unreadable(seen.unreadable),
@@ -178,7 +178,7 @@ def is_served(group: DueGroup, serves: Sequence[Serves]) -> bool:
 
 
 def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
-    """By schedule and reason, those missed last first."""
+    """Missed times by schedule and reason, the latest first."""
     groups: dict[tuple[ScheduleId, str], list[MissedTime]] = {}
     for time in sorted(times, key=lambda each: each.nominal_at, reverse=True):
         groups.setdefault((time.schedule_id, time.reason), []).append(time)
@@ -211,7 +211,7 @@ def _unreadable(rows: Sequence[Schedule]) -> Iterator[AttentionView]:
 
 
 def _overdue(trouble: Trouble, *, is_working: bool) -> Iterator[AttentionView]:
-    """All of them together: while no worker looks, it is soon every schedule."""
+    """One item for all overdue schedules: while no worker evaluates, soon every schedule is overdue."""
     if (first := trouble.first_overdue) is None:
         return
     count = Count.of(trouble.overdue)
@@ -220,8 +220,8 @@ def _overdue(trouble: Trouble, *, is_working: bool) -> Iterator[AttentionView]:
         problem="overdue",
         kind="schedule",
         name=first.id,
-        what=f"due, and no worker has looked at it{others}",
-        why="workers are alive, and none has evaluated it yet" if is_working else "no worker is alive",
+        what=f"due, and no worker has evaluated it{others}",
+        why="workers are alive, but none has evaluated it yet" if is_working else "no worker is alive",
         count=count.number,
         more=count.more,
         since=to_datetime(first.next_at),
@@ -258,7 +258,7 @@ def _stuck(trouble: Trouble) -> Iterator[AttentionView]:
             problem="stuck",
             kind="workflow",
             name=group.function,
-            what=f"{group.count:,} run{'' if group.count == 1 else 's'} cannot go on",
+            what=f"{group.count:,} run{'' if group.count == 1 else 's'} cannot continue",
             why=group.error,
             count=group.count,
             more=group.count >= STUCK_MAX,
@@ -268,7 +268,7 @@ def _stuck(trouble: Trouble) -> Iterator[AttentionView]:
 
 
 def _held(due: Sequence[DueGroup], paused: Mapping[str, str]) -> Iterator[AttentionView]:
-    """Pools that are paused while jobs of theirs are due; the one that holds a job back for longest first."""
+    """Paused pools with due jobs; the pool whose oldest due job waits longest comes first."""
     pools: dict[str, list[DueGroup]] = {}
     for group in sorted(due, key=lambda each: each.oldest):
         if (pool := pool_name(group.pool)) in paused:
@@ -296,7 +296,7 @@ def _failing(schedules: Iterable[FailingSchedule]) -> Iterator[AttentionView]:
             kind="schedule",
             name=row.id,
             what=f"failed {failed} of the last {len(ended)}" if ended else "its last run failed",
-            why=(row.failure or "").strip() or "it left no message",
+            why=(row.failure or "").strip() or "it has no message",
             count=failed,
             more=False,
             since=to_datetime(row.at),

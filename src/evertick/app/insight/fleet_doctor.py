@@ -1,6 +1,6 @@
-"""The doctor of a fleet: what keeps the workers of a database from doing what is scheduled? No code is at hand.
+"""The doctor of a fleet: finds what keeps the workers of a database from running what is scheduled.
 
-The code before a deploy is examined by `evertick.app.doctor`. Nothing is written.
+It reads only the database, and writes nothing. `evertick.app.doctor` examines the code before a deploy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,16 +28,16 @@ from evertick.store.transaction.transaction import Transaction
 from evertick.store.write_health import WriteFailure
 
 SKEW_MAX_MS: Final = 1_000
-"""A larger difference of clocks is a jump to the engine."""
+"""The engine treats a larger difference of clocks as a jump."""
 LAG_MAX_MS: Final = 60_000
 SCHEDULES_MAX: Final = 20_000
-"""Active schedules that are looked at."""
+"""Active schedules that are examined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What no transaction tells: by how much the database's clock is ahead of this machine's, how many servers its
-    address names, and why it cannot be written.
+    """Facts from outside the transaction: how far the database's clock is ahead of this machine's, how many servers its
+    address has, and why the database cannot be written (None if it can).
     """
 
     clock_ahead_ms: int = 0
@@ -46,7 +46,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, store: Store) -> Self:
-        """Those of an open database. Raises Unavailable."""
+        """The facts about an open database. Raises Unavailable."""
         return cls(
             clock_ahead_ms=difference(SystemClock(), store.database_now).ahead_ms,
             servers=servers_in(store.url),
@@ -55,7 +55,7 @@ class Surroundings:
 
 
 def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instant, around: Surroundings) -> FleetReport:
-    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work."""
+    """What keeps workers from running the scheduled work of a tenant; None means all tenants that have work."""
     status = status_of(transaction, tenant, now)
     known = transaction.list_workers()
     alive = transaction.workers_alive(now, among=known)
@@ -88,7 +88,7 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
 def _writing(failure: WriteFailure | None, now: Instant) -> Iterator[FleetFinding]:
     if failure is not None:
         detail = f"{failure.sentence(now)}. The last error: {failure.detail}"
-        fix = "make room on its disk, or let this program write it; workers go on by themselves"
+        fix = "free space on its disk, or give this program write permission; workers then continue by themselves"
         yield _finding(FleetCheck.WRITES, "writes", detail, fix)
 
 
@@ -103,7 +103,7 @@ def _copies(transaction: Transaction, servers: int) -> Iterator[FleetFinding]:
     if servers > 1 and not transaction.waits_for_copies():
         detail = (
             f"the address names {servers} servers, and commits do not wait for a standby: a failover loses the last "
-            "ones, and actions that had begun can run again"
+            "commits, and actions that had begun can run again"
         )
         fix = "set synchronous_standby_names to the standby, and synchronous_commit neither to off nor to local"
         yield _finding(FleetCheck.COPIES, "copies", detail, fix)
@@ -115,7 +115,7 @@ def _zone_data(alive: Sequence[Worker]) -> Iterator[FleetFinding]:
         versions.setdefault(worker.zone_data or "unknown", []).append(f"{worker.host}:{worker.pid}")
     if len(versions) > 1:
         found = "; ".join(f"{version} on {', '.join(hosts[:5])}" for version, hosts in sorted(versions.items()))
-        detail = f"live workers have different time zone data, and may compute different times: {found}"
+        detail = f"live workers have different time zone data and may compute different times: {found}"
         yield _finding(FleetCheck.ZONE_DATA, "zone data", detail, "install the same version of tzdata on all workers")
 
 
@@ -123,7 +123,7 @@ def _workers(
     alive: Sequence[Worker], known: Sequence[Worker], status: StatusView, schedules: Sequence[Schedule]
 ) -> Iterator[FleetFinding]:
     if not alive and (status.queues or schedules):
-        detail = "no worker is alive, so nothing that is scheduled runs"
+        detail = "no worker is alive, so scheduled work does not run"
         yield _finding(FleetCheck.WORKERS, "workers", detail, "start one: evertick worker")
     living = {worker.id for worker in alive}
     for worker in known:
@@ -131,14 +131,14 @@ def _workers(
         reading.value("serves", worker.serves)
         if reading.problems:
             detail = f"what the worker {worker.host}:{worker.pid} serves cannot be read ({reading.problems[0]})"
-            fix = "update this release to that of the worker, or start the worker again, which writes its row anew"
+            fix = "upgrade this program to the release of the worker, or restart the worker, which rewrites its row"
             yield _finding(FleetCheck.ROWS, worker.id, detail, fix)
         if worker.id not in living:
             detail = f"the worker {worker.host}:{worker.pid} is dead: its lease ended at {to_iso(worker.leased_until)}"
             fix = (
-                "a live worker gives its jobs back within seconds; if it stays, that one cannot reach the database"
+                "a live worker releases its jobs within seconds; if it stays, that one cannot reach the database"
                 if alive
-                else "start a worker, which gives its jobs back: evertick worker"
+                else "start a worker, which releases its jobs: evertick worker"
             )
             yield _finding(FleetCheck.WORKERS, worker.id, detail, fix)
 
@@ -146,12 +146,12 @@ def _workers(
 def _lag(status: StatusView) -> Iterator[FleetFinding]:
     if status.lag_ms > LAG_MAX_MS:
         detail = f"the oldest due job that a live worker could run waits for {length(status.lag_ms)}"
-        fix = "look at `evertick status` and `evertick pool list`: add workers, or raise a limit"
+        fix = "see `evertick status` and `evertick pool list`; then add workers or raise a limit"
         yield _finding(FleetCheck.LAG, "lag", detail, fix)
 
 
 def _unserved(status: StatusView, serves: Sequence[Serves]) -> Iterator[FleetFinding]:
-    """Due jobs that no live worker runs, for want of a worker in their pool or of their function."""
+    """Due jobs that no live worker runs, because none serves their pool or has their function."""
     elsewhere = {function.name for each in serves for function in each.functions}
     for queue in status.queues:
         if not queue.blocked:
@@ -162,23 +162,23 @@ def _unserved(status: StatusView, serves: Sequence[Serves]) -> Iterator[FleetFin
             fix = f"start a worker for it: evertick worker --pool {queue.pool}"
             yield _finding(FleetCheck.POOLS, queue.pool, detail, fix, queue.tenant)
         else:
-            detail = f"{jobs} wait, and no live worker has this function"
+            detail = f"{jobs} wait, but no live worker has this function"
             cancel = f"evertick job cancel-all --function {shell_word(queue.function)}{tenant_option(queue.tenant)}"
             fix = f"deploy code that has it, or: {cancel}"
             yield _finding(FleetCheck.FUNCTIONS, queue.function, detail, fix, queue.tenant)
 
 
 def _stuck(status: StatusView) -> Iterator[FleetFinding]:
-    """Runs that cannot go on."""
+    """Runs that cannot continue."""
     for each in status.stuck:
         runs = "1 run cannot" if each.count == 1 else f"{each.count:,} runs cannot"
         whose = tenant_option(each.tenant)
-        fix = f"look at the oldest: evertick workflow get {each.job_id}{whose}; deploy code that fits, or restart it"
+        fix = f"inspect the oldest: evertick workflow get {each.job_id}{whose}; deploy matching code, or restart it"
         if each.error.startswith("QuotaExceeded"):
             fix = (
                 f"wait until other jobs have ended, or raise the limits: evertick tenant set {shell_word(each.tenant)}"
             )
-        yield _finding(FleetCheck.RUNS, each.function, f"{runs} go on: {each.error}", fix, each.tenant)
+        yield _finding(FleetCheck.RUNS, each.function, f"{runs} continue: {each.error}", fix, each.tenant)
 
 
 def _unreadable(status: StatusView) -> Iterator[FleetFinding]:
@@ -202,7 +202,7 @@ def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[F
         if row.unreadable:
             continue
         if row.spec.value.has_sources and row.next_at is None:
-            detail = "it is active and has no time to come"
+            detail = "it is active but has no future times"
             fix = (
                 f"give it other times, or: evertick schedule delete {schedule_word(row.id)}{tenant_option(row.tenant)}"
             )

@@ -1,4 +1,4 @@
-"""Functions by name: how many jobs each has, how often it ran and failed lately, how long it takes."""
+"""Statistics by function: how many jobs it has, how often it ran and failed lately, and how long it takes."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ from evertick.rules.jobs.histogram import Spread, quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.transaction.transaction import Transaction
 
-# -- What ended in each minute, or in each ten, from the rows of workers.
+# -- What ended in each minute, or in each ten minutes, from the counts that workers write.
 
 
 def activity_view(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
-    """What happened from `start` to `now`; `rows` are in order, some of one minute from each worker."""
+    """What happened from `start` to `now`. `rows` are ordered by minute; each worker has its own row for a minute."""
     minutes: dict[Instant, list[MinuteRow]] = {}
     for row in rows:
         minutes.setdefault(row.at, []).append(row)
@@ -57,13 +57,13 @@ def _minute(at: Instant, rows: Iterable[MinuteRow]) -> MinuteView:
 Named = TypeVar("Named", DueGroup, Sample)
 
 FUNCTIONS_MAX: Final = 100
-"""Functions of a page."""
+"""Functions in a page."""
 SAMPLES: Final = 100
-"""Successful, and failed, jobs of a function from which durations are read."""
+"""Successful jobs, and failed jobs, of a function from which durations are computed."""
 WAITING_MAX: Final = 2_000
-"""Waiting jobs that are looked at for the next time of each function."""
+"""Waiting jobs that are read to find the next time of each function."""
 DUE_MAX: Final = 10_001
-"""Due jobs that are looked at."""
+"""Due jobs that are read."""
 
 
 def function_stats(
@@ -73,10 +73,10 @@ def function_stats(
     limit: int = FUNCTIONS_MAX,
     cursor: str | None = None,
 ) -> Work[FunctionStatsPage]:
-    """A page of the functions that workers have or that have jobs, by name: how each of them does.
+    """A page of statistics of the functions that workers have or that have jobs, by name.
 
-    `function`: only the one of this name. `limit`: at most 100. `cursor` continues after the page that returned it.
-    Raises LimitExceeded.
+    `function` selects the function with this name. `limit` is at most 100. `cursor` continues after the page that
+    returned it. Raises LimitExceeded.
     """
     work = functions_and_day(operations, function=function, limit=limit, cursor=cursor)
     return lambda transaction: work(transaction)[0]
@@ -89,7 +89,7 @@ def functions_and_day(
     limit: int = FUNCTIONS_MAX,
     cursor: str | None = None,
 ) -> Work[tuple[FunctionStatsPage, ActivityView]]:
-    """As `functions`, and what all functions did in each ten minutes of the last 24 hours, at one moment."""
+    """As `functions`, with what all functions did in each ten minutes of the last 24 hours, read at the same time."""
     check_limit(limit, FUNCTIONS_MAX, "a page has 1 to {} functions")
 
     def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:
@@ -130,7 +130,7 @@ def served_functions(transaction: Transaction) -> dict[str, ServedFunction]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What is known of the functions of a page."""
+    """What was read about the functions of a page."""
 
     counts: Mapping[str, JobCounts]
     served: Mapping[str, ServedFunction]
@@ -140,7 +140,7 @@ class _Seen:
     next_due: Mapping[str, Instant]
 
     def stats(self, name: str) -> FunctionStats:
-        """The view of a function."""
+        """The statistics of a function."""
         served, due = self.served.get(name), self.due.get(name, ())
         active = self.active.get(name, FunctionActivity(name, 0, 0, 0, 0))
         samples = self.samples.get(name, ())
@@ -174,45 +174,45 @@ def _by_name(rows: Iterable[Named]) -> dict[str, list[Named]]:
 
 
 def share_of(values: Sequence[int], share: float) -> int | None:
-    """The value that a share of all does not exceed."""
+    """The smallest value that is not exceeded by this share of the sorted `values`; None if there are none."""
     return values[min(len(values) - 1, int(share * len(values)))] if values else None
 
 
-# -- Failures that are alike: failed jobs, or failed runs of workflows, by function and error.
+# -- Similar failures: failed jobs, or failed runs of workflows, grouped by function and error.
 #
-# Errors are alike if they differ in numbers alone: "order 17 is not paid", "order 18 is not paid".
+# Errors are similar if they differ only in numbers: "order 17 is not paid", "order 18 is not paid".
 
 FAILURES_MAX: Final = 1_000
 """How many of the newest failures are grouped."""
 SHOWN: Final = 50
-"""So many of them are read whole: the newest ones of each group."""
+"""Failures that are read completely: the newest ones of each group."""
 _NUMBER: Final = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
-"""Numbers, and ids with digits in them."""
+"""A number, or an id with digits."""
 
 T = TypeVar("T")
 
 
 class Alike(NamedTuple, Generic[T]):
-    """Failures that are alike: how many, and the newest of them."""
+    """Similar failures: how many there are, and the newest of them."""
 
     total: int
     newest: tuple[T, ...]
 
 
 class Failures(NamedTuple, Generic[T]):
-    """Groups of failures, that with the newest one first; `more` if there are others that were not grouped."""
+    """Groups of failures, the group with the newest failure first; `more` if others were not grouped."""
 
     groups: tuple[Alike[T], ...]
     more: bool
 
     @property
     def repeats(self) -> bool:
-        """Whether any two are alike."""
+        """Whether any two failures are similar."""
         return any(each.total > 1 for each in self.groups)
 
 
 class FailedJobs(NamedTuple):
-    """Failed jobs by function and error, with what stands around them, as `JobList`."""
+    """Failed jobs by function and error, with their parents and the counts of all jobs, as in `JobList`."""
 
     found: Failures[JobView]
     parents: dict[str, JobView]
@@ -220,7 +220,7 @@ class FailedJobs(NamedTuple):
 
 
 def failed_jobs(operations: InsightOperations, **where: Unpack[JobsWhere]) -> Work[FailedJobs]:
-    """The failed jobs that the filters of `app.jobs.list` choose. Raises as that."""
+    """The failed jobs that match the filters of `app.jobs.list`, grouped. Raises the same errors."""
     tenant, now = operations.tenant, operations.now()
     chosen = jobs_where(tenant, now=now, **where)
 
@@ -235,7 +235,7 @@ def failed_jobs(operations: InsightOperations, **where: Unpack[JobsWhere]) -> Wo
 
 
 def failed_runs(tenant: TenantId, chosen: JobFilter) -> Work[Failures[RunView]]:
-    """The failed runs that a filter chooses."""
+    """The failed runs that match a filter, grouped."""
 
     def work(transaction: Transaction) -> Failures[RunView]:
         groups, more = _groups(transaction, chosen)
@@ -247,7 +247,7 @@ def failed_runs(tenant: TenantId, chosen: JobFilter) -> Work[Failures[RunView]]:
 
 
 def pattern(error: str) -> str:
-    """What errors that are alike have in common."""
+    """The error with its numbers replaced; similar errors have the same pattern."""
     return _NUMBER.sub("0", error)
 
 

@@ -1,4 +1,4 @@
-"""The list of jobs with what stands around it: the jobs that scheduled them, and how many each function has."""
+"""The list of jobs, with the jobs that scheduled them and the number of jobs of each function."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Unpack
@@ -17,17 +17,17 @@ from evertick.base.records.jobs import Job, JobSummary
 from evertick.store.transaction.transaction import Transaction
 
 JOBS_MAX: Final = AT_ONCE
-"""Jobs of a page."""
+"""Jobs in a page."""
 
 
 class JobList(NamedTuple):
-    """A page of jobs, and what stands around it."""
+    """A page of jobs, with their parents and the counts of all jobs."""
 
     page: JobPage
     parents: dict[str, JobView]
-    """The jobs that scheduled those of the page, by id, as far as they are still kept."""
+    """The jobs that scheduled those of the page, by id; without those that are no longer stored."""
     counts: dict[str, JobCounts]
-    """How many jobs each function has."""
+    """The number of jobs of each function."""
 
 
 def job_list(
@@ -39,10 +39,10 @@ def job_list(
     workflows: Collection[str] = (),
     **where: Unpack[JobsWhere],
 ) -> Work[JobList]:
-    """A page as `app.jobs.list` returns it, with what stands around it, at one moment and in few statements.
+    """A page as `app.jobs.list` returns it, with parents and counts, read at the same time and in few statements.
 
-    `limit`: at most 50. `workflows` are functions known to be workflows: without runs nothing of them is looked
-    through. Raises as `app.jobs.list`.
+    `limit` is at most 50. `workflows` are functions known to be workflows: if runs are excluded, their jobs are not
+    read at all. Raises the same errors as `app.jobs.list`.
     """
     _check(limit)
     tenant, now = operations.tenant, operations.now()
@@ -67,7 +67,7 @@ def job_list(
 def upcoming_list(
     operations: InsightOperations, *, limit: int = JOBS_MAX, cursor: str | None = None, **where: Unpack[JobsWhere]
 ) -> Work[JobList]:
-    """A page as `app.jobs.upcoming` returns it, with what stands around it, as `job_list`. Raises as these."""
+    """A page as `app.jobs.upcoming` returns it, with parents and counts, as `job_list`. Raises the same errors."""
     _check(limit)
     tenant, now = operations.tenant, operations.now()
     chosen, after = waiting_where(tenant, now, cursor, **where)
@@ -89,7 +89,7 @@ def _check(limit: int) -> None:
 def with_parents(
     transaction: Transaction, tenant: TenantId, found: Sequence[JobSummary]
 ) -> tuple[list[Job], dict[str, JobView]]:
-    """Jobs with all that they carry, in their order, and those that scheduled them, read together."""
+    """Jobs with all their data, in the given order, and the jobs that scheduled them, read together."""
     above: set[JobId] = {each.parent_id for each in found if each.parent_id is not None}
     ids = sorted({*above, *(each.id for each in found)})
     read = {job.id: job for job in (transaction.get_jobs(ids, tenant=tenant) if ids else ())}

@@ -1,4 +1,4 @@
-"""The overview: how a tenant is doing now, what happened in each minute, what comes, and what was changed lately."""
+"""The overview: how a tenant is doing now, what happened in each minute, what comes, and recent changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -50,18 +50,18 @@ ACTIVITY_MAX_MS: Final = 2 * DAY_MS
 BUCKET_MS: Final = 5 * MINUTE_MS
 COMING_MAX_MS: Final = DAY_MS
 COMING_SCHEDULES: Final = 10_000
-"""Schedules that are looked at for what comes."""
+"""Schedules that are read for what comes."""
 COMING_SPECS: Final = 200
-"""Different specs of them."""
+"""Different specs that are evaluated for what comes."""
 COMING_JOBS: Final = 2_000
-"""Jobs of all tenants that are looked at for what comes."""
+"""Jobs of all tenants that are read for what comes."""
 STARTS_MAX: Final = 2_000
 """Times of one spec that are counted."""
 CHANGES_MAX: Final = 100
 
 
 def overview(operations: InsightOperations) -> Work[OverviewView]:
-    """How the tenant is doing: what is late, failed, missed and queued, who works, and what needs attention."""
+    """How the tenant is doing: what is late, failed, missed and queued, the workers, and what needs attention."""
 
     def work(transaction: Transaction) -> OverviewView:
         now = operations.now()
@@ -77,10 +77,10 @@ def queued(operations: InsightOperations) -> Work[tuple[QueuedView, ...]]:
 
 
 def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
-    """How the tenant is doing, as `overview`, and what ended in each minute of the last 24 hours, at one moment.
+    """As `overview`, with what ended in each minute of the last 24 hours, read at the same time.
 
-    Failures of the last hour that no worker has written down yet, or that one took along when it died, are in the
-    present minute: so a page says the same of them everywhere.
+    Some failures of the last hour are in no worker's counts: not written yet, or lost when the worker died. They are
+    added to the current minute, so that all numbers on a page agree.
     """
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
@@ -98,7 +98,7 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
 
 def _hour_ago(now: Instant) -> Instant:
-    """Where the last hour begins: with a whole minute, as workers write down what ended."""
+    """The start of the last hour, rounded to a whole minute, because workers count by minutes."""
     return span_begin(now - HOUR_MS, MINUTE_MS)
 
 
@@ -187,18 +187,18 @@ def activity(
 ) -> Work[ActivityView]:
     """What ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how late it began.
 
-    `function`: only the attempts of this one, added up by ten minutes, and without how late they began. `pool`: only
-    those of jobs in this pool, by ten minutes, too. The span then begins with a whole ten minutes.
+    With `function` or `pool`, only attempts of this function or of jobs in this pool are counted, by ten minutes and
+    without how late they began. The span then begins with a whole ten minutes.
 
-    Raises LimitExceeded; Misuse for a function and a pool at once, or what cannot be the name of a pool.
+    Raises LimitExceeded; Misuse if both a function and a pool are given, or if `pool` is not a valid pool name.
     """
     if function is not None and pool is not None:
-        raise Misuse("activity is kept by function and by pool: ask for function= or for pool=, not for both")
+        raise Misuse("activity is counted by function or by pool; give function= or pool=, not both")
     if pool is not None:
         check_pool(pool)
     span_ms = duration_ms(span, name="span")
     if span_ms > ACTIVITY_MAX_MS:
-        raise LimitExceeded("activity is kept for two days; ask for a shorter span")
+        raise LimitExceeded("activity is kept for two days; give a shorter span")
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
@@ -215,8 +215,8 @@ def activity(
 def coming(operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2)) -> Work[ComingView]:
     """How many runs schedules will start in the next `span` (seconds or a timedelta, at most a day), by five minutes.
 
-    And how many jobs that wait for their time are due then. Looks at the 10,000 schedules that are due first, at the
-    200 specs that most of them have, and at the first 2,000 waiting jobs of all tenants. Raises LimitExceeded.
+    Also counts the waiting jobs that become due then. Reads the 10,000 schedules that are due first, the 200 most
+    common specs among them, and the first 2,000 waiting jobs of all tenants. Raises LimitExceeded.
     """
     span_ms = _coming_ms(span)
 
@@ -228,9 +228,9 @@ def coming(operations: InsightOperations, *, span: float | timedelta = timedelta
 
 
 def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[ChangeView, ...]]:
-    """What was changed last, the newest first: the histories of schedules, and what the audit log has of other things.
+    """The newest changes, newest first: the histories of schedules, and the audit log for other things.
 
-    `limit`: at most 100. Raises LimitExceeded.
+    `limit` is at most 100. Raises LimitExceeded.
     """
     _check_changes(limit)
     return lambda transaction: _changes(transaction.recent_changes(operations.tenant, limit=limit), limit)
@@ -239,7 +239,7 @@ def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[Cha
 def coming_and_changes(
     operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2), limit: int = 20
 ) -> Work[tuple[ComingView, tuple[ChangeView, ...]]]:
-    """What comes, as `coming`, and what was changed last, as `changes`, at one moment. Raises as these."""
+    """What comes, as `coming`, and the newest changes, as `changes`, read at the same time. Raises the same errors."""
     span_ms = _coming_ms(span)
     _check_changes(limit)
 
@@ -252,7 +252,7 @@ def coming_and_changes(
 
 
 class _Buckets(NamedTuple):
-    """Spans of five minutes from the present on."""
+    """Spans of five minutes, beginning with the current one."""
 
     now: Instant
     start: Instant
@@ -265,12 +265,12 @@ class _Buckets(NamedTuple):
 
     @property
     def look(self) -> ComingLook:
-        """What of the database it needs."""
+        """The database query that they need."""
         end = Instant(self.start + self.number * BUCKET_MS)
         return ComingLook(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)
 
     def coming(self, found: Upcoming) -> ComingView:
-        """What starts in them."""
+        """The runs and jobs that start in them."""
         starts: Counter[int] = Counter()
         minute = span_begin(self.now, MINUTE_MS)
         for text, schedules in found.specs[:COMING_SPECS]:
@@ -291,7 +291,7 @@ class _Buckets(NamedTuple):
 def _coming_ms(span: float | timedelta) -> int:
     span_ms = duration_ms(span, name="span")
     if span_ms > COMING_MAX_MS:
-        raise LimitExceeded("what comes is counted for a day at most; ask for a shorter span")
+        raise LimitExceeded("upcoming runs are counted for at most a day; give a shorter span")
     return span_ms
 
 
@@ -303,14 +303,14 @@ def _changes(rows: Iterable[ChangeRow], limit: int) -> tuple[ChangeView, ...]:
     found = [
         ChangeView(at=to_datetime(row.at), actor=row.actor, action=row.action, target=row.target, detail=row.detail)
         for row in rows
-        if row.is_history or not row.action.startswith("schedule.")  # a schedule's own history says more of these
+        if row.is_history or not row.action.startswith("schedule.")  # the schedule's history has more about these
     ]
     return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:limit])
 
 
 @lru_cache(maxsize=4_096)
 def starts_of(spec: str, after: Instant, start: Instant, buckets: int) -> tuple[tuple[int, int], ...]:
-    """How many times of a spec that come after a moment lie in which of the buckets from `start` on."""
+    """How many times of a spec after the instant `after` lie in which of the buckets that begin at `start`."""
     try:
         times = ScheduleTimes(StoredSpec(spec).recurrence, ScheduleId(""), TenantId(""))
     except InvalidSpec:

@@ -1,4 +1,4 @@
-"""How the pools do from a tenant's view: how long its jobs waited in them, and how many failed."""
+"""Statistics by pool for a tenant: how long its jobs waited in it, and how many failed."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from evertick.base.records.jobs import JobState
 from evertick.store.transaction.transaction import Transaction
 
 LOOK_MAX: Final = 1_000
-"""Jobs that are looked at: the newest that have ended."""
+"""Jobs that are read: the newest that have ended."""
 
 
 def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
-    """How long jobs waited in each pool, of the tenant's newest 1,000 jobs that have ended; by name."""
+    """How long the tenant's newest 1,000 ended jobs waited, by pool; sorted by name."""
 
     def work(transaction: Transaction) -> list[PoolStats]:
         by_pool: defaultdict[str, list[PoolEnding]] = defaultdict(list)
@@ -32,19 +32,19 @@ def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
 
 
 class PoolDays(NamedTuple):
-    """How the pools do, and what their last 24 hours were."""
+    """The statistics of the pools, and the activity of their last 24 hours."""
 
     stats: list[PoolStats]
     days: dict[str, ActivityView]
-    """What jobs did in each pool in each ten minutes, without how late they were. One in which nothing has ended is not
-    there.
+    """What jobs did in each pool in each ten minutes, without how late they were. A pool in which nothing ended is
+    absent.
     """
     day: ActivityView
-    """What jobs did in all of them together."""
+    """What jobs did in all pools together."""
 
 
 def pools_and_day(operations: InsightOperations) -> Work[PoolDays]:
-    """As `pools`, with what jobs did in the last 24 hours, in each pool and in all of them; at one moment."""
+    """As `pools`, with what jobs did in the last 24 hours, in each pool and in all of them, read at the same time."""
 
     def work(transaction: Transaction) -> PoolDays:
         now = operations.now()

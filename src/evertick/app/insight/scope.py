@@ -1,4 +1,4 @@
-"""About whom questions are asked: what the operations of `app.insight` share."""
+"""The tenant and environment that the operations of `app.insight` share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from evertick.store.write_health import WriteFailure
 
 @dataclass(frozen=True, slots=True)
 class InsightOperations:
-    """What may be asked about a tenant; `now` returns the present, `write_failure` what `Store.write_failure` says."""
+    """The target of an insight query; `now` is the clock, `write_failure` is `Store.write_failure`."""
 
     tenant: TenantId
     now: Callable[[], Instant]

@@ -1,4 +1,4 @@
-"""Search: schedules, functions, jobs and runs by a part of what they are called."""
+"""Search: schedules, functions, jobs and runs by a part of their name, id or key."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,24 +17,24 @@ from evertick.base.records.schedules import ScheduleFilter
 from evertick.store.transaction.transaction import Transaction
 
 EACH_MAX: Final = 8
-"""Things of each kind that are found."""
+"""Results of each kind."""
 CHARS_MAX: Final = 200
 LOOKED_AT: Final = 1_000
-"""The newest jobs of each kind in whose ids and keys a part is looked for."""
+"""The newest jobs of each kind whose ids and keys are searched."""
 JOBS_FOUND: Final = 50
-"""Jobs that are found in each way, of which the best are shown."""
+"""Jobs found by each query, of which the best are shown."""
 
 
 def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ...]]:
     """Things whose id or name contains a text: at most 8 schedules, functions, jobs and runs each.
 
-    Jobs and runs are found by the beginning of their key or id, and by any part of these among the newest 1,000 that
-    ended in each state, and 1,000 that have not, the newest of each function. What is called exactly so comes first.
+    Jobs and runs are found by the beginning of their key or id. Any part of these is searched among the newest 1,000
+    that ended in each state, and 1,000 that have not ended, the newest of each function. Exact matches come first.
     Raises Misuse for an empty text or one of more than 200 characters.
     """
     wanted = text.strip() if isinstance(text, str) else ""
     if not 1 <= len(wanted) <= CHARS_MAX:
-        raise Misuse(f"search for 1 to {CHARS_MAX} characters, not for {text!r}"[:300])
+        raise Misuse(f"the search text must have 1 to {CHARS_MAX} characters, not {text!r}"[:300])
 
     def work(transaction: Transaction) -> tuple[FoundView, ...]:
         tenant, low = operations.tenant, wanted.lower()
@@ -67,7 +67,7 @@ def _found_job(job: FoundJob) -> FoundView:
 
 
 def _found_runs(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> list[FoundView]:
-    """Runs in the order of their ids: one that has begun and waits is running, as everywhere else."""
+    """Runs in the order of their ids. A run that has begun and waits is shown as running, as everywhere else."""
     found = runs_by_id(tenant, ids)(transaction) if ids else {}
     runs = [found[each] for each in ids if each in found]
     return [FoundView(kind="run", id=run.id, label=f"{run.function}, {run.state}", key=run.key) for run in runs]
@@ -80,7 +80,7 @@ def _state(job: FoundJob) -> str:
 
 
 def _jobs_of(counts: JobCounts | None) -> str:
-    """`33 pending, 2 failed`: the jobs of a function, by state; of the failed ones those that were not run again."""
+    """`33 pending, 2 failed`: the jobs of a function by state; failed ones that were retried are not counted."""
     numbers = {} if counts is None else {
         "pending": counts.pending, "running": counts.in_progress, "failed": counts.not_retried, "done": counts.success,
         "canceled": counts.canceled,

@@ -1,1 +1,1 @@
-"""What tenants and pools may use."""
+"""Limits of tenants and pools."""

@@ -1,8 +1,8 @@
 """Pools that are declared in code: `mail = app.pool("mail", running=5, retry=Retry(3))`.
 
-A worker brings the database in line at its start, as it does with crons. What the code declares is kept beside the
-limits, and written again only when the declaration has changed: so a change at run time (`app.pools.set`) holds until
-then, and of code and command line the last change counts.
+At its start a worker writes the declarations to the database, as it does with crons. The declaration is stored next to
+the limits, and written again only when it has changed. So a change at run time (`app.pools.set`) stays until then, and
+the last change counts, whether in code or on the command line.
 """
 
 import json
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Pool(str):
-    """A pool that was declared in code. It is its name, wherever the name of a pool is taken."""
+    """A pool that is declared in code. It is a string, its name, and can be used wherever a pool's name is expected."""
 
     limits: PoolLimits
     """Its limits, unless they are changed at run time."""
     retry: RetryPolicy | None
-    """How its actions are tried again, where neither they nor their callers say so."""
+    """The retry policy of its actions, unless the action or its caller sets one."""
 
     def __new__(cls, name: str, limits: PoolLimits, retry: RetryPolicy | None = None) -> "Pool":
-        """Raises Misuse for what cannot be the name of a pool, and for a retry that is no policy."""
+        """Raises Misuse for an invalid pool name, and for a retry that is not a policy."""
         check_pool(name)
         check_options({"retry": IS_RETRY}, some({"retry": retry}))
         pool = super().__new__(cls, name)
@@ -46,23 +46,23 @@ class DeclaredPools:
         self._pools: dict[str, Pool] = {}
 
     def add(self, pool: Pool, in_use: Iterable[str]) -> Pool:
-        """Declare a pool. Raises RegistrationError if it is declared already, or if functions in it came before."""
+        """Declare a pool. Raises RegistrationError if it is declared twice, or after functions in it need its retry."""
         if pool in self._pools:
-            raise RegistrationError(f"the pool {str(pool)!r} is declared twice; give it its limits in one place")
+            raise RegistrationError(f"the pool {str(pool)!r} is declared twice; declare it once, with all its limits")
         if pool.retry is not None and (functions := sorted(in_use)):
             raise RegistrationError(
-                f"declare the pool {str(pool)!r} before the functions in it, which take its retry: {functions[0]}"
+                f"declare the pool {str(pool)!r} before the functions that use its retry: {functions[0]}"
             )
         self._pools[pool] = pool
         return pool
 
     def retry_of(self, name: str) -> RetryPolicy | None:
-        """How the actions of a pool are tried again by default."""
+        """The default retry policy of the actions in a pool."""
         pool = self._pools.get(name)
         return None if pool is None else pool.retry
 
     def sync(self) -> "Work[Mapping[str, PoolLimits]] | None":
-        """Write the declarations that have changed; returns the limits that were written. None without declarations."""
+        """Work that writes changed declarations and returns the written limits; None if there are no declarations."""
         return self._sync if self._pools else None
 
     def warn(self, pools: Mapping[str, str]) -> None:
@@ -79,7 +79,7 @@ class DeclaredPools:
                 )
 
     def warn_of_empty(self, served: Iterable[str], in_use: Iterable[str]) -> None:
-        """Log the pools of a worker in which no function is: it runs what is left in them, if its name was meant."""
+        """Log pools that a worker serves but that contain no function; their names may be misspelled."""
         import logging  # a program that only registers functions does without
 
         there = {DEFAULT_POOL, *self._pools, *in_use}
@@ -116,14 +116,14 @@ class DeclaredPools:
 
 
 def origin_of(limits: PoolLimits, declared: str | None) -> str:
-    """Where the limits of a pool come from: "code", "changed", "set" or ""; see `PoolView`."""
+    """The origin of a pool's limits: "code", "changed", "set" or ""; see `PoolView`."""
     if declared is not None:
         return "code" if _declaration(limits) == declared else "changed"
     return "" if _declaration(limits) is None else "set"
 
 
 def _declaration(limits: PoolLimits) -> str | None:
-    """The limits as they are kept to be compared; None for none, which is as if nothing was declared."""
+    """The limits as text for comparison; None if there are none, as if nothing was declared."""
     given = {name: getattr(limits, name) for name in NUMBERS}
     return json.dumps(given) if any(value is not None for value in given.values()) else None
 
@@ -133,7 +133,7 @@ def _declaration(limits: PoolLimits) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolChanges:
-    """What `app.pools.set` takes; None removes a limit."""
+    """The options of `app.pools.set`; None removes a limit."""
 
     name: str = field(kw_only=False)
     running: int | Unchanged | None = UNCHANGED
@@ -144,7 +144,7 @@ class PoolChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDeclaration:
-    """What `app.pool` takes; None is no limit."""
+    """The options of `app.pool`; None means no limit."""
 
     name: str = field(kw_only=False)
     retry: RetryPolicy | None = None
@@ -155,7 +155,7 @@ class PoolDeclaration:
 
 
 def limits_of(given: PoolChanges | PoolDeclaration) -> dict[str, Any]:
-    """The limits that are given, checked. Raises Misuse for a value that is no number."""
+    """The limits that are given, checked. Raises Misuse for a value that is not a number."""
     found = {name: value for name, value in stated(given).items() if name in NUMBERS}
     PoolLimits(**found)
     return found

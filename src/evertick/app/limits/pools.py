@@ -1,12 +1,12 @@
-"""`app.pools`: what each pool may run, and what it has to do.
+"""`app.pools`: the limits of each pool, and its jobs.
 
     app.pools.set("mail", running=5, starts_per_minute=600)
     app.pools.pause("mail", "the mail server is down")
     app.pools.delete("old-mail")
     print(app.pools.get("mail").ready)
 
-Limits are kept in the database, so they hold for all workers. A first limit is heard of within a second. Apps on the
-same tables share the limits of pools of one name.
+Limits are stored in the database, so they apply to all workers. Workers notice the first limit within a second. Apps on
+the same tables share the limits of pools with the same name.
 """
 
 from collections import Counter
@@ -30,11 +30,11 @@ from evertick.rules.jobs.start_limits import next_start_at
 from evertick.rules.schedules.state import cut
 from evertick.store.transaction.transaction import Transaction
 
-# -- Why jobs that are due wait: the limits of their pools, in words.
+# -- Why due jobs wait: the limits of their pools, as text.
 
 
 class PoolRoom:
-    """What keeps further jobs of each pool from starting at a moment."""
+    """The limits that keep further jobs of each pool from starting at an instant."""
 
     def __init__(self, use: PoolUse, now: Instant) -> None:
         self._use, self._now = use, now
@@ -44,9 +44,9 @@ class PoolRoom:
             self._by_tenant[pool, tenant] += count
 
     def held(self, pool: str, tenant: TenantId | None = None, key: str | None = None) -> str | None:
-        """What holds back the due jobs of a pool, such as "waits: pool 'mail' is paused: why"; None if nothing does.
+        """Why due jobs of a pool wait, such as "waits: pool 'mail' is paused: why"; None if they can start.
 
-        With a tenant, and with the limit key of a job, what holds back those jobs alone is said, too.
+        With a tenant, and with the limit key of a job, the limits that apply only to those jobs are checked, too.
         """
         limits = self._limits(pool)
         if limits.paused:
@@ -65,9 +65,9 @@ class PoolRoom:
         return None
 
     def holds_back(self, pool: str) -> bool:
-        """Whether due jobs of a pool wait by plan: it is paused, or its rate is used; no worker starts them sooner.
+        """Whether due jobs of a pool wait on purpose: it is paused, or its rate is used up. More workers do not help.
 
-        Also between two starts of a rate that is used to the full, where the next job may start at once.
+        Also true between two starts of a fully used rate, when the next job may start at once.
         """
         limits = self._limits(pool)
         spread = limits.starts_per_minute is not None and self._use.used_until_us.get(pool, 0) > self._now * 1_000
@@ -82,7 +82,7 @@ class PoolRoom:
 
 
 def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> dict[JobId, str]:
-    """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' runs 3 of 3"."""
+    """The due jobs that their pools hold back, with the reason: "waits: pool 'mail' runs 3 of 3"."""
     due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
     if not due:
         return {}
@@ -92,22 +92,22 @@ def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> d
 
 
 LIMITED_MAX: Final = 1_000
-"""Pools that may have limits: all of them are read when a worker looks whether there are any."""
+"""Pools that may have limits. Workers read all of them when they check for limits."""
 READY_MAX: Final = 10_000
-"""Ready jobs of one function in a pool that are counted."""
+"""Ready jobs that are counted for each function in a pool."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolOperations:
-    """What may be done with pools, as work for a transaction."""
+    """Operations on pools, as work for a transaction."""
 
     _now: Callable[[], Instant]
 
     @reads
     def get(self, name: str) -> Work[PoolView]:
-        """A pool's limits, and what it has to do. Raises Misuse for what cannot be the name of a pool.
+        """A pool's limits and its jobs. Raises Misuse for an invalid pool name.
 
-        A pool needs no creation: one of which nothing is known has no limits and nothing to do.
+        Pools need not be created: an unknown pool has no limits and no jobs.
         """
         check_pool(name)
         return lambda transaction: _views(transaction, self._now(), [name])[0]
@@ -122,55 +122,54 @@ class PoolOperations:
     def set(self, changes: PoolChanges) -> Work[PoolView]:
         """Change some of a pool's limits; None removes one, and those that are not given stay.
 
-        - `running`: jobs that run at a time, on all workers together.
-        - `per_tenant`: jobs of one tenant that run at a time in the pool.
-        - `per_key`: jobs of one key (`using(limit_key=...)`) of a tenant that run at a time in the pool. Jobs without a
-          key are not limited by it.
+        - `running`: concurrent jobs on all workers together.
+        - `per_tenant`: concurrent jobs of one tenant in the pool.
+        - `per_key`: concurrent jobs of one key (`using(limit_key=...)`) of a tenant in the pool. It does not apply to
+          jobs without a key.
         - `starts_per_minute`: attempts that start in a minute, evenly spread; a tenth of them may start at once.
 
-        Jobs wait until they may start, those of tenants that run least first. Returns the pool as it is then.
-
-        Raises Misuse for an unknown limit, a value that is no number or what cannot be the name of a pool;
+        Jobs wait until they may start; those of the tenant with the fewest running jobs start first. Returns the pool
+        after the change. Raises Misuse for an unknown limit, a value that is not a number, or an invalid pool name;
         LimitExceeded for the 1,001st pool with limits.
         """
         return self._changed(changes.name, limits_of(changes))
 
     @writes
     def pause(self, name: str, note: str = "") -> Work[PoolView]:
-        """Let no job of a pool start, and say why; what runs goes on. Its limits stay.
+        """Prevent jobs of a pool from starting, and store the reason; running jobs continue. Its limits stay.
 
             app.pools.pause("mail", "the mail server is down")
 
-        One that is paused already keeps its reason unless another is given. Raises as `set`, and Misuse for a note
-        that is no text.
+        A pool that is already paused keeps its reason unless another is given. Raises the errors of `set`, and Misuse
+        for a note that is not text.
         """
         check_options({"note": TEXT}, {"note": note})
         return self._changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
     @writes
     def resume(self, name: str) -> Work[PoolView]:
-        """Let the jobs of a paused pool start again. Raises as `set`."""
+        """Let the jobs of a paused pool start again. Raises the errors of `set`."""
         return self._changed(name, {"paused": False, "note": ""})
 
     @writes
     def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
-        """Delete a pool's settings: its limits, its pause, and what code has declared for it; returns it as it is then.
+        """Delete a pool's settings: its limits, its pause, and the declaration from code. Returns the pool afterwards.
 
-        Jobs and functions keep their pool, which has no limits any more. Refused while a live worker has functions in
-        it or jobs of it run or are due, unless with `force`; jobs that are due later are not looked at. A pool that
-        code declares has its settings again when a worker of that code starts.
+        Jobs and functions keep their pool, which then has no limits. Refused while a live worker has functions in it or
+        jobs of it run or are due, unless `force` is set; jobs that are due later do not matter. If code declares the
+        pool, its settings return when a worker of that code starts.
 
-        Raises NotFound if it has no settings, Conflict, Misuse for what cannot be the name of a pool.
+        Raises NotFound if it has no settings, Conflict, Misuse for an invalid pool name.
         """
         check_pool(name)
 
         def work(transaction: Transaction) -> PoolView:
             if name not in transaction.pool_use().settings:
-                raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` shows what pools have")
+                raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` lists pools")
             if not force and (use := _use_of(transaction, name, self._now())):
                 raise Conflict(
-                    f"the pool {name!r} is in use: {'; '.join(use)}. To remove limits alone: `evertick pool set {name} "
-                    f"--running none`; to delete its settings all the same: `evertick pool delete {name} --force`"
+                    f"the pool {name!r} is in use: {'; '.join(use)}. To remove only limits: `evertick pool set {name} "
+                    f"--running none`; to delete its settings anyway: `evertick pool delete {name} --force`"
                 )
             transaction.declare_pool(name, NO_LIMITS, None)
             return _views(transaction, self._now(), [name])[0]
@@ -179,12 +178,12 @@ class PoolOperations:
 
     def _changed(self, name: str, changes: dict[str, Any]) -> Work[PoolView]:
         check_pool(name)
-        replace(NO_LIMITS, **changes)  # what can never be stored is refused before the transaction
+        replace(NO_LIMITS, **changes)  # refuse invalid values before the transaction
 
         def work(transaction: Transaction) -> PoolView:
             known = transaction.pool_limits()
             if name not in known and len(known) >= LIMITED_MAX:
-                raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
+                raise LimitExceeded(f"{LIMITED_MAX:,} pools already have limits; remove those of another pool first")
             transaction.save_pool_limits(name, replace(known.get(name, NO_LIMITS), **changes))
             return _views(transaction, self._now(), [name])[0]
 
@@ -192,15 +191,15 @@ class PoolOperations:
 
 
 class Pools(Blocking[PoolOperations], PoolOperations):
-    """`app.pools`: each call is a transaction of its own."""
+    """`app.pools`: each call is its own transaction."""
 
 
 class AsyncPools(Awaited[PoolOperations], PoolOperations):
-    """`app.aio.pools`: as `Pools`, and every call is awaited."""
+    """`app.aio.pools`: like `Pools`, but every call is awaited."""
 
 
 def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
-    """What uses a pool at `now`, in words."""
+    """What uses a pool at `now`, as text."""
     [view] = _views(transaction, now, [name])
     functions = {
         function.name
@@ -217,7 +216,7 @@ def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
 
 
 def _views(transaction: Transaction, now: Instant, names: Iterable[str] | None = None) -> list[PoolView]:
-    """The pools of these names, or all that are known."""
+    """The pools with these names, or all known pools if it is None."""
     use = transaction.pool_use(every=True)
     settings, room = use.settings, PoolRoom(use, now)
     ready = transaction.ready_in_pools(limit=READY_MAX)

@@ -1,10 +1,10 @@
-"""`app.tenants`: which tenants there are, what each may use, and what it uses.
+"""`app.tenants`: the tenants, their limits, and what they use.
 
     app.tenants.set("acme", running=5, starts_per_minute=600, jobs=10_000)
     print(app.tenants.get("acme").usage.jobs)
     print([each.tenant for each in app.tenants.list()])
 
-Limits are kept in the database, so they hold for all workers and programs. A first limit is heard of within a second.
+Limits are stored in the database, so they apply to all workers and programs, which notice the first one in a second.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,13 +43,13 @@ class TenantChanges:
 
 @dataclass(slots=True, eq=False, repr=False)
 class TenantOperations:
-    """What may be done with the limits of tenants, as work for a transaction. `on_change` is called with a change."""
+    """Operations on tenants' limits, as work for a transaction. `on_change` is called after a change."""
 
     _on_change: Callable[[], object] = lambda: None
 
     @reads
     def get(self, name: str) -> Work[TenantView]:
-        """A tenant's limits, and what it uses just now. Raises InvalidTenant."""
+        """A tenant's limits and its current usage. Raises InvalidTenant."""
         tenant = tenant_named(name)
         return lambda transaction: _views(transaction, [(tenant, transaction.get_tenant_limits(tenant))])[0]
 
@@ -57,8 +57,8 @@ class TenantOperations:
     def list(self, *, first: str = "", limit: int = 100, limited: bool = False) -> Work[list[TenantView]]:
         """Tenants, by name, from `first` on; at most `limit`, up to 10,000.
 
-        A tenant is listed while anything of it is kept: jobs and runs, ended ones too, schedules, documents or limits.
-        With `limited` only those with limits are.
+        A tenant is listed while it has stored data: jobs and runs, also ended ones, schedules, documents or limits.
+        With `limited` only tenants with limits are listed.
         """
         check_options({"limit": whole(1, TENANTS_MAX), "limited": FLAG}, {"limit": limit, "limited": limited})
 
@@ -66,7 +66,7 @@ class TenantOperations:
             if limited:
                 return _views(transaction, transaction.list_tenant_limits(first=TenantId(first), limit=limit))
             tenants = transaction.list_tenants(first=TenantId(first), limit=limit)
-            # Those with limits are among them, so as many rows reach at least as far.
+            # Tenants with limits are among them, so a list of the same length reaches at least as far.
             limits = dict(transaction.list_tenant_limits(first=TenantId(first), limit=limit))
             return _views(transaction, [(each, limits.get(each, TenantLimits())) for each in tenants])
 
@@ -77,13 +77,13 @@ class TenantOperations:
     def set(self, given: TenantChanges) -> Work[TenantView]:
         """Change some of a tenant's limits; None removes one, and those that are not given stay.
 
-        - `running`: jobs that run at a time, on all workers together; with 0 none starts. Jobs wait.
+        - `running`: concurrent jobs on all workers together; with 0 none starts. Jobs wait.
         - `starts_per_minute`: attempts that start in a minute, evenly spread. Jobs wait.
         - `jobs`: unfinished jobs. More are refused with QuotaExceeded.
         - `argument_bytes`: the arguments of all unfinished jobs together. More are refused with QuotaExceeded.
         - `schedules`: schedules. More are refused with QuotaExceeded.
 
-        Raises InvalidTenant, and Misuse for an unknown limit or a value that is no number.
+        Raises InvalidTenant, and Misuse for an unknown limit or a value that is not a number.
         """
         tenant, changes = tenant_named(given.name), given.limits
         replace(TenantLimits(), **changes)  # what can never be stored is refused before the transaction
@@ -98,11 +98,11 @@ class TenantOperations:
 
 
 class Tenants(Blocking[TenantOperations], TenantOperations):
-    """`app.tenants`: each call is a transaction of its own."""
+    """`app.tenants`: each call is its own transaction."""
 
 
 class AsyncTenants(Awaited[TenantOperations], TenantOperations):
-    """`app.aio.tenants`: as `Tenants`, and every call is awaited."""
+    """`app.aio.tenants`: like `Tenants`, but every call is awaited."""
 
 
 def _views(transaction: Transaction, found: Sequence[tuple[TenantId, TenantLimits]]) -> list[TenantView]:

@@ -1,1 +1,1 @@
-"""What a running function shares with its surroundings: the environment, its log, its occurrence."""
+"""The state of one run of a function: its limits, its log, its occurrence."""

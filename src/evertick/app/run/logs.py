@@ -20,24 +20,24 @@ class RunLog:
     def __init__(self, where: Mapping[str, object], clock: Clock, keep: Callable[[Instant, str, str], object]) -> None:
         """`keep` is called with the time, the level and the text of each line."""
         self.where = where
-        """What the records of `logging` carry: `function`, `tenant`, and `job_id` and `attempt` where a job runs."""
+        """The attributes of `logging` records: `function`, `tenant`, and `job_id` and `attempt` if a job runs."""
         self._clock = clock
         self._keep = keep
 
     def debug(self, message: str, *args: object) -> None:
-        """Write a line that only helps to find a fault."""
+        """Write a line that helps to find a fault."""
         self._write(logging.DEBUG, message, args)
 
     def info(self, message: str, *args: object) -> None:
-        """Write a line about the normal course."""
+        """Write a line about normal operation."""
         self._write(logging.INFO, message, args)
 
     def warning(self, message: str, *args: object) -> None:
-        """Write a line about something odd."""
+        """Write a line about something unexpected."""
         self._write(logging.WARNING, message, args)
 
     def error(self, message: str, *args: object) -> None:
-        """Write a line about something that went wrong."""
+        """Write a line about a failure."""
         self._write(logging.ERROR, message, args)
 
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
@@ -47,7 +47,7 @@ class RunLog:
 
 
 class CodeLog(RunLog):
-    """`step.log`: what the code of a workflow logs. Nothing is written again when it is replayed."""
+    """`step.log`: the log of a workflow's code. Replayed code does not write its lines again."""
 
     __slots__ = ("_run",)
 
@@ -62,7 +62,7 @@ class CodeLog(RunLog):
 
 
 def _line(message: object, args: tuple[object, ...]) -> str:
-    """The text of a line. As in `logging`, a line that cannot be put together must not end what it tells about."""
+    """The text of a line. As in `logging`, a line that cannot be formatted must not stop the function."""
     try:
         text = str(message)
         if not args:

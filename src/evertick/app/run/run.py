@@ -1,6 +1,6 @@
-"""Runs: what belongs to one run of a function, and to everything it calls inside the same transaction.
+"""Runs: the state of one run of a function, shared by everything it calls inside the same transaction.
 
-Its budget says what it may read, write and schedule. Every limit has a name and an error.
+Its budget limits what it may read, write and schedule. Every limit has a name and an error.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ READS_MAX: Final = 32_000
 WRITES_MAX: Final = 16_000
 """Documents that one function call may write."""
 WARN_FROM: Final = 0.8
-"""Above this part of a limit a call is warned in its log."""
+"""A call that used more than this part of a limit gets a warning in its log."""
 
 
 class Budget:
-    """What one call has used so far.
+    """What one call has used of its limits.
 
-    An inner call that failed gives its writes back, because they are undone. It gives back no reads and no scheduled
-    jobs: that work was done, and a loop of failing inner calls must end.
+    An inner call that failed returns its writes to the budget, because they are undone. It returns no reads and no
+    scheduled jobs: that work was done, and a loop of failing inner calls must end.
     """
 
     __slots__ = ("_bytes", "_jobs", "_largest", "_reads", "_writes")
@@ -84,11 +84,11 @@ class Budget:
         return self._writes
 
     def undo_writes(self, writes: int) -> None:
-        """Forget what was written since there were `writes`."""
+        """Reset the number of writes, after those since then were undone."""
         self._writes = writes
 
     def warnings(self) -> list[str]:
-        """A line for every limit of which more than WARN_FROM is used up."""
+        """A line for every limit of which more than WARN_FROM is used."""
         figures = (
             ("functions scheduled by this call", self._jobs, JOBS_MAX),
             ("bytes of arguments of functions scheduled by this call", self._bytes, JOB_BYTES_MAX),
@@ -107,8 +107,8 @@ class Budget:
 class Run:
     """One run of a function.
 
-    `job_id` is the job of a mutation that runs as one; `origin_id` is the job of the action that runs, or that called.
-    The log is made when it is first needed: most runs write none.
+    `job_id` is the job of a mutation that runs as a job. `origin_id` is the job of the action that runs or makes the
+    call. The log is created when it is first used, because most runs write none.
     """
 
     clock: Clock
@@ -120,32 +120,32 @@ class Run:
     attempt: int = 1
     schedule: ScheduledRun | None = None
     asked: "RunningAction | None" = None
-    """What was asked of the action that runs as a job."""
+    """The action that runs as a job, with what it was asked to do, such as to stop."""
     calls: "asyncio.Semaphore | None" = None
-    """Bounds the calls that its action makes at a time."""
+    """Limits the concurrent calls of its action."""
     lines: AttemptLog | None = None
-    """What the log has written, kept with the job."""
+    """The written lines, kept with the job."""
     repeats: "Callable[[], bool] | None" = None
-    """Whether code of a workflow, which this is the run of, says again what it said before."""
+    """For a run of a workflow's code: whether it is being replayed, so that its lines were already written."""
     _log: "RunLog | None" = None
     _budget: Budget | None = None
 
     @property
     def budget(self) -> Budget:
-        """What this run has used of its limits; made when it is first needed."""
+        """What this run has used of its limits; created when it is first used."""
         if self._budget is None:
             self._budget = Budget()
         return self._budget
 
     def warn_of_limits(self) -> None:
-        """Warn in the log of limits that the run came near."""
+        """Write a warning to the log for each limit that is nearly used up."""
         if self._budget is not None:
             for line in self._budget.warnings():
                 self.log.warning(line)
 
     @property
     def log(self) -> "RunLog":
-        """The lines of this run."""
+        """The log of this run."""
         if self._log is None:
             from evertick.app.run.logs import RunLog  # loads `logging`, which programs that only register do not need
 
@@ -155,7 +155,7 @@ class Run:
 
     @property
     def where(self) -> Mapping[str, object]:
-        """What a record of `logging` says of the run: `function`, `tenant`, and `job_id` and `attempt` of a job.
+        """The attributes of a `logging` record: `function`, `tenant`, and `job_id` and `attempt` of a job.
 
         A function that another one calls logs as its caller.
         """
@@ -173,19 +173,19 @@ class TransactionRun(Run):
 
     unit: FunctionUnit
     step: int = 0
-    """The number of the step of a workflow's run that calls the function, if one does."""
+    """The number of the workflow step that calls the function; 0 if none does."""
 
     @property
     def own_job(self) -> JobId | None:
-        """The job that ends with this run; a step's run of a workflow goes on."""
+        """The job that ends with this run; None for a step of a workflow, whose run continues."""
         return None if self.step else self.job_id
 
     def inner(self) -> "TransactionRun":
-        """The run of a function that this one calls: a unit that closes with that function, the same log and budget."""
+        """The run of a function that this one calls: the same log and budget, and a unit that closes with it."""
         return replace(self, unit=FunctionUnit(self.unit.unit), _log=self.log, _budget=self.budget)
 
     def close(self) -> Sequence[LogLine]:
-        """Warn in the log of limits that the run came near. Returns what was logged."""
+        """Write warnings for limits that are nearly used up. Returns the logged lines."""
         self.warn_of_limits()
         return () if self.lines is None else self.lines.unstored()
 
@@ -194,24 +194,24 @@ _current: Final[ContextVar[Run | None]] = ContextVar("evertick_run", default=Non
 
 
 def current_run() -> Run | None:
-    """The run whose function runs in this thread or task; None outside of functions."""
+    """The run of the function in this thread or task; None outside of functions."""
     return _current.get()
 
 
 make_current: Final = _current.set
-"""Before a call of the user's function; returns what `end_current` takes afterwards."""
+"""Set the current run before a call of the user's function; returns the token for `end_current`."""
 
 
 def end_current(token: Token[Run | None]) -> None:
-    """See `make_current`."""
+    """Reset the current run; `token` comes from `make_current`."""
     try:
         _current.reset(token)
-    except ValueError:  # a task that is thrown away is closed in another context
+    except ValueError:  # a discarded task is closed in another context
         pass
 
 
 class as_current:
-    """`with as_current(run):` around a call of the user's function."""
+    """Makes `run` the current run: `with as_current(run):` around a call of the user's function."""
 
     __slots__ = ("_run", "_token")
 
@@ -226,7 +226,7 @@ class as_current:
 
 
 class FunctionRaised(Exception):
-    """Carries an error that a called function has raised by itself past those that try a transaction again."""
+    """Wraps an error that a called function raised, so that it is not taken for a conflict that is retried."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -235,7 +235,7 @@ class FunctionRaised(Exception):
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """Around a call of a mutation: raise what it has raised by itself."""
+    """Around a call of a mutation: raise its own error without the FunctionRaised wrapper."""
     try:
         yield
     except FunctionRaised as raised:

@@ -1,1 +1,1 @@
-"""Scripts of an app's customers: `app.scripts`."""
+"""Scripts that an app's customers write: `app.scripts`."""

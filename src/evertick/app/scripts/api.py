@@ -12,8 +12,8 @@
     app.tenant("acme").schedules.create("carts", when="every day at 9:00", do=scripts.call("cart", {"days": 1}))
 
 A run is a job of the function `evertick.script`, so schedules, retries, lists and logs are those of jobs. It happens
-exactly once, like a mutation: what the script writes is committed together with its end. A script is run, tested and
-checked in the sandbox alone; nothing of it is parsed in this process.
+exactly once, like a mutation: what the script writes is committed together with its end. Scripts are run, tested and
+checked only in the sandbox; this process does not parse them.
 """
 
 import hashlib
@@ -113,7 +113,7 @@ T = TypeVar("T")
 
 POOL: Final = "scripts"
 PER_TENANT: Final = 2
-"""Runs of one tenant at a time, unless `app.scripts.enable` says otherwise."""
+"""Concurrent runs of one tenant, unless `app.scripts.enable` sets another number."""
 NAME: Final = text(200, printable=True)
 NOTE_CHARS_MAX: Final = 1_000
 LIST_MAX: Final = 1_000
@@ -126,7 +126,7 @@ RULES: Final = {"name": NAME, "source": TEXT, "note": STORED}
 
 
 class Access(Protocol):
-    """What scripts need of `app.tenant(...)`."""
+    """The part of `app.tenant(...)` that scripts need."""
 
     @property
     def tenant_id(self) -> TenantId: ...
@@ -141,7 +141,7 @@ class Access(Protocol):
 
 
 class AppAccess(Access, Protocol):
-    """What scripts need of an app."""
+    """The part of an app that scripts need."""
 
     @property
     def name(self) -> str: ...
@@ -159,12 +159,12 @@ class TenantScripts:
         self._audited = audited
 
     def audited_by(self, audited: Audited) -> "TenantScripts":
-        """The same scripts, whose changes have lines in the audit log."""
+        """The same scripts; changes through the result are recorded in the audit log."""
         return TenantScripts(self._access, self._settings, audited)
 
     @property
     def aio(self) -> "AsyncScripts":
-        """The same, and every call is awaited."""
+        """The same, but every call is awaited."""
         return AsyncScripts(self)
 
     # -- writing
@@ -172,12 +172,12 @@ class TenantScripts:
     def create(
         self, name: str, source: str, *, language: str, parameters: dict[str, Any] | None = None, note: str = ""
     ) -> ScriptView:
-        """Write a new script as a draft. It runs when it is published.
+        """Create a script as a draft. It runs only after it is published.
 
-        `language` is "javascript" or "python". `parameters` is a JSON schema by which the input of runs is checked.
+        `language` is "javascript" or "python". `parameters` is a JSON schema that the input of runs must match.
 
         Raises InvalidScript for a syntax error, with line and column, a source that is too large, or an unknown
-        language; AlreadyExists, QuotaExceeded, InvalidArguments for a schema that is not understood, Misuse.
+        language; AlreadyExists, QuotaExceeded, InvalidArguments for an unsupported schema, Misuse.
         """
         check_options(RULES, {"name": name, "source": source, "note": note})
         check_addressable(name, "a script")
@@ -187,12 +187,12 @@ class TenantScripts:
 
         def work(transaction: Transaction) -> ScriptView:
             if transaction.get_script(name, tenant=tenant) is not None:
-                raise AlreadyExists(f"a script {name!r} exists already; edit it, or choose another name")
+                raise AlreadyExists(f"a script {name!r} already exists; edit it, or choose another name")
             limit, count = self._settings.plan_in(transaction, tenant).scripts, transaction.count_scripts(tenant)
             if count >= limit:
-                raise QuotaExceeded(f"tenant {tenant} has {count} scripts; its limit is {limit}: delete some first")
+                raise QuotaExceeded(f"tenant {tenant} has {count} scripts; its limit is {limit}; delete some first")
             last = transaction.list_script_runs(tenant, script=name, limit=1, before=NEVER)
-            # A script has the runs since its creation; those before are of a deleted script with the same name.
+            # A script has the runs since its creation; earlier ones belong to a deleted script with the same name.
             now = Instant(max([self._now(), *(run.ended_at + 1 for run in last)]))
             row = ScriptRow(tenant, name, language, source, schema, note[:NOTE_CHARS_MAX], None, 0, now, now)
             transaction.save_script(row)
@@ -210,12 +210,12 @@ class TenantScripts:
         note: str | None = None,
         if_revision: int | None = None,
     ) -> ScriptView:
-        """Change the draft of a script; what is not given stays. What runs is the published version, as before.
+        """Change the draft of a script; what is not given stays unchanged. The published version keeps running.
 
-        With `if_revision` only a script that has not changed since (`ScriptView.revision`) is changed; so it is with
-        `publish`, `rollback` and `delete`.
+        With `if_revision` the script is changed only if it still has this revision (`ScriptView.revision`). This also
+        applies to `publish`, `rollback` and `delete`.
 
-        Raises ScriptNotFound, VersionConflict, and what `create` raises.
+        Raises ScriptNotFound, VersionConflict, and the errors of `create`.
         """
         check_options(RULES, {"source": source or "", "note": note or ""})
         schema = None if isinstance(parameters, Unchanged) else schema_text(parameters)
@@ -245,7 +245,7 @@ class TenantScripts:
         spoken = _language(language)
         plan = self._read(lambda transaction: self._settings.plan_in(transaction, self._access.tenant_id))
         if not is_storable(source):
-            raise InvalidScript("the script contains NUL or a lone surrogate (\\ud83d)")
+            raise InvalidScript("the script contains NUL or a lone surrogate (\\ud83d); remove it")
         if (size := len(source.encode())) > plan.source_bytes:
             raise InvalidScript(f"the script has {size:,} bytes; the limit is {plan.source_bytes:,}")
         self._settings.check_isolation(spoken)
@@ -258,7 +258,7 @@ class TenantScripts:
     def publish(self, name: str, *, note: str | None = None, if_revision: int | None = None) -> PublishedScript:
         """Make the draft the version that runs. Publishing the same draft again changes nothing.
 
-        Schedules whose input the new parameters refuse are named by `misfits`: their runs would fail.
+        `misfits` in the result are the schedules whose input does not match the new parameters: their runs would fail.
 
         Raises ScriptNotFound, VersionConflict.
         """
@@ -286,7 +286,7 @@ class TenantScripts:
         return self._change(work, "publish", name)
 
     def rollback(self, name: str, version: int, *, if_revision: int | None = None) -> PublishedScript:
-        """Let an earlier version run again. The draft stays as it is. `misfits` are as those of `publish`.
+        """Run an earlier version again. The draft is not changed. `misfits` has the same meaning as in `publish`.
 
         Raises ScriptNotFound, also for a version that the script does not have; VersionConflict.
         """
@@ -299,9 +299,9 @@ class TenantScripts:
         return self._change(work, "rollback", name)
 
     def delete(self, name: str, *, if_revision: int | None = None) -> None:
-        """Delete a script with its versions. The records of its runs stay for their retention.
+        """Delete a script with its versions. The records of its runs stay until their retention is over.
 
-        Raises ScriptNotFound, VersionConflict, and ScriptInUse while schedules run it or runs of it have not ended.
+        Raises ScriptNotFound, VersionConflict, and ScriptInUse if schedules run it or any of its runs has not ended.
         """
 
         def work(transaction: Transaction) -> None:
@@ -324,7 +324,7 @@ class TenantScripts:
         return self._read(lambda transaction: _view(transaction, self._row(transaction, name)))
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[ScriptSummary]:
-        """Scripts by name, beyond the name `after`, without their sources; at most `limit`, up to 1,000."""
+        """Scripts by name, after the name `after`, without their sources; at most `limit`, up to 1,000."""
         check_options({"limit": whole(1, LIST_MAX), "after": STORED}, {"limit": limit, "after": after})
 
         def work(transaction: Transaction) -> Sequence[ScriptSummary]:
@@ -339,7 +339,7 @@ class TenantScripts:
         return self._read(lambda transaction: _version_view(self._version(transaction, name, version)))
 
     def versions(self, name: str, *, before: int | None = None, limit: int = 100) -> Sequence[ScriptVersionSummary]:
-        """The versions of a script, the newest first, below the number `before`, without their sources.
+        """The versions of a script below the number `before`, newest first, without their sources.
 
         Raises ScriptNotFound.
         """
@@ -356,10 +356,10 @@ class TenantScripts:
     def runs(
         self, name: str | None = None, *, before: datetime | None = None, limit: int = 100
     ) -> Sequence[ScriptRunView]:
-        """Attempts at runs of a script, or of all, that ended before a moment; the newest first.
+        """Attempts at runs of a script, or of all scripts, that ended before a time; newest first.
 
-        A script that has the name of a deleted one has its own runs; with no script of the name, those of the deleted
-        one are found.
+        If a script was deleted and another created with the same name, only runs of the new one are returned. If no
+        script has the name, those of the deleted one are returned.
         """
         check_options({"limit": whole(1, LIST_MAX), "name": STORED}, {"limit": limit, "name": name or ""})
         moment = NEVER if before is None else from_datetime(before, "before")
@@ -374,7 +374,7 @@ class TenantScripts:
         return self._read(work)
 
     def run(self, job_id: str) -> Sequence[ScriptRunView]:
-        """The attempts at one run; none while the first one has not ended."""
+        """The attempts at one run; empty until the first one has ended."""
         check_options({"job_id": STORED}, {"job_id": job_id})
         tenant = self._access.tenant_id
         return self._read(
@@ -382,7 +382,7 @@ class TenantScripts:
         )
 
     def activity(self, names: Sequence[str], *, since: datetime) -> Sequence[ScriptActivityView]:
-        """What scripts have done, in the order of `names`; attempts are counted from a moment on."""
+        """What scripts have done, in the order of `names`; attempts are counted from `since` on."""
         tenant, moment = self._access.tenant_id, from_datetime(since, "since")
 
         def work(transaction: Transaction) -> Sequence[ScriptActivityView]:
@@ -406,12 +406,12 @@ class TenantScripts:
     # -- running
 
     def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
-        """A run of a script, as schedules and schedulers take it; of the published version unless one is given.
+        """A call of a script, for schedules and schedulers; of the published version unless `version` is given.
 
             app.schedules.create("carts", when="every day at 9:00", do=app.scripts.call("cart", {"days": 1}))
 
-        Whether there is such a script is checked when a schedule is written and when the run starts. Raises
-        InvalidArguments for an input that is not JSON.
+        Whether the script exists is checked when a schedule is saved and when the run starts. Raises InvalidArguments
+        for an input that is not JSON.
         """
         check_options({"name": NAME}, {"name": name})
         call = self._settings.function.with_args(script=name, input=input, version=version)
@@ -424,12 +424,12 @@ class TenantScripts:
     def start(self, name: str, input: Any = None, *, version: int | None = None, delay: float = 0) -> JobId:
         """Run a script, `delay` seconds from now; returns the id of its job.
 
-        Raises ScriptNotFound, InvalidArguments if the input does not fit its parameters, QuotaExceeded.
+        Raises ScriptNotFound, InvalidArguments if the input does not match its parameters, QuotaExceeded.
         """
         return self._access.scheduler.run_after_many(delay, [self.checked_call(name, input, version=version)])[0]
 
     def checked_call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
-        """As `call`, of a script that there is, with an input that fits its parameters.
+        """Like `call`, but checks that the script exists and that the input matches its parameters.
 
         Raises ScriptNotFound, InvalidArguments.
         """
@@ -440,13 +440,13 @@ class TenantScripts:
     def test(
         self, name: str, input: Any = None, *, source: str | None = None, version: int | None = None
     ) -> ScriptTestView:
-        """Run the draft of a script (or `source`, or a version) now and in this process, and write nothing.
+        """Run the draft of a script (or `source`, or a version) now and in this process, without writing anything.
 
-        It reads and stages as a run does; that its writes would be committed is tried and undone. It counts for
-        `runs_per_hour` and `cpu_s_per_hour`. Actions of
-        `@app.scripts.host` are not called and return null, unless they are registered with `in_tests=True`.
+        It reads and stages writes like a run. Whether they could be committed is tested in a transaction that is rolled
+        back. The test counts for `runs_per_hour` and `cpu_s_per_hour`. Actions of `@app.scripts.host` are not called
+        and return null, unless they are registered with `in_tests=True`.
 
-        Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; what is wrong with the script is in the view.
+        Raises ScriptNotFound, WeakIsolation, SandboxUnavailable; errors of the script itself are in the view.
         """
         access, settings, tenant = self._access, self._settings, self._access.tenant_id
         execution, e = access._execution, access.environment
@@ -493,7 +493,7 @@ class TenantScripts:
     # -- limits
 
     def limits(self) -> ScriptPlanView:
-        """What the scripts of the tenant may use, and what they use."""
+        """The limits of the tenant's scripts, and what they have used."""
         tenant, now = self._access.tenant_id, self._now()
         since = Instant(now - HOUR_MS)
 
@@ -519,12 +519,12 @@ class TenantScripts:
 
     @shown_options
     def set_plan(self, /, **limits: Unpack[ScriptLimits]) -> ScriptPlanView:
-        """Change some limits of the tenant (see `ScriptPlan`); None takes one back to the app's plan.
+        """Change some limits of the tenant (see `ScriptPlan`); None resets a limit to the app's plan.
 
             app.tenant("acme").scripts.set_plan(cpu_ms=5_000, hosts=["api.acme.example"])
 
-        `misfits` of the view are schedules with times closer than `interval_ms`: they run on as before, and cannot be
-        written again unless their times change.
+        `misfits` of the view are schedules with times closer than `interval_ms`: they continue to run, but can be saved
+        again only if their times change.
 
         Raises Misuse for an unknown limit or a value that is not valid.
         """
@@ -543,12 +543,12 @@ class TenantScripts:
         return self.limits()
 
     def isolation(self) -> dict[str, IsolationView]:
-        """How well each language is walled in on this machine. Raises SandboxUnavailable."""
+        """How well each language is isolated on this machine. Raises SandboxUnavailable."""
         found = {language.value: sandbox().isolation(language) for language in Language}
         return {name: IsolationView(level=each.level.value, reason=each.reason) for name, each in found.items()}
 
     def levels(self) -> dict[str, str]:
-        """As `isolation`, in a word for each language; "none" where scripts cannot run."""
+        """The level of `isolation` for each language; "none" if scripts cannot run."""
         try:
             return {language: found.level for language, found in self.isolation().items()}
         except Unavailable:
@@ -573,16 +573,16 @@ class TenantScripts:
         return self._write(self._audited(work, f"script.{action}", name, before=before))
 
     def _next_revision(self, row: ScriptRow) -> Instant:
-        """The time of a change; two changes in a millisecond differ."""
+        """The revision of a change: its time, but always later than the last, even within a millisecond."""
         return Instant(max(self._now(), row.updated_at + 1))
 
     def _row(self, transaction: Transaction, name: str, if_revision: int | None = None) -> ScriptRow:
         row = transaction.get_script(name, tenant=self._access.tenant_id) if NAME.fits(name) else None
         if row is None:
-            raise ScriptNotFound(f"there is no script {name!r:.200}")
+            raise ScriptNotFound(f"no script {name!r:.200}")
         if if_revision is not None and if_revision != row.updated_at:
             raise VersionConflict(
-                f"the script {name!r} has the revision {row.updated_at} and not {if_revision} any more; read it again"
+                f"the script {name!r} has the revision {row.updated_at}, not {if_revision}; read it again and retry"
             )
         return row
 
@@ -595,10 +595,10 @@ class TenantScripts:
 
 
 class Scripts(TenantScripts):
-    """`app.scripts`: what the developer says about scripts, and the scripts of the default tenant.
+    """`app.scripts`: the developer's settings of scripts, and the scripts of the default tenant.
 
-    An app uses scripts from its first use of `app.scripts` on, which therefore belongs into the module of the app: a
-    worker that has begun before serves none.
+    The first use of `app.scripts` makes the app run scripts, so it belongs in the module that defines the app: a worker
+    that started before runs none.
     """
 
     def __init__(self, app: AppAccess) -> None:
@@ -616,14 +616,14 @@ class Scripts(TenantScripts):
 
     @property
     def settings(self) -> ScriptSettings:
-        """What the developer's code says."""
+        """The settings that the developer's code makes."""
         return self._settings
 
     def enable(self, *, per_tenant: int = PER_TENANT, allow_weak_isolation: bool = False) -> "Scripts":
-        """Say that the app runs scripts, `per_tenant` of one tenant at a time on all workers.
+        """Declare that the app runs scripts, at most `per_tenant` of one tenant concurrently on all workers.
 
-        `allow_weak_isolation` lets scripts run on a machine that cannot wall them in: for code of your own only. The
-        environment variable EVERTICK_ALLOW_WEAK_ISOLATION=1 does the same.
+        `allow_weak_isolation` runs scripts even on a machine that cannot isolate them: use it only for your own code.
+        The environment variable EVERTICK_ALLOW_WEAK_ISOLATION=1 does the same.
         """
         if self._pool_is_declared:
             raise RegistrationError("scripts are enabled twice; call app.scripts.enable(...) once, before other uses")
@@ -634,22 +634,22 @@ class Scripts(TenantScripts):
         return self
 
     def declare_pool(self) -> None:
-        """Declare the pool of scripts, if the code has not; a worker does so at its start."""
+        """Declare the pool of scripts if the code has not; a worker does this at its start."""
         if not self._pool_is_declared:
             self.enable()
 
     def plan(self, plan: ScriptPlan) -> None:
-        """What the scripts of each tenant may use, where it has no limits of its own."""
+        """Set the limits of the scripts of each tenant that has no limits of its own."""
         if not isinstance(plan, ScriptPlan):
             raise Misuse(f"app.scripts.plan takes a ScriptPlan(...), not {plan!r}")
         self._settings.plan = plan
 
     def tables(self, *names: str, write: Sequence[str] = ()) -> None:
-        """Let scripts read these tables of their tenant through `ctx.db`, and write those in `write`.
+        """Let scripts read these tables of their tenant through `ctx.db`, and write the ones in `write`.
 
             app.scripts.tables("orders", "outbox", write=["outbox"])
 
-        Raises RegistrationError for what cannot be the name of a table.
+        Raises RegistrationError for an invalid table name.
         """
         self._settings.tables |= check_tables(names, tuple(write))
 
@@ -658,15 +658,15 @@ class Scripts(TenantScripts):
     @overload
     def host(self, name: str | None = None, /, *, in_tests: bool = False) -> Callable[[H], H]: ...
     def host(self, given: Any = None, /, *, in_tests: bool = False) -> Any:
-        """Give scripts a function, as `ctx.<name>`; the name may have dots.
+        """Provide a function to scripts, as `ctx.<name>`; the name may have dots.
 
             @app.scripts.host("crm.score")
             def score(ctx: QueryCtx, customer: str) -> int: ...
 
-        Its first parameter says when it runs: a `QueryCtx` reads at once; a `MutationCtx` is staged, runs in the
-        transaction that ends the run, and returns null to the script; an `ActionCtx` or `SyncActionCtx` acts at once,
-        is not undone if the run fails, and is repeated if it runs again. Arguments are checked by the types of the
-        signature. The function acts for the tenant of the run: `ctx.tenant`.
+        Its first parameter determines when it runs. With a `QueryCtx` it reads immediately. With a `MutationCtx` it is
+        staged, runs in the transaction that ends the run, and returns null to the script. With an `ActionCtx` or
+        `SyncActionCtx` it runs immediately, is not undone if the run fails, and is repeated if the script runs again.
+        Arguments are checked by the types of the signature. `ctx.tenant` is the tenant of the run.
 
         Raises RegistrationError.
         """
@@ -675,7 +675,7 @@ class Scripts(TenantScripts):
             made = developer_function(name, handler, in_tests, self._app.name)
             own = made.function.name.removeprefix("ctx.")
             if own in self._settings.functions:
-                raise RegistrationError(f"scripts have a function {own!r} already")
+                raise RegistrationError(f"scripts already have a function {own!r}; choose another name")
             self._settings.functions[own] = made
             return handler
 
@@ -692,7 +692,7 @@ class Scripts(TenantScripts):
         Raises RegistrationError for anything but an action.
         """
         if not isinstance(function, Action):
-            raise RegistrationError("@app.scripts.on_notify stands above @app.action")
+            raise RegistrationError("@app.scripts.on_notify takes an action: put it above @app.action")
         self._settings.on_notify = function
         return function
 
@@ -722,13 +722,13 @@ class _Schedules:
             )
         if not _has_interval(compile_spec(spec), plan.interval_ms, now):
             raise LimitExceeded(
-                f"the times of a schedule that runs scripts are at least {plan.interval_ms / 1_000:g} s apart "
+                f"the times of a schedule that runs scripts must be at least {plan.interval_ms / 1_000:g} s apart "
                 f"(interval_ms in the plan of tenant {tenant})"
             )
 
 
 def _has_interval(recurrence: Recurrence, interval_ms: int, now: Instant) -> bool:
-    """Whether the next times of a schedule are at least an interval apart."""
+    """Whether the next TIMES_CHECKED times of a schedule are at least an interval apart."""
     times = recurrence.preview(TIMES_CHECKED, now // SECOND_MS) if recurrence.spec.has_sources else []
     return all((later - earlier) * SECOND_MS >= interval_ms for earlier, later in pairwise(times))
 
@@ -738,18 +738,18 @@ def check_target(transaction: Transaction, tenant: TenantId, given: Mapping[str,
     name = given.get("script")
     script = transaction.get_script(name, tenant=tenant) if isinstance(name, str) and NAME.fits(name) else None
     if script is None:
-        raise ScriptNotFound(f"there is no script {name!r}")
+        raise ScriptNotFound(f"no script {name!r}")
     version = version_of(transaction, script, given.get("version"))
     check_input(json.loads(version.parameters or "null"), given.get("input"))
 
 
 def _script(ctx: SyncActionCtx, script: str, input: Any = None, version: int | None = None) -> Any:
-    """Runs a script of the tenant; `app.scripts.call` and `app.scripts.start` make its calls."""
-    raise Misuse("a script runs as a job: app.scripts.start(...), a schedule, or app.scripts.test(...)")
+    """Runs a script of the tenant; `app.scripts.call` and `app.scripts.start` create its calls."""
+    raise Misuse("a script runs only as a job; use app.scripts.start(...), a schedule, or app.scripts.test(...)")
 
 
 def _schedules_of(transaction: Transaction, tenant: TenantId) -> Iterator[Schedule]:
-    """The schedules that run scripts of a tenant."""
+    """The tenant's schedules that run scripts."""
     return all_schedules(transaction, ScheduleFilter(tenant=tenant, function=SCRIPT_FUNCTION))
 
 
@@ -758,7 +758,7 @@ def _runs(arguments: str, name: str) -> bool:
 
 
 def _unfinished_runs(transaction: Transaction, tenant: TenantId, name: str) -> Iterator[JobId]:
-    """The runs of a script that wait or are under way."""
+    """The runs of a script that wait or run."""
     where, after = JobFilter(tenant=tenant, states=UNFINISHED, name=SCRIPT_FUNCTION), None
     while ids := [each.id for each in transaction.list_jobs(where, limit=JOBS_AT_A_TIME, after=after)]:
         yield from (job.id for job in transaction.get_jobs(ids, tenant=tenant) if _runs(job.args, name))
@@ -769,7 +769,7 @@ def _language(language: str) -> Language:
     try:
         return Language(language)
     except ValueError:
-        raise InvalidScript(f"a script is written in {' or '.join(Language)}, not {language!r}") from None
+        raise InvalidScript(f"the language of a script must be {' or '.join(Language)}, not {language!r}") from None
 
 
 def _differs(row: ScriptRow, version: ScriptVersionRow) -> bool:
@@ -803,7 +803,7 @@ def _version_view(row: ScriptVersionRow) -> ScriptVersionView:
 
 
 def _published(transaction: Transaction, row: ScriptVersionRow) -> PublishedScript:
-    """The version that runs from now on, with the schedules whose input it refuses."""
+    """The version that is now published, with the schedules whose input it does not accept."""
     view, misfits = _version_view(row), list[ScheduleId]()
     for schedule in _schedules_of(transaction, row.tenant):
         given = json.loads(schedule.target.args)
@@ -842,14 +842,14 @@ def _test_view(ended: Ended, one: Try) -> ScriptTestView:
 
 
 class AsyncScripts:
-    """`app.aio.scripts`: as `TenantScripts`, and every call is awaited."""
+    """`app.aio.scripts`: like `TenantScripts`, but every call is awaited."""
 
     def __init__(self, blocking: TenantScripts) -> None:
         self.blocking = blocking
         self.executors = blocking._access.environment.executors
 
     def call(self, name: str, input: Any = None, *, version: int | None = None) -> FunctionCall:
-        """See `TenantScripts.call`, which asks no database."""
+        """See `TenantScripts.call`; it does not use the database."""
         return self.blocking.call(name, input, version=version)
 
     create = InThread(TenantScripts.create)

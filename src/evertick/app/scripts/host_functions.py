@@ -1,6 +1,6 @@
-"""Host functions: what a script may call as `ctx.…`, and the developer's own.
+"""Host functions: the functions that a script can call as `ctx.…`, including the developer's own.
 
-Every function acts for the tenant of its run, which no argument can change. What writes is staged; see `staging.py`.
+Each function acts for the tenant of its run; no argument can change that. Writes are staged; see `staging.py`.
 """
 
 import http.client
@@ -42,9 +42,9 @@ from evertick.sandbox.protocol import (
 )
 from evertick.store.transaction.unit_of_work import FunctionUnit
 
-# -- `ctx.fetch`: HTTP for scripts, to the hosts of their tenant's plan (`evertick.base.outgoing`).
+# -- `ctx.fetch`: HTTP for scripts, to the hosts in their tenant's plan (`evertick.base.outgoing`).
 #
-# Redirects are followed on the list alone.
+# Redirects are followed only to hosts in the plan.
 
 TIME_S: Final = 5.0
 REDIRECTS_MAX: Final = 3
@@ -78,12 +78,12 @@ def fetch(hosts: tuple[str, ...], call: HostCall, url: str, options: Any) -> Jso
 
 def _request(options: dict[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
     if options.keys() - {"method", "headers", "body"}:
-        raise HostError("the options of fetch() are method, headers and body", "invalid_argument")
+        raise HostError("fetch() takes the options method, headers and body", "invalid_argument")
     method, headers, body = options.get("method", "GET"), options.get("headers") or {}, options.get("body")
     if method not in METHODS:
-        raise HostError(f"method is one of {', '.join(METHODS)}", "invalid_argument")
+        raise HostError(f"method must be one of {', '.join(METHODS)}", "invalid_argument")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise HostError("headers are an object of texts", "invalid_argument")
+        raise HostError("headers must be an object of strings", "invalid_argument")
     chosen = {name.lower(): value for name, value in headers.items()}
     if refused := sorted(chosen.keys() & OWN_HEADERS):
         raise HostError(f"a script cannot set the header {refused[0]}", "invalid_argument")
@@ -99,7 +99,7 @@ KEY: Final = text(512)
 CHANNEL_BYTES: Final = 200
 NOTICE_BYTES: Final = 8 << 10
 OWN_NAMES: Final = frozenset({"db", "kv", "run", "tenant", "input", "time", "schedule", "notify", "log", "fetch"})
-"""First words of names in `ctx` that no function of the developer can have."""
+"""First words of names in `ctx` that the developer's functions cannot have."""
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,62}(\.[a-zA-Z][a-zA-Z0-9_]{0,62}){0,2}")
 KINDS: Final[Mapping[Any, Kind]] = {
     str: Kind.TEXT, int: Kind.INTEGER, float: Kind.NUMBER, bool: Kind.BOOLEAN, list: Kind.LIST, dict: Kind.OBJECT,
@@ -118,7 +118,7 @@ TOKENS: Final = re.compile("YYYY|MM|DD|HH|mm|ss")
 
 @dataclass(frozen=True, slots=True)
 class DeveloperFunction:
-    """A function of the developer that scripts may call. `in_tests`: whether a test of a script calls an action."""
+    """A function of the developer that scripts may call. `in_tests`: whether tests of scripts call it if it acts."""
 
     function: Function[..., Any]
     parameters: tuple[Parameter, ...]
@@ -126,12 +126,12 @@ class DeveloperFunction:
 
 
 def developer_function(name: str | None, handler: Callable[..., Any], in_tests: bool, app: str) -> DeveloperFunction:
-    """What `@app.scripts.host` registers. Raises RegistrationError."""
+    """The function that `@app.scripts.host` registers. Raises RegistrationError."""
     own = name or str(getattr(handler, "__name__", ""))
     if not NAME.fullmatch(own) or own.partition(".")[0] in OWN_NAMES:
         raise RegistrationError(
-            f"{own!r} cannot be the name of a function of scripts: use letters, digits and _, with dots between at "
-            f"most three words, the first of which is not one of {', '.join(sorted(OWN_NAMES))}"
+            f"{own!r} cannot be the name of a function of scripts: use up to three words of letters, digits and _, "
+            f"separated by dots; the first must not be one of {', '.join(sorted(OWN_NAMES))}"
         )
     first, *others = inspect.signature(handler).parameters.values() or [None]
     annotation = getattr(first, "annotation", None)
@@ -139,12 +139,12 @@ def developer_function(name: str | None, handler: Callable[..., Any], in_tests: 
     kind = CONTEXTS.get(context)
     if kind is None:
         raise RegistrationError(
-            f"{own}: the first parameter says when it runs: QueryCtx reads at once, MutationCtx runs in the "
-            "transaction that ends the run, ActionCtx or SyncActionCtx acts at once"
+            f"{own}: the first parameter must be a context: QueryCtx reads immediately, MutationCtx runs in the "
+            "transaction that ends the run, ActionCtx or SyncActionCtx runs immediately"
         )
     function = kind(handler, name=f"ctx.{own}", internal=True, timeout_ms=None, app_name=app)
     if function.is_async is not (context == "ActionCtx"):
-        raise RegistrationError(f"{own}: an `async def` takes an ActionCtx, and only that; a plain `def` takes others")
+        raise RegistrationError(f"{own}: an `async def` must take an ActionCtx; a plain `def` must take another")
     function.check()
     hints = inspect.get_annotations(handler, eval_str=True)
     parameters = tuple(_parameter(each, hints.get(each.name)) for each in others if each is not None)
@@ -159,7 +159,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
 
 
 class HostFunctions:
-    """The functions of one try of a run."""
+    """The host functions of one try of a run."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class HostFunctions:
         self._is_test = is_test
 
     def by_name(self) -> dict[str, HostFunction]:
-        """What the sandbox hands to the script."""
+        """The functions that the sandbox provides to the script."""
         named, optional = Parameter, partial(Parameter, required=False)
         zone = optional("zone", Kind.TEXT, max_bytes=100)
         key = named("key", Kind.TEXT, max_bytes=2_048)
@@ -231,12 +231,12 @@ class HostFunctions:
 
     def _check_table(self, table: str | None, *, writing: bool = False) -> None:
         if table is None:
-            raise HostError("this is no id of a document", "table_not_found")
+            raise HostError("the argument is not an id of a document", "table_not_found")
         if table not in self._tables:
             words = ", ".join(sorted(self._tables))
-            raise HostError(f"there is no table {table!r}; there are: {words}", "table_not_found")
+            raise HostError(f"no table {table!r}; scripts can use: {words}", "table_not_found")
         if writing and not self._tables[table]:
-            raise HostError(f"scripts may not write the table {table!r}", "not_allowed")
+            raise HostError(f"scripts must not write the table {table!r}", "not_allowed")
 
     def _get(self, call: HostCall, document_id: str) -> Json:
         self._check_table(table_named_in(document_id))
@@ -280,21 +280,21 @@ class HostFunctions:
     def _kv_delete(self, call: HostCall, key: str) -> None:
         self._staging.put_value(_key(key), None, call.place)
 
-    # -- what follows
+    # -- effects after the run
 
     def _schedule(self, call: HostCall, options: dict[str, Any]) -> None:
         name, after, at = options.get("script"), options.get("in"), options.get("at")
         unknown = options.keys() - {"at", "in", "script", "input"}
         has_one = ("at" in options) != ("in" in options) and (at is None) != (after is None)
         if unknown or not has_one or not isinstance(name, str):
-            raise HostError("schedule() takes {script, input} and either `in`, in seconds, or `at`", "invalid_argument")
+            raise HostError("schedule() takes {script, input} and either `in` (seconds) or `at`", "invalid_argument")
         if self._staging.read(lambda transaction: transaction.get_script(name, tenant=self._staging.tenant)) is None:
-            raise HostError(f"there is no script {name!r}", "script_not_found")
+            raise HostError(f"no script {name!r}", "script_not_found")
         if after is not None and (not _is_number(after) or not 0 <= after <= HORIZON_MS / SECOND_MS):
-            raise HostError("`in` is a number of seconds, from 0 to five years", "invalid_argument")
+            raise HostError("`in` must be a number of seconds, from 0 to five years", "invalid_argument")
         moment = None if at is None else _moment(at)
         if moment is not None and abs(from_datetime(moment) - self._staging.run.now) > HORIZON_MS:
-            raise HostError(f"`at` is within five years from now, not {moment.isoformat()}", "invalid_argument")
+            raise HostError(f"`at` must be within five years from now, not {moment.isoformat()}", "invalid_argument")
         later = self._script_function.with_args(script=name, input=options.get("input"))
 
         def effect(ctx: MutationCtx) -> None:
@@ -316,7 +316,7 @@ class HostFunctions:
         function, staging, execution = own.function, self._staging, self._execution
         arguments = list(given)
         while arguments and arguments[-1] is None and not own.parameters[len(arguments) - 1].required:
-            arguments.pop()  # left out: the function has its own default
+            arguments.pop()  # left out, so the function's default applies
         names = [each.name for each in own.parameters]
         args, kwargs = function.checked_args((), dict(zip(names, arguments, strict=False)))
         if isinstance(function, Mutation):
@@ -350,7 +350,7 @@ class HostFunctions:
 
 
 def _converting(call: Callable[..., Json], host_call: HostCall, *arguments: Json) -> Json:
-    """Call a function; errors of ours are the script's, who may catch them."""
+    """Call a function, and convert Evertick's errors to errors of the script, which it may catch."""
     try:
         return call(host_call, *arguments)
     except (Unavailable, Conflict) as error:
@@ -366,7 +366,7 @@ def _converting(call: Callable[..., Json], host_call: HostCall, *arguments: Json
 
 
 def _filter(where: Mapping[str, Any]) -> tuple[Callable[[Document], bool], dict[str, Any]]:
-    """What a filter keeps, and the fields that it compares with one value."""
+    """A predicate for documents, and the fields that must equal one value."""
     tests: list[tuple[str, Callable[[Any], bool]]] = []
     equal: dict[str, Any] = {}
     for field, wanted in where.items():
@@ -375,7 +375,7 @@ def _filter(where: Mapping[str, Any]) -> tuple[Callable[[Document], bool], dict[
             tests.append((field, partial(_equals, wanted)))
             continue
         if not wanted:
-            raise HostError(f"the filter of {field!r} is empty; leave the field out to find all", "invalid_argument")
+            raise HostError(f"the filter of {field!r} is empty; omit the field to match all", "invalid_argument")
         for word, bound in wanted.items():
             if word == "in" and isinstance(bound, list) and len(bound) <= ROWS_MAX:
                 tests.append((field, partial(_is_among, bound)))
@@ -388,7 +388,7 @@ def _filter(where: Mapping[str, Any]) -> tuple[Callable[[Document], bool], dict[
 
 
 def _json_value(value: Any) -> Json:
-    """A value of a document as the script sees it."""
+    """A document's value as the script sees it."""
     return value if value is None or isinstance(value, str | int | float | list | dict) else plain(value)
 
 
@@ -407,14 +407,14 @@ def _compares(holds: Callable[[Any, Any], bool], bound: Any, value: Any) -> bool
 
 
 def _options(options: Mapping[str, Any]) -> tuple[str | None, bool, int]:
-    """The field of the order, whether it is descending, and how many documents are wanted."""
+    """The field to order by, whether it is descending, and the maximum number of documents."""
     limit, order = options.get("limit", ROWS_MAX), options.get("order")
     if unknown := sorted(options.keys() - {"limit", "order"}):
         raise HostError(f"a query has no option {unknown[0]!r}; it has limit and order", "invalid_argument")
     if isinstance(limit, bool) or not _is_number(limit) or limit != int(limit) or not 1 <= limit <= ROWS_MAX:
-        raise HostError(f"limit is a whole number from 1 to {ROWS_MAX:,}", "invalid_argument")
+        raise HostError(f"limit must be a whole number from 1 to {ROWS_MAX:,}", "invalid_argument")
     if order is not None and not isinstance(order, str):
-        raise HostError('order is the name of a field, or "-name" for the largest first', "invalid_argument")
+        raise HostError('order must be the name of a field, or "-name" for the largest first', "invalid_argument")
     field = None if order is None else order.removeprefix("-")
     return field, order is not None and order.startswith("-"), int(limit)
 
@@ -422,8 +422,8 @@ def _options(options: Mapping[str, Any]) -> tuple[str | None, bool, int]:
 def _through_index(
     query: DocumentQuery, table: Table | None, equal: dict[str, Any], order: str | None
 ) -> DocumentQuery:
-    """The query through the index that narrows it most. Without another order documents come by their creation, so
-    then all fields of the index must be given.
+    """The query through the index that narrows it most. Without an order, documents come in the order of creation, so
+    an index can be used only if all its fields are given.
     """
     best: tuple[str, ...] = ()
     chosen = ""
@@ -438,7 +438,7 @@ def _through_index(
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
-    """Nothing first, then numbers, then texts, then what has no order."""
+    """Sort key: null first, then numbers, then strings, then other values."""
     value = _json_value(value)
     if value is None:
         return 0, 0
@@ -453,7 +453,7 @@ def _is_number(value: Any) -> bool:
 
 def _key(key: str) -> str:
     if not KEY.fits(key):
-        raise HostError(f"a key is {KEY.words}", "invalid_argument")
+        raise HostError(f"a key must be {KEY.words}", "invalid_argument")
     return key
 
 
@@ -461,14 +461,14 @@ def _key(key: str) -> str:
 
 
 def _moment(at: Any) -> datetime:
-    """A time that a script names: milliseconds since 1970, or text with a zone."""
+    """The time in an argument of a script: milliseconds since 1970, or text with a zone."""
     try:
         found = datetime.fromisoformat(at) if isinstance(at, str) else _local(at, None)
     except ValueError:
-        found = datetime(1970, 1, 1)  # noqa: DTZ001 - refused below, as all times without a zone
+        found = datetime(1970, 1, 1)  # noqa: DTZ001 - refused below, like all times without a zone
     if found.tzinfo is None:
         raise HostError(
-            "`at` is a number of milliseconds since 1970, or a text such as 2026-11-27T09:00:00+01:00",
+            "`at` must be a number of milliseconds since 1970, or text such as 2026-11-27T09:00:00+01:00",
             "invalid_argument",
         )
     return found
@@ -476,7 +476,7 @@ def _moment(at: Any) -> datetime:
 
 def _local(time: Any, zone: str | None) -> datetime:
     if not _is_number(time) or not math.isfinite(time) or abs(time) > 60_000_000_000_000:
-        raise HostError("a time is a number of milliseconds since 1970", "invalid_argument")
+        raise HostError("a time must be a number of milliseconds since 1970", "invalid_argument")
     offset = zone_named(zone or "UTC").offset_at(int(time // 1_000))
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return (epoch + timedelta(milliseconds=time)).astimezone(timezone(timedelta(seconds=offset)))
@@ -503,7 +503,7 @@ def _parts(call: HostCall, time: float, zone: str | None) -> dict[str, int]:
 
 
 def check_tables(names: tuple[str, ...], write: tuple[str, ...]) -> dict[str, bool]:
-    """The tables of scripts, and whether they may write each. Raises RegistrationError."""
+    """The tables of scripts, with whether scripts may write each. Raises RegistrationError."""
     for name in (*names, *write):
         check_name(name)
     return {name: name in write for name in (*names, *write)}

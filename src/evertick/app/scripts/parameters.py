@@ -1,7 +1,7 @@
-"""Parameters of scripts: a part of JSON schema, by which the input of a script is checked.
+"""Parameters of scripts: a subset of JSON schema that checks the input of a script.
 
-A schema is a customer's own. So what it may say is known and cheap to check: no patterns, no references. A keyword that
-is not known is refused when the script is written, because it would be ignored when it runs.
+A schema is written by a customer. So only keywords that are cheap to check are supported: no patterns, no references.
+Unknown keywords are refused when the script is saved, because they would be ignored when it runs.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ SIZES: Final[dict[str, tuple[type[list[Any]] | type[str], Callable[[Any, Any], A
 
 
 def schema_text(schema: dict[str, Any] | None) -> str | None:
-    """The schema as it is kept. Raises InvalidArguments for one that is not understood or too large."""
+    """The schema as stored text; None if there is none. Raises InvalidArguments if it is unsupported or too large."""
     if schema is None:
         return None
     text = json_of(schema, "the parameters of a script")
@@ -86,7 +86,7 @@ def _check(schema: Any, place: str, depth: int) -> None:
     for name, value in schema.items():
         if name not in KEYWORDS:
             known = ", ".join(sorted(KEYWORDS))
-            raise InvalidArguments(f"{place} has the keyword {name!r}, which is not supported; there are: {known}")
+            raise InvalidArguments(f"{place} has the unsupported keyword {name!r}; supported are: {known}")
         if not KEYWORDS[name](value):
             raise InvalidArguments(f"{place}.{name} has a value that JSON schema does not allow: {value!r:.100}")
     for name, inner in schema.get("properties", {}).items():
@@ -96,7 +96,7 @@ def _check(schema: Any, place: str, depth: int) -> None:
 
 
 def check_input(schema: dict[str, Any] | None, value: Any) -> None:
-    """Raise InvalidArguments, with the first problems, if the input of a script does not fit its parameters."""
+    """Raise InvalidArguments, with the first problems, if the input of a script does not match its parameters."""
     if schema is None:
         return
     found = [problem for problem, _ in zip(_problems(schema, value, "input"), range(PROBLEMS_MAX), strict=False)]
@@ -136,5 +136,5 @@ def _problems(schema: dict[str, Any], value: Any, place: str) -> Iterator[str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values of JSON are equal: true is not 1."""
+    """Whether two JSON values are equal; true is not 1."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)

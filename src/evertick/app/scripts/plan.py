@@ -1,4 +1,4 @@
-"""Plans: what the scripts of a tenant may use. The app has one for all tenants; a tenant may have limits of its own."""
+"""Plans: the limits of a tenant's scripts. The app has one plan for all tenants; a tenant can have its own limits."""
 
 import contextlib
 import ipaddress
@@ -15,7 +15,7 @@ from evertick.sandbox.protocol import Limits
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 OF_A_RUN: Final = Limits()
-"""What the sandbox allows if it is told nothing else."""
+"""The sandbox's default limits."""
 HOST_CHARS_MAX: Final = 253
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*", re.ASCII | re.IGNORECASE)
@@ -26,7 +26,7 @@ def _are_hosts(value: Any) -> bool:
 
 
 def _is_host(value: Any) -> bool:
-    """Whether a host of an address can match this: a name, `*.` and a name, or an IPv4 address."""
+    """Whether this is a valid pattern for a host: a name, `*.` and a name, or an IPv4 address."""
     if not isinstance(value, str) or len(value) > HOST_CHARS_MAX or not HOST.fullmatch(value):
         return False
     last = value.rpartition(".")[2]
@@ -39,24 +39,24 @@ def _is_host(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptPlan:
-    """What the scripts of a tenant may use: `app.scripts.plan(ScriptPlan(cpu_ms=500, runs_per_hour=1_000))`.
+    """The limits of a tenant's scripts: `app.scripts.plan(ScriptPlan(cpu_ms=500, runs_per_hour=1_000))`.
 
     For each run:
 
     - `cpu_ms` (1,000), `wall_ms` (10,000, host functions included), `memory_bytes` (64 MiB).
-    - `result_bytes` (256 KiB), `log_bytes` (256 KiB), `argument_bytes` (1 MiB: the arguments of a host call, and its
+    - `result_bytes` (256 KiB), `log_bytes` (256 KiB), `argument_bytes` (1 MiB: of a host call's arguments, and of its
       result), `host_calls` (1,000).
-    - `reads` (10,000): documents that are read, including those that a filter drops.
-    - `writes` (1,000): what is committed with the run: documents, values, jobs, notifications, calls of mutations.
+    - `reads` (10,000): documents read, including those that a filter drops.
+    - `writes` (1,000): committed with the run: documents, values, jobs, notifications, calls of mutations.
 
     For a tenant:
 
     - `source_bytes` (256 KiB) of a script, `scripts` (100), `schedules` that run scripts (100).
-    - `keys` (10,000) that `ctx.kv` keeps.
-    - `interval_ms` (60,000): the least time between two times of such a schedule.
-    - `runs_per_hour`, `cpu_s_per_hour`: None, which is no limit.
-    - `hosts`: what `ctx.fetch` may reach, such as `api.example.com` or `*.example.com`; without any there is no
-      `ctx.fetch`.
+    - `keys` (10,000) that `ctx.kv` stores.
+    - `interval_ms` (60,000): the shortest time between two times of such a schedule.
+    - `runs_per_hour`, `cpu_s_per_hour`: None, which means no limit.
+    - `hosts`: the hosts that `ctx.fetch` can reach, such as `api.example.com` or `*.example.com`; without any there is
+      no `ctx.fetch`.
     """
 
     cpu_ms: int = OF_A_RUN.cpu_ms
@@ -78,7 +78,7 @@ class ScriptPlan:
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises Misuse for a value that is not valid."""
+        """Raises Misuse for an invalid value."""
         check_options(RULES, asdict(self), "ScriptPlan: ")
         object.__setattr__(self, "hosts", tuple(each.lower() for each in self.hosts))
 
@@ -88,7 +88,7 @@ class ScriptPlan:
         return Limits(**{name: getattr(self, name) for name in Limits._fields})
 
     def changed(self, limits: str | None) -> "ScriptPlan":
-        """This plan with the limits of a tenant, as they are kept."""
+        """This plan, changed by the tenant's own limits as stored; the plan itself if `limits` is None."""
         if limits is None:
             return self
         return replace(self, **{name: value for name, value in json.loads(limits).items() if name in RULES})
@@ -113,15 +113,15 @@ RULES: Final[Mapping[str, Rule]] = {
     "runs_per_hour": optional(_COUNT),
     "cpu_s_per_hour": optional(_COUNT),
     "hosts": Rule(
-        "a list of names of hosts, such as api.example.com or *.example.com for those below it, without scheme, port "
-        "and path; ctx.fetch reaches ports 443 and 80 of public addresses",
+        "a list of host names, such as api.example.com or *.example.com for its subdomains, without scheme, port and "
+        "path; ctx.fetch reaches ports 443 and 80 of public addresses",
         _are_hosts,
     ),
 }
 
 
 def changes(kept: str | None, limits: Mapping[str, Any]) -> str:
-    """The limits of a tenant with some changed; None takes one back to the app's. Raises Misuse."""
+    """The limits of a tenant after a change; None resets a limit to the app's. Raises Misuse."""
     check_names({each.name: None for each in fields(ScriptPlan)}, limits, "a plan of scripts")
     check_options(RULES, {name: value for name, value in limits.items() if value is not None}, "a plan of scripts: ")
     merged = {**json.loads(kept or "{}"), **limits}

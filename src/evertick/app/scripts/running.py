@@ -1,11 +1,11 @@
 """Runs of scripts: the jobs of the function `evertick.script`, and tests of scripts.
 
-A run has three parts: a short read (the version, the limits, what was used), the script in the sandbox, and one short
-write under the fence of the job's claim: how the job ended, what the script has staged, and the record of the run. So
-all of a run is there or nothing, and a run whose instance dies before that write has not happened: it runs again.
+A run has three parts: a short read (the version, the limits, the usage), the script in the sandbox, and one short write
+under the fence of the job's claim: the end of the job, what the script has staged, and the record of the run. So either
+all of a run is stored or nothing. A run whose process dies before that write has no effect: it runs again.
 
-If something that the script read and changes is different by then, or the transaction cannot be serialized, the script
-runs again, TRIES times in all. If the database does not respond, the job is given back and runs again later.
+If something that the script read and changes has changed by then, or the transaction cannot be serialized, the script
+runs again, TRIES times in all. If the database does not respond, the job is released and runs again later.
 """
 
 import asyncio
@@ -63,42 +63,41 @@ from evertick.sandbox.protocol import Ended, Json, Language, Level, Outcome, Scr
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import FunctionUnit, UnitOfWork
 
-# -- Turns: which of the scripts that wait in one process runs next, and how willingly it leaves the processor to
-# others.
+# -- Turns: which waiting script of this process runs next, and its niceness.
 #
-# The tenant whose scripts computed least lately comes first. What a script will need is not known before it has run,
-# so its processor time counts afterwards, and loses half its weight in HALF_LIFE_S. While a script runs, the kernel
-# shares the processors: it runs with a niceness that grows with what its tenant has used.
+# The tenant whose scripts used least processor time recently comes first. What a script will need is unknown before it
+# has run, so its processor time counts afterwards, and loses half its weight in HALF_LIFE_S. While scripts run, the
+# kernel shares the processors among them: a script's niceness grows with what its tenant has used.
 
 HALF_LIFE_S: Final = 10.0
 LEAST_NICE: Final = 5
-"""Niceness of the scripts of a tenant that computed little: the service itself comes before all scripts."""
+"""Niceness of the scripts of a tenant that used little: the service itself always has priority over scripts."""
 MOST_NICE: Final = 15
-"""Niceness if scripts of one tenant have kept all processors busy."""
+"""Niceness if the scripts of one tenant have kept all processors busy."""
 ALL_BUSY_MS: Final = 1_000 * (os.cpu_count() or 1) * HALF_LIFE_S / 0.693
-"""What a tenant has used, weighted, whose scripts keep all processors busy."""
+"""The weighted usage of a tenant whose scripts keep all processors busy, in milliseconds."""
 
 
 class Used(NamedTuple):
-    """Processor time, as it counts at a moment of the monotonic clock."""
+    """Weighted processor time at an instant of the monotonic clock."""
 
     ms: float
     at: float
 
     def now(self, at: float) -> float:
-        """How much of it counts at another moment."""
+        """Its weight at another instant, in milliseconds."""
         return self.ms * float(0.5 ** ((at - self.at) / HALF_LIFE_S))
 
 
 class Asked(NamedTuple):
-    """A script that waits: it may run when fewer than `most` of its tenant do."""
+    """A waiting script: it may run while fewer than `most` scripts of its tenant run."""
 
     turn: "Future[None]"
     most: int
 
 
 class Turns:
-    """Turns for `slots` scripts at a time. Threads and event loops may ask."""
+    """Turns for `slots` concurrent scripts. Thread-safe; event loops may use it, too."""
 
     def __init__(self, slots: int) -> None:
         self._lock = threading.Lock()
@@ -108,7 +107,7 @@ class Turns:
         self._used: dict[TenantId, Used] = {}
 
     def ask(self, tenant: TenantId, most: int) -> "Future[None]":
-        """Wait for a turn: the future is done when the script may run; then `end` must follow."""
+        """Request a turn: the future is done when the script may run; `end` must follow."""
         turn: Future[None] = Future()
         with self._lock:
             self._waiting.setdefault(tenant, deque()).append(Asked(turn, most))
@@ -116,17 +115,17 @@ class Turns:
         return turn
 
     async def wait(self, tenant: TenantId, most: int) -> None:
-        """As `ask`, for an event loop; a wait that is canceled has no turn."""
+        """Like `ask`, for an event loop; a wait that is canceled gets no turn."""
         turn = self.ask(tenant, most)
         try:
             await asyncio.wrap_future(turn)
         except asyncio.CancelledError:
-            if not turn.cancel():  # it has just come
+            if not turn.cancel():  # the turn has just been granted
                 self.end(tenant, 0)
             raise
 
     def end(self, tenant: TenantId, cpu_ms: float) -> None:
-        """A script has ended that computed for so long."""
+        """End a turn; `cpu_ms` is the processor time that the script used."""
         with self._lock:
             self._free += 1
             self._running[tenant] -= 1
@@ -137,7 +136,7 @@ class Turns:
         self._grant()
 
     def niceness(self, tenant: TenantId) -> int:
-        """With which a script of a tenant runs."""
+        """The niceness of a script of this tenant."""
         with self._lock:
             share = self._lately(tenant, time.monotonic()) / ALL_BUSY_MS
         return LEAST_NICE + round(min(1.0, share) * (MOST_NICE - LEAST_NICE))
@@ -167,19 +166,19 @@ class Turns:
 
 
 TRIES: Final = 3
-"""How often a script runs in all whose writes meet those of others."""
+"""How often a script runs in total if its writes conflict with others."""
 AGAIN_MS: Final = SECOND_MS
-"""Time until a run is tried again that did not happen because the database was away."""
+"""Milliseconds until a run is tried again that had no effect because the database was unavailable."""
 LIMITS: Final = frozenset({Outcome.TIMEOUT, Outcome.MEMORY, Outcome.OUTPUT, Outcome.LIMIT})
 TROUBLES: Final = frozenset({Outcome.CRASH, Outcome.KILLED, Outcome.INTERNAL})
 """Outcomes that are not the script's fault; it is tried once more."""
 PAUSE_AFTER: Final = 5
-"""Runs of a schedule in a row that exceed a limit; then the schedule is paused."""
+"""After so many runs in a row that exceed a limit, the schedule is paused."""
 MISSED_FEW: Final = 10
 MISSED_MAX: Final = 1_000
-"""Occurrences that are looked at to count those missed before a run: a few, and this many if all of those were."""
+"""Occurrences that are read to count those missed before a run: first a few, then this many if all were missed."""
 SLOTS: Final = max(4, 3 * (os.cpu_count() or 1))
-"""Scripts that one process runs at a time, tests included: most wait in host functions for a part of their time."""
+"""Concurrent scripts in one process, including tests: most wait in host functions for a part of their time."""
 WEAK_ISOLATION_VARIABLE: Final = "EVERTICK_ALLOW_WEAK_ISOLATION"
 
 _lock: Final = threading.Lock()
@@ -190,14 +189,14 @@ def _of_this_process() -> tuple[Sandbox, Turns]:
     with _lock:
         found = _sandboxes.get(os.getpid())
         if found is None:
-            _sandboxes.clear()  # those of a parent
+            _sandboxes.clear()  # they belong to a parent process
             found = _sandboxes[os.getpid()] = Sandbox(), Turns(SLOTS)
             atexit.register(found[0].close)
         return found
 
 
 def sandbox() -> Sandbox:
-    """The sandbox of this process, which all apps in it share."""
+    """The sandbox of this process, shared by all its apps."""
     return _of_this_process()[0]
 
 
@@ -208,15 +207,15 @@ def turns() -> Turns:
 
 @dataclass(slots=True, kw_only=True)
 class ScriptSettings:
-    """What the developer's code says about scripts."""
+    """The settings of scripts in the developer's code."""
 
     function: Action[..., Any]
-    """`evertick.script`, of which each run is a job."""
+    """`evertick.script`, the function of the jobs that run scripts."""
     per_tenant: int
-    """Scripts of one tenant that run at a time."""
+    """Concurrent scripts of one tenant."""
     plan: ScriptPlan = field(default_factory=ScriptPlan)
     tables: dict[str, bool] = field(default_factory=dict)
-    """The tables that scripts may read, and whether they may write each."""
+    """The tables that scripts may read, with whether they may write each."""
     functions: dict[str, DeveloperFunction] = field(default_factory=dict)
     on_notify: Action[..., Any] | None = None
     allow_weak_isolation: bool = False
@@ -226,13 +225,13 @@ class ScriptSettings:
         return self.plan.changed(transaction.get_script_plan(tenant))
 
     def check_isolation(self, language: Language) -> None:
-        """Raises WeakIsolation if scripts in a language must not run here, SandboxUnavailable if they cannot."""
+        """Raise WeakIsolation if scripts in a language must not run here, SandboxUnavailable if they cannot."""
         found = sandbox().isolation(language)
         allowed = self.allow_weak_isolation or os.environ.get(WEAK_ISOLATION_VARIABLE) == "1"
         if found.level is Level.NONE and not allowed:
             raise WeakIsolation(
-                f"scripts in {language} cannot be walled in here ({found.reason}), so they are refused; on a machine "
-                f"of your own allow them with app.scripts.enable(allow_weak_isolation=True) or "
+                f"scripts in {language} cannot be isolated here ({found.reason}), so they are refused; on your own "
+                f"machine allow them with app.scripts.enable(allow_weak_isolation=True) or "
                 f"{WEAK_ISOLATION_VARIABLE}=1"
             )
 
@@ -242,7 +241,7 @@ NOTHING_USED: Final = ScriptUsage(0, 0)
 
 
 class Loaded(NamedTuple):
-    """A script as it is about to run."""
+    """A script that is about to run."""
 
     name: str
     version: int | None
@@ -253,14 +252,14 @@ class Loaded(NamedTuple):
     used: ScriptUsage
     missed: int
     troubles: int
-    """Earlier attempts of the job that ended through no fault of the script."""
+    """Earlier attempts of the job that ended without fault of the script."""
 
 
 def version_of(transaction: Transaction, script: ScriptRow, version: int | None) -> ScriptVersionRow:
-    """The version of a script that runs: the published one unless another is given. Raises ScriptNotFound."""
+    """The version that runs: the published one unless `version` is given. Raises ScriptNotFound."""
     number = script.published if version is None else version
     if number is None:
-        raise ScriptNotFound(f"the script {script.name!r} has no version yet: publish its draft")
+        raise ScriptNotFound(f"the script {script.name!r} has no version yet; publish its draft")
     fits = type(number) is int and 0 < number <= VERSION_MAX
     found = transaction.get_script_version(script.name, number, tenant=script.tenant) if fits else None
     if found is None:
@@ -269,7 +268,7 @@ def version_of(transaction: Transaction, script: ScriptRow, version: int | None)
 
 
 class Refused(Exception):
-    """A run that is not started: it has used up a quota, or it cannot run here."""
+    """A run that is not started, because a quota is used up or it cannot run here."""
 
     def __init__(self, outcome: Outcome, exceeded: str | None, error: ScriptError) -> None:
         super().__init__(error.message)
@@ -277,7 +276,7 @@ class Refused(Exception):
 
 
 def check_quotas(plan: ScriptPlan, used: ScriptUsage) -> None:
-    """Raises Refused if a tenant has used up what it has for an hour."""
+    """Raise Refused if a tenant has used up a quota per hour."""
     for name, used_up, limit in (
         ("runs_per_hour", used.runs, plan.runs_per_hour),
         ("cpu_s_per_hour", used.cpu_ms / 1_000, plan.cpu_s_per_hour),
@@ -288,11 +287,11 @@ def check_quotas(plan: ScriptPlan, used: ScriptUsage) -> None:
 
 
 class Stale(Exception):
-    """What a script has read and changes is different by now, or the database cannot serialize its writes."""
+    """What a script has read and changes has changed meanwhile, or the database cannot serialize its writes."""
 
 
 class Try:
-    """One try of a run: the script in the sandbox, and what it has staged."""
+    """One try of a run: the script in the sandbox, and its staged writes."""
 
     def __init__(
         self, settings: ScriptSettings, execution: Execution, environment: Environment, loaded: Loaded, *,
@@ -310,14 +309,14 @@ class Try:
             hosts=plan.hosts, script_function=settings.function, is_test=is_test,
         )  # fmt: skip
         clock = environment.clock
-        now_ms = None if isinstance(clock, SystemClock) else clock.now()  # a simulated clock is the script's, too
+        now_ms = None if isinstance(clock, SystemClock) else clock.now()  # a script sees the simulated clock, too
         self._run = ScriptRun(
             run_id, loaded.language, loaded.source, context, plan.limits, functions.by_name(), now_ms,
             turns().niceness(tenant),
         )  # fmt: skip
 
     def ended(self) -> Ended:
-        """Run the script to its end."""
+        """Run the script until it ends."""
         return sandbox().run(self._run)
 
     def written(self, transaction: Transaction) -> None:
@@ -331,7 +330,7 @@ def context_of(
     *, job_id: JobId, tenant: TenantId, value: Json, now: Instant, attempt: int,
     schedule: ScheduledRun | None = None, missed: int = 0,
 ) -> dict[str, Json]:  # fmt: skip
-    """What `ctx` has apart from functions. Times are milliseconds since 1970."""
+    """The attributes of `ctx` that are not functions. Times are milliseconds since 1970."""
     run = {
         "id": job_id,
         "scheduleId": None if schedule is None else schedule.schedule_id,
@@ -365,7 +364,7 @@ class ScriptRuns:
 
 
 class _Attempt:
-    """One attempt at a job, in a thread of its own."""
+    """One attempt at a job, in its own thread."""
 
     def __init__(
         self, settings: ScriptSettings, execution: Execution, claim: Claim, running: RunningAction,
@@ -381,7 +380,7 @@ class _Attempt:
         self.wall_ms = 0
 
     def kill(self) -> None:
-        """The job was canceled, or its worker stops."""
+        """Stop the script, because the job was canceled or its worker stops."""
         for number in range(TRIES):
             sandbox().kill(self._run_id(number))
 
@@ -418,7 +417,7 @@ class _Attempt:
         claim, name, tenant = self.claim, self.name, self.claim.tenant
         script = transaction.get_script(name, tenant=tenant)
         if script is None:
-            raise ScriptNotFound(f"there is no script {name!r} (any more)")
+            raise ScriptNotFound(f"no script {name!r}; it may have been deleted")
         found = version_of(transaction, script, version)
         plan, used = self.settings.plan_in(transaction, tenant), NOTHING_USED
         if (plan.runs_per_hour, plan.cpu_s_per_hour) != (None, None):
@@ -430,7 +429,7 @@ class _Attempt:
         return Loaded(name, found.version, language, found.source, found.parameters, plan, used, missed, troubles)
 
     def _missed(self, transaction: Transaction) -> int:
-        """How many occurrences directly before this one were missed."""
+        """How many consecutive occurrences directly before this one were missed."""
         assert self.claim.schedule is not None  # noqa: S101
         ref = self.claim.schedule.value
         where = OccurrenceFilter(tenant=self.claim.tenant, schedule_id=ref.id, end=ref.nominal_at)
@@ -456,7 +455,7 @@ class _Attempt:
             )  # fmt: skip
             try:
                 ended = one.ended()
-            except Unavailable as error:  # the sandbox's processes do not start
+            except Unavailable as error:  # the sandbox's processes cannot start
                 return self._write(Ended(Outcome.INTERNAL, error=ScriptError(type(error).__name__, str(error))))
             self.cpu_ms += ended.cpu_ms
             self.wall_ms += ended.wall_ms
@@ -477,7 +476,7 @@ class _Attempt:
     # -- the end
 
     def _write(self, ended: Ended, one: Try | None = None) -> Ran:
-        """Write the end of the job and the record of the run, with what the try has staged, or nothing of all that."""
+        """Write the end of the job, the record of the run and what the try has staged, in one transaction."""
         outcome: JobOutcome
         again_at = None
         if ended.outcome is Outcome.OK:
@@ -494,7 +493,7 @@ class _Attempt:
         def work(transaction: Transaction) -> Ran:
             end = self.running.finish(transaction, outcome, lines, again_at)
             if end is None:
-                return Ran(outcome)  # another has it; the loop finds that out, too
+                return Ran(outcome)  # another worker has the job; the loop notices that, too
             if one is not None and end.state is JobState.SUCCESS:
                 one.written(transaction)
             elif one is not None:
@@ -507,9 +506,9 @@ class _Attempt:
         try:
             return self.execution.transact(work)
         except Unavailable as error:
-            # If it was committed and the reply was lost, the end that is written now finds the claim gone.
+            # If it was committed but the reply was lost, the next attempt to write the end finds the claim gone.
             return self._again(raised_by(error))
-        except Misuse as error:  # such as a constraint that is checked at the commit: nothing was written
+        except Misuse as error:  # such as a constraint checked at the commit: nothing was written
             if one is None:
                 raise
             failed = ScriptError(type(error).__name__, str(error))
@@ -520,18 +519,18 @@ class _Attempt:
             return self._again(raised_by(error))
 
     def _again(self, cause: Raised) -> Ran:
-        """Nothing has happened: give the job back."""
+        """Release the job so that it runs again, because nothing was written."""
         return Ran(cause, again_at=Instant(self.e.clock.now() + AGAIN_MS))
 
     def _raised(self, ended: Ended) -> Raised:
         error = ended.error or ScriptError("", f"the run ended as {ended.outcome}")
         name = error.name or {Outcome.TIMEOUT: TIMED_OUT}.get(ended.outcome, f"Script{ended.outcome.title()}")
         message = storable(error.message) + place_words(error.line, error.column)
-        retryable = ended.outcome is Outcome.ERROR and ended.engine != ""  # one that was refused would be again
+        retryable = ended.outcome is Outcome.ERROR and ended.engine != ""  # a refused run would be refused again
         return Raised(storable(name), message, storable(error.stack), retryable)
 
     def _lines(self, ended: Ended) -> list[JobLine]:
-        """What the script has logged, as lines of its job."""
+        """The script's log lines, as lines of its job."""
         log = AttemptLog()
         for line in ended.logs:
             log.write(Instant(self.began_at + line.at_ms), line.level, storable(line.text))
@@ -551,9 +550,9 @@ class _Attempt:
         )
 
     def _pause(self, transaction: Transaction, schedule_id: ScheduleId, row: ScriptRunRow) -> bool:
-        """Pause a schedule whose runs exceed limits again and again; returns whether this run did it.
+        """Pause a schedule whose runs exceed limits repeatedly; returns whether it was paused now.
 
-        A schedule that was resumed has as many runs again.
+        After a resume, the count starts again.
         """
         if row.outcome not in LIMITS:
             return False
@@ -568,12 +567,12 @@ class _Attempt:
                 f"its last {PAUSE_AFTER} runs exceeded a limit; the last one: {row.exceeded or row.outcome}",
             )
         except ScheduleNotFound:
-            return False  # it was deleted meanwhile
+            return False  # deleted meanwhile
         return True
 
 
 def _failed(ended: Ended, failed: EffectFailed) -> Ended:
-    """How a run has ended whose effects cannot be written."""
+    """The end of a run whose effects cannot be written."""
     cause, (line, column) = failed.__cause__, failed.place
     error = ScriptError("", f"{failed}: {cause}", line=line, column=column)
     if isinstance(cause, QuotaExceeded):
@@ -585,12 +584,12 @@ def _failed(ended: Ended, failed: EffectFailed) -> Ended:
         error = error._replace(name=type(cause).__name__)
     else:
         logging.getLogger("evertick.scripts").error("ctx.%s failed at the end of a run", failed, exc_info=cause)
-        error = error._replace(name="HostError", message=f"{failed}: it failed; the service's log says why")
+        error = error._replace(name="HostError", message=f"{failed} failed; the log of the service has the details")
     return ended._replace(outcome=Outcome.ERROR, result=None, error=error)
 
 
 def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Instant) -> ScriptRunRow:
-    """The record of a test, as that of a run without its job. Tests count for the quotas of an hour, too."""
+    """The record of a test, like that of a run but without a job. Tests count towards the quotas of an hour, too."""
     return ScriptRunRow(
         job_id=job_id,
         attempt=0,
@@ -617,19 +616,19 @@ def row_of(ended: Ended, job_id: JobId, tenant: TenantId, script: str, now: Inst
 
 
 def under_way(plan: ScriptPlan) -> Ended:
-    """How a test has ended that has just begun: it may use all of its processor time, and its process may die."""
-    error = ScriptError("", "the test is under way, or its process died")
+    """The preliminary end of a test that has just begun, in case its process dies: all its processor time counts."""
+    error = ScriptError("", "the test is still running, or its process died")
     return Ended(Outcome.KILLED, error=error, cpu_ms=plan.cpu_ms, engine="none")
 
 
 def error_text(error: ScriptError) -> str:
-    """The error of a run as it is kept, with its place as data."""
+    """The error of a run as stored text, with its place as data."""
     place = None if error.line is None else json.dumps({"line": error.line, "column": error.column})
     return JobError(storable(error.name), storable(error.message), storable(error.stack), place).to_text()
 
 
 def rehearsed(execution: Execution, one: Try, ended: Ended) -> Ended:
-    """How a test ends that has run: as a run would that writes the same. Nothing is written."""
+    """The end of a test: the same as of a run that writes the same. Its writes are rolled back."""
     if ended.outcome is not Outcome.OK:
         return ended
     try:

@@ -1,8 +1,8 @@
-"""Staging: what one run of a script has written so far, and what it has read.
+"""Staging: what one run of a script has written and read so far.
 
-A script runs outside of any transaction, for seconds maybe. Its reads are short transactions, in which it sees its own
-writes; its writes wait here until `write`, which is called in the transaction that ends its job. Documents and values
-that the run has read and now changes must be what they were then (`is_current`); otherwise the script runs again.
+A script runs outside of transactions, possibly for seconds. Its reads are short transactions in which it sees its own
+writes. Its writes are buffered until `write`, called in the transaction that ends its job. Documents and values
+that the run has read and now changes must be unchanged by then (`is_current`); otherwise the script runs again.
 """
 
 import json
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Watching:
-    """A transaction that remembers how documents looked when they were read first, as a fingerprint of each."""
+    """A transaction that records a fingerprint of each document when it is first read."""
 
     def __init__(self, transaction: Transaction, seen: dict[str, int]) -> None:
         self._inner = transaction
@@ -55,7 +55,7 @@ class _Watching:
 
 
 class _StagedUnit(UnitOfWork):
-    """A unit of work that is never written down itself: it lies over one reading transaction after the other."""
+    """A unit of work that is never flushed: it is an overlay over one reading transaction after another."""
 
     def __init__(self) -> None:
         super().__init__(cast("Transaction", None))
@@ -65,11 +65,11 @@ class _StagedUnit(UnitOfWork):
         self._transaction = cast("Transaction", _Watching(transaction, self.seen))
 
     def flush_to_db(self) -> Transaction:
-        """The database without what is staged: what asks it directly (SQL, schedules) sees the last commit."""
+        """The database without the staged writes: direct queries (SQL, schedules) see only committed data."""
         return self._transaction
 
     def _shrink_overlay(self) -> None:
-        """What is staged is bounded by the plan."""
+        """Do nothing: the plan limits what is staged."""
 
     def is_current(self, transaction: Transaction) -> bool:
         changed = [key for key in self._documents if key[1] in self.seen]
@@ -90,7 +90,7 @@ class _StagedUnit(UnitOfWork):
 
 
 class _Budget(Budget):
-    """Counts what a run reads and writes; beyond its plan the run is ended."""
+    """Counts what a run reads and writes; a run that exceeds its plan is ended."""
 
     __slots__ = ("_reads_max", "_writes_max")
 
@@ -111,16 +111,16 @@ class _Budget(Budget):
 
 
 class EffectFailed(Exception):
-    """What a script has staged cannot be done: a mutation has raised, a quota is used up. The cause says what."""
+    """A staged effect cannot be carried out: a mutation has raised, or a quota is used up. The cause has the reason."""
 
     def __init__(self, name: str, place: Place) -> None:
         super().__init__(name)
         self.place = place
-        """Where the script has called the function."""
+        """Where the script called the function."""
 
 
 class Staging:
-    """What one try of a run has staged. All of it concerns the run's tenant."""
+    """The staged writes of one try of a run. All of them belong to the run's tenant."""
 
     def __init__(
         self, environment: Environment, *, tenant: TenantId, job_id: JobId, now: Instant, attempt: int,
@@ -139,15 +139,15 @@ class Staging:
         self._values_place = NOWHERE
         self._effects: list[tuple[str, Callable[[MutationCtx], object], Place]] = []
         self.is_unavailable = False
-        """Whether the database did not respond to a read; then the run is repeated."""
+        """Whether the database did not respond to a read; the run is then repeated."""
 
     @property
     def writes(self) -> int:
-        """How much is staged."""
+        """The number of staged writes."""
         return self.run.budget.writes
 
     def described(self) -> list[dict[str, Any]]:
-        """What is staged, for people: a test shows it."""
+        """The staged writes as JSON, for the result of a test."""
         found: list[dict[str, Any]] = []
         for (_, document_id), body in self._unit._documents.items():
             kind = "delete" if body is None else "update" if document_id in self._unit.seen else "insert"
@@ -161,7 +161,7 @@ class Staging:
     # -- reading
 
     def read(self, question: Callable[[Transaction], T]) -> T:
-        """Ask the database in a transaction, over which what is staged lies. Raises StopRun if it does not respond."""
+        """Read in a transaction, with the staged writes as an overlay. Raises StopRun if the database is down."""
 
         def work(transaction: Transaction) -> T:
             self._unit.read_from(transaction)
@@ -175,7 +175,7 @@ class Staging:
             raise StopRun(Outcome.INTERNAL, None, f"the database could not be read: {error}") from error
 
     def value(self, key: str) -> str | None:
-        """A value by its key, as JSON text."""
+        """A value by its key, as JSON text; None if there is none."""
         if key in self._values:
             return self._values[key]
         found = self.read(lambda transaction: transaction.get_script_value(key, tenant=self.tenant))
@@ -185,18 +185,18 @@ class Staging:
     # -- writing
 
     def put_value(self, key: str, text: str | None, place: Place) -> None:
-        """Keep a value, or remove it."""
+        """Stage a value, or with None its removal."""
         self.run.budget.write()
         self._values_place = place
         self._values[key] = text
 
     def add(self, name: str, effect: Callable[[MutationCtx], object], place: Place) -> None:
-        """Do something with the context of a mutation, after the documents and values were written."""
+        """Stage an effect, which gets a mutation's context after documents and values were written."""
         self.run.budget.write()
         self._effects.append((name, effect, place))
 
     def is_current(self, transaction: Transaction) -> bool:
-        """Whether what the run read and changes is still as it was read. A value that it only wrote need not be."""
+        """Whether what the run read and changes is still as it was read. Values that it only wrote do not count."""
         return self._unit.is_current(transaction) and all(
             transaction.get_script_value(key, tenant=self.tenant) == seen
             for key, seen in self._seen_values.items()
@@ -204,7 +204,7 @@ class Staging:
         )
 
     def write(self, transaction: Transaction) -> None:
-        """Write everything down. Raises EffectFailed, and errors of the database, after which nothing is kept."""
+        """Write everything. Raises EffectFailed, and errors of the database; the caller then rolls back."""
         unit = UnitOfWork(transaction)
         self._unit.write_to(unit)
         now = self.run.now
@@ -231,17 +231,17 @@ class Staging:
         for key, text in self._values.items():
             transaction.put_script_value(key, text, tenant=self.tenant, now=self.run.now)
         if is_more and transaction.count_script_values(self.tenant) > self._keys_max:
-            message = f"ctx.kv keeps {self._keys_max:,} keys of a tenant; delete some first"
+            message = f"ctx.kv stores up to {self._keys_max:,} keys of a tenant; delete some first"
             raise EffectFailed("kv.set", self._values_place) from StopRun(Outcome.LIMIT, "keys", message)
 
 
 def plain(value: Any) -> Json:
-    """A document or another value as JSON has it: a datetime is text."""
+    """A document or another value as JSON; a datetime becomes text."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
 
 
 def as_host_error(error: EvertickError) -> HostError:
-    """An error of a call, which the script may catch."""
+    """The error of a host call, which the script may catch."""
     return HostError(str(error), error.code)

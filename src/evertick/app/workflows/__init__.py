@@ -1,1 +1,1 @@
-"""`app.workflows`: runs of workflows from outside and inside functions."""
+"""`app.workflows`: runs of workflows, outside and inside of functions."""

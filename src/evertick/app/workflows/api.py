@@ -4,7 +4,7 @@
     app.workflows.signal(run_id, "paid", {"amount": 12})
     print(app.workflows.result(run_id, timeout=60))
 
-Each call is a transaction of its own; `ctx.workflows` in a mutation belongs to the mutation's transaction.
+Each call is its own transaction; `ctx.workflows` in a mutation belongs to the mutation's transaction.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 LOOK_FIRST_S: Final = 0.005
 LOOK_MOST_S: Final = 0.25
-"""`result` looks after the first time, then ever more seldom, at last after the second."""
+"""`result` polls after the first interval, then less and less often, up to the second interval."""
 
 
 class _Group(OperationGroup[WorkflowOperations]):
@@ -61,13 +61,13 @@ class _Group(OperationGroup[WorkflowOperations]):
     def using(self, options: RunOptions) -> Self:
         """The same, with options for the runs that are started.
 
-        `key`: an id of yours, which only one unfinished run of the tenant may have. `on_conflict`: what to do if one
-        has it: "keep" (return its id, the default), "error" (raise AlreadyExists) or "replace" (cancel it).
+        `key`: your own id, which only one unfinished run of the tenant may have. `on_conflict`: what to do if another
+        run has it: "keep" (return its id, the default), "error" (raise AlreadyExists) or "replace" (cancel it).
         `on_complete`: a mutation or action to call with (run id, `context`, result) when the run has ended.
-        `on_complete_for`, `priority`: as for jobs. `attributes`: with which lists find the runs, as
-        `step.set_attributes` takes them.
+        `on_complete_for`, `priority`: as for jobs. `attributes`: searchable values of the runs, as in
+        `step.set_attributes`.
 
-        Raises Misuse for what cannot be meant, LimitExceeded, ValueTooLarge for attributes.
+        Raises Misuse for invalid options, LimitExceeded, ValueTooLarge for attributes.
         """
         return self.with_operations(self.operations.using(options))
 
@@ -85,12 +85,12 @@ class Workflows(Blocking[WorkflowOperations], _Group):
 
     @property
     def types(self) -> WorkflowTypes:
-        """The workflows themselves: which there are, and whether runs of them start."""
+        """The workflows themselves: which ones exist, and whether runs of them start."""
         return WorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
 
 class AwaitableWorkflows(Workflows):
-    """`app.workflows` outside of transactions: it can wait for results."""
+    """`app.workflows` outside of transactions, where it can wait for results."""
 
     sleep: Callable[[float], None]
     waiting_passes_time: bool
@@ -99,8 +99,8 @@ class AwaitableWorkflows(Workflows):
         """Wait until a run has ended and return its result, as plain JSON.
 
         Raises TimeoutError if it has not ended within `timeout` (seconds or a timedelta), WorkflowFailed if it failed
-        or was canceled, JobNotFound. In a test's world, where waiting passes no time: Misuse if it has not ended and
-        there is no `timeout`, TimeoutError at once if there is one.
+        or was canceled, JobNotFound. In a test's world no time passes while it waits. There it raises Misuse if the run
+        has not ended and `timeout` is None, and TimeoutError at once if it is not.
         """
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = self.read(self.operations.get(run_id)), LOOK_FIRST_S
@@ -114,31 +114,31 @@ class AwaitableWorkflows(Workflows):
         return result_of(run)
 
     def _never_ends(self, run: RunView) -> str:
-        """What to say of a run that does not end while a test waits for it."""
+        """The message for a run that cannot end while a test waits for it."""
         waits = [f"{each.kind} {each.name!r}" for each in self.timeline(run.id, limit=1).waits_for]
-        waits_for = f"waits for {', '.join(waits)}" if waits else "is to go on"
-        told = "" if run.error is None else f"; it cannot go on: {run.error['type']}: {run.error['message']}"
+        waits_for = f"waits for {', '.join(waits)}" if waits else "has not continued yet"
+        told = "" if run.error is None else f"; it cannot continue: {run.error['type']}: {run.error['message']}"
         return (
-            f"run {run.id} of {run.function} has not ended, and waiting for it passes no time in a world: "
+            f"run {run.id} of {run.function} has not ended, and no time passes in a world while you wait: "
             f"it {waits_for}{told}; "
             "let time pass with world.advance(...), or send what it waits for with app.workflows.signal(...)"
         )
 
 
 class AsyncWorkflows(Awaited[WorkflowOperations], _Group):
-    """`app.aio.workflows`: as `Workflows`, and every call is awaited."""
+    """`app.aio.workflows`: like `Workflows`, but every call is awaited."""
 
     async def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
-        """As `Workflows.start`."""
+        """Like `Workflows.start`."""
         return await self.write(self.operations.start(workflow, args, kwargs))
 
     @property
     def types(self) -> AsyncWorkflowTypes:
-        """As `Workflows.types`, and every call is awaited."""
+        """Like `Workflows.types`, but every call is awaited."""
         return AsyncWorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
     async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
-        """As `app.workflows.result`."""
+        """Like `app.workflows.result`."""
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = await self.read(self.operations.get(run_id)), LOOK_FIRST_S
         while not run.has_ended:
@@ -152,7 +152,7 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Group):
 def workflow_operations(
     environment: "Environment", tenant: TenantId, actor: str, parent_id: JobId | None = None
 ) -> WorkflowOperations:
-    """The operations on a tenant's runs in the name of `actor`; what they start is scheduled by `parent_id`."""
+    """The operations on a tenant's runs in the name of `actor`; `parent_id` is the job that starts runs."""
     return WorkflowOperations(tenant, environment.job_builder, parent_id, actor=actor)
 
 
@@ -166,7 +166,7 @@ def blocking_workflows(
 
 
 def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Workflows:
-    """Operations that belong to a running mutation's transaction."""
+    """The surface whose operations belong to a running mutation's transaction."""
 
     def within(work: Work[R]) -> R:
         return work(run.unit.flush_to_db())
@@ -179,13 +179,13 @@ def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Work
 
 def _pause(run: RunView, pause_s: float, left_s: float | None) -> float:
     if left_s is not None and left_s <= 0:
-        raise TimeoutError(f"run {run.id} of {run.function} has not ended in time; it goes on")
+        raise TimeoutError(f"run {run.id} of {run.function} has not ended in time; it is still running")
     most = LOOK_MOST_S if left_s is None else min(LOOK_MOST_S, left_s)
     return min(pause_s, most)
 
 
 def result_of(run: RunView) -> Any:
-    """What a run that has ended returned. Raises WorkflowFailed."""
+    """The result of a run that has ended. Raises WorkflowFailed."""
     if run.state == "success":
         return run.result
     error = run.error or {"type": "Canceled", "message": "it was canceled"}

@@ -1,4 +1,4 @@
-"""Which runs are meant: the filters of lists of runs."""
+"""Filters of lists of runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ STATES: Final = tuple(state.value for state in RunState)
 
 
 class RunsWhere(TypedDict, total=False):
-    """The filters; each that is given narrows the choice."""
+    """The filters; each given filter narrows the list."""
 
     state: str | Iterable[str]
     prefix: str | None
@@ -36,11 +36,11 @@ class RunsWhere(TypedDict, total=False):
 def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere]) -> JobFilter:
     """The filter for the store. Raises Misuse, InvalidDelay."""
     if unknown := sorted(where.keys() - RunsWhere.__annotations__):
-        raise Misuse(f"runs are not chosen by {unknown[0]}=; there are {', '.join(RunsWhere.__annotations__)}")
+        raise Misuse(f"unknown filter {unknown[0]}= of runs; known are {', '.join(RunsWhere.__annotations__)}")
     given = where.get("state", ())
     states = {_state(each) for each in ([given] if isinstance(given, str) else given)}
     if "state" in where and not states:
-        raise Misuse("state= names no state; leave it out for runs in every state")
+        raise Misuse("state= is empty; omit it for runs in every state")
     started_from, started_until = where.get("started_from"), where.get("started_until")
     prefix = where.get("prefix")
     if prefix is not None and (not isinstance(prefix, str) or not prefix):
@@ -50,10 +50,10 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
         raise Misuse(f"error= takes a text, not {error!r}")
     roots = where.get("roots", False)
     if type(roots) is not bool:
-        raise Misuse(f"roots= is True or False, not {roots!r}")
+        raise Misuse(f"roots= must be True or False, not {roots!r}")
     if where.get("not_retried"):
         if states - {RunState.FAILED}:
-            raise Misuse("not_retried= chooses failed runs that were not run again; leave out other states, or it")
+            raise Misuse("not_retried= matches only failed runs; omit it or the other states")
         states = {RunState.FAILED}
     asked = tuple(state for state in OPEN if state in states)
     return JobFilter(
@@ -79,7 +79,7 @@ def _attributes(given: Mapping[str, Value] | None) -> tuple[tuple[str, str], ...
     attributes = checked({} if given is None else given)
     if removed := [name for name, value in attributes.items() if value is None]:
         raise Misuse(f"attributes= takes the value that {removed[0]!r} has, not None")
-    # The first one is looked up in the index, and the others are asked of what it finds: true and false narrow least.
+    # The first one is looked up in the index, the others are checked on its rows. true and false narrow least.
     narrowing = sorted(changed({}, attributes).items(), key=lambda pair: isinstance(pair[1], bool))
     return tuple((name, value_text(value)) for name, value in narrowing)
 
@@ -88,20 +88,20 @@ def _state(given: str) -> RunState:
     try:
         return RunState(given)
     except ValueError:
-        raise Misuse(f"{given!r} is no state of a run; there are {', '.join(STATES)}") from None
+        raise Misuse(f"{given!r} is not a state of a run; use one of {', '.join(STATES)}") from None
 
 
-# -- Runs of workflows as others see them, from their jobs.
+# -- Views of runs of workflows, from their jobs.
 
 
 def run_views(transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
-    """The runs of jobs, in their order."""
+    """The views of the jobs' runs, in their order."""
     records, paused = transaction.shown_runs([job.id for job in jobs])
     return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
 
 
 def runs_by_id(tenant: TenantId, ids: Sequence[str]) -> Work[Mapping[str, RunView]]:
-    """The runs of a tenant that have these ids, by them; others are left out."""
+    """The tenant's runs with these ids, by id; unknown ids and other jobs are left out."""
 
     def work(transaction: Transaction) -> Mapping[str, RunView]:
         jobs = transaction.get_jobs([JobId(each) for each in ids], tenant=tenant)

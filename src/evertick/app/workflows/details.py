@@ -1,4 +1,4 @@
-"""Runs for people: lists that say what each run waits for, and a run's timeline with all that is kept of its steps."""
+"""Views of runs for people: lists that show what each run waits for, and a run's timeline with its steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 
 DETAILED_MAX: Final = 100
-"""Runs of a page for people."""
+"""Runs in a page."""
 STEPS_MAX: Final = 1_000
-"""Steps of a timeline."""
+"""Steps in a timeline."""
 NEWEST: Final = 20
-"""Rows of a run's journal that a list looks at."""
+"""Rows of a run's journal that a list reads."""
 OWN_NEWEST: Final = 1_000
-"""Rows of its journal that are looked at for one run."""
+"""Rows of its journal that are read for a single run."""
 EVENTS_SHOWN: Final = 20
-"""Events that wait for a run of which the names are told."""
+"""Waiting events of a run that are shown with their names."""
 
 
 class Again(NamedTuple):
-    """What a restart would do: the calls of a run that keep their outcomes, and those that are made again.
+    """The effect of a restart: the calls of a run that keep their outcomes, and those that are made again.
 
-    Both are numbers of steps with their names. The new run may call others, if its code has changed.
+    Both are numbers of steps with their names. The new run may make other calls if its code has changed.
     """
 
     kept: tuple[tuple[int, str], ...]
@@ -70,13 +70,13 @@ def list_detailed(
     cursor: str | None = None,
     **where: Unpack[RunsWhere],
 ) -> Work[DetailedRunPage]:
-    """A page of runs for people: as `list`, each with what it waits for.
+    """A page of runs as `list` returns it, each with what it waits for.
 
         app.workflows.list_detailed(state="running")
 
-    `limit`: at most 100. Raises as `list`.
+    `limit` is at most 100. Raises the same errors as `list`.
     """
-    check_limit(limit, DETAILED_MAX, "a page for people has 1 to {} runs")
+    check_limit(limit, DETAILED_MAX, "a page has 1 to {} runs")
     chosen = runs_where(operations.tenant, workflow, **where)
     after = None if cursor is None else require_job_id(cursor)
 
@@ -92,7 +92,7 @@ def list_detailed(
 
 
 def get(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunDetails]:
-    """A run: its state, its progress, its result or error; what it waits for, and the events that it has not taken.
+    """A run: its state, progress, result or error, what it waits for, and the events that it has not taken yet.
 
     Raises JobNotFound.
     """
@@ -114,7 +114,7 @@ def get(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunDetails]:
 
 
 def history(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunHistory]:
-    """What a run has done so far, event by event. Raises JobNotFound."""
+    """The history of a run, event by event. Raises JobNotFound."""
 
     def work(transaction: Transaction) -> RunHistory:
         job = operations.job(transaction, run_id)
@@ -127,14 +127,14 @@ def history(operations: "WorkflowOperations", run_id: "RunId") -> Work[RunHistor
 def timeline(
     operations: "WorkflowOperations", run_id: "RunId", *, limit: int = 200, before: int | None = None
 ) -> Work[RunTimeline]:
-    """A run with its steps as they went: attempts, arguments and results; and what it waits for.
+    """A run with its steps: their attempts, arguments and results; and what it waits for.
 
-    `limit`: so many steps, the newest, at most 1,000; `before` takes those with a lower number. Raises JobNotFound,
-    LimitExceeded.
+    `limit` is the number of steps, the newest, at most 1,000. `before` selects steps with a lower number. Raises
+    JobNotFound, LimitExceeded.
     """
     check_limit(limit, STEPS_MAX, "a timeline has 1 to {:,} steps")
     if before is not None and type(before) is not int:
-        raise Misuse(f"before= is the number of a step, not {before!r}")
+        raise Misuse(f"before= must be the number of a step, not {before!r}")
 
     def work(transaction: Transaction) -> RunTimeline:
         job = operations.job(transaction, run_id)
@@ -149,7 +149,7 @@ def timeline(
         jobs = {each.id: each for each in transaction.get_jobs(sorted(ids), tenant=operations.tenant)}
         held = pool_waits(transaction, jobs.values(), operations.job_builder.now())
         children = [each for each in jobs.values() if each.kind is FunctionKind.WORKFLOW]
-        # A run of a workflow goes on many times, which are no attempts.
+        # A workflow's job is claimed many times, which are not attempts.
         attempts = transaction.list_attempts(sorted(jobs.keys() - {each.id for each in children}))
         run, *others = operations.views(transaction, [job, *children])
         return RunTimeline(
@@ -169,7 +169,7 @@ def timeline(
 
 
 def _open_calls(rows: Iterable[Row]) -> tuple[RunWait, ...]:
-    """The calls among rows of a journal, up to its newest one, that have no end."""
+    """The calls without an end, among rows of a journal up to its newest one."""
     rows = list(rows)
     ended = {row.seq for row in rows if row.kind in (RowKind.END, RowKind.DROP)}
     events = [RunEvent.of(row) for row in rows if row.kind is RowKind.CALL and row.seq not in ended]
@@ -185,7 +185,7 @@ def _open_calls(rows: Iterable[Row]) -> tuple[RunWait, ...]:
 def _why_held(
     operations: "WorkflowOperations", transaction: Transaction, waits: tuple[RunWait, ...]
 ) -> tuple[RunWait, ...]:
-    """What a run waits for, with why those of its jobs are not started that are due."""
+    """What a run waits for, with the reason for each due job that its pool holds back."""
     ids = sorted(each.job_id for each in waits if each.job_id is not None)
     if not ids:
         return waits
@@ -201,7 +201,7 @@ def _timed(
     attempts: Mapping[JobId, Sequence[JobAttempt]],
     held: Mapping[JobId, str],
 ) -> tuple[TimedStep, ...]:
-    """Steps with what their rows and jobs say."""
+    """Steps with the data of their rows and jobs."""
     begun = {row.seq: row for row in rows if row.call is not None}
     ends = {row.seq: RunEvent.of(row) for row in rows if row.kind in (RowKind.STEP, RowKind.END)}
     found = []
@@ -228,7 +228,7 @@ def _of(held: Mapping[JobId, str], job_id: JobId | None) -> str | None:
 
 
 def steps_again(operations: "WorkflowOperations", run_id: "RunId", *, step: int | None = None) -> Work[Again]:
-    """What a restart of a run from a step would do, or from its beginning. Raises JobNotFound, Misuse."""
+    """The effect of a restart of a run from a step, or from its beginning. Raises JobNotFound, Misuse."""
 
     def work(transaction: Transaction) -> Again:
         _, rows = operations.journal(transaction, operations.job(transaction, run_id))
@@ -242,32 +242,32 @@ def steps_again(operations: "WorkflowOperations", run_id: "RunId", *, step: int 
     return work
 
 
-# -- Runs that cannot go on: their code does not fit their journal, or their tenant has no room for their steps.
+# -- Stuck runs: their code does not match their journal, or their tenant has no quota left for their steps.
 #
-# They are tried again each minute, so they are among what is due soon.
+# They are tried again each minute, so they are among the jobs that are due soon.
 
 LOOK: Final = 10_000
-"""Jobs that wait for the next minute among which they are looked for."""
+"""Jobs due in the next minute that are searched for stuck runs."""
 STUCK_MAX: Final = 1_000
-"""Runs of all that are counted."""
+"""Stuck runs that are counted."""
 
 
 def stuck_until(now: Instant) -> Instant:
-    """Until when runs that cannot go on are tried again."""
+    """The instant before which all stuck runs are tried again."""
     return Instant(now + TRY_AGAIN_MS)
 
 
 def stuck_views(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[StuckView, ...]:
-    """The runs of some tenants that cannot go on, by workflow and reason, the oldest first."""
+    """The stuck runs of some tenants, by workflow and reason, the oldest first."""
     return stuck_groups(transaction.stuck_runs(tenants, until=stuck_until(now), look=LOOK, limit=STUCK_MAX))
 
 
 def stuck_groups(found: Iterable[StuckRun]) -> tuple[StuckView, ...]:
-    """Runs that cannot go on, by workflow and reason, in their order."""
+    """Stuck runs grouped by workflow and reason, in their order."""
     groups: dict[tuple[TenantId, str, str], list[StuckRun]] = {}
     for run in found:
         error = RowReading().error("error", run.error) or NO_ERROR
-        # A mismatch begins with the run and the row: without them, runs with the same difference are one group.
+        # The message of a mismatch begins with the run and row. Without these, equal mismatches are one group.
         why = error.message.partition(": ")[2] if error.message.startswith("run ") else error.message
         groups.setdefault((run.tenant, run.name, f"{error.type}: {why}"), []).append(run)
     return tuple(

@@ -1,4 +1,4 @@
-"""What may be done with the runs of workflows, as work for a transaction."""
+"""Operations on the runs of workflows, as work for a transaction."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -61,17 +61,17 @@ from evertick.store.records.workflows import Entry
 from evertick.store.transaction.transaction import Transaction
 
 EVENT_BYTES_MAX: Final = 1024 * 1024
-"""The value of an event."""
+"""Bytes of the value of an event."""
 EVENTS_MAX: Final = 1_000
-"""Events that wait for one run. Each time the run goes on, and each event wakes it, all of them are read."""
+"""Events that can wait for one run. All of them are read each time the run continues, and each event wakes it."""
 WAITING_CHARS_MAX: Final = 16 * 1024 * 1024
-"""Characters that their values have together."""
+"""Characters of all values of these events together."""
 NO_OPTIONS: Final = Options()
 RunId = JobId | str
 
 
 class Sent(NamedTuple):
-    """The run to which an event was sent, and the value as its code will read it: JSON text."""
+    """The run to which an event was sent, and the value as JSON text that its code will read."""
 
     job: Job
     value: str
@@ -79,21 +79,21 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowOperations:
-    """What may be done with the runs of a tenant.
+    """Operations on the runs of a tenant.
 
-    A run is named by its id, `job_...`, or by the key that it was started under: that is the run of this key that has
-    not ended, else the last one.
+    A run is given by its id, `job_...`, or by the key that it was started under. A key means its unfinished run, or if
+    there is none its last run.
     """
 
     tenant: TenantId
     job_builder: JobBuilder
     parent_id: JobId | None = None
     within: TransactionRun | None = None
-    """The mutation to whose transaction they belong, if they belong to one."""
+    """The mutation to whose transaction the operations belong; None outside of mutations."""
     options: Options = NO_OPTIONS
     attributes: str = ""
     actor: str | None = None
-    """In whose name events are sent, as histories show it."""
+    """The sender of events, shown in histories."""
 
     def using(self, options: RunOptions) -> "WorkflowOperations":
         """The same with options for what is started."""
@@ -110,7 +110,7 @@ class WorkflowOperations:
         if not isinstance(call.function, Workflow):
             name = call.function.name
             raise Misuse(
-                f"{name} is no workflow; schedule it: scheduler.run_after(0, ...), or `evertick run {name} --after 0s`"
+                f"{name} is not a workflow; use scheduler.run_after(0, ...) or `evertick run {name} --after 0s`"
             )
 
         def work(transaction: Transaction) -> JobId:
@@ -119,26 +119,26 @@ class WorkflowOperations:
         return work
 
     def get(self, run_id: RunId) -> Work[RunView]:
-        """A run by itself: its state, its progress, its result or error. Raises JobNotFound."""
+        """A run: its state, progress, result or error. Raises JobNotFound."""
         return lambda transaction: self._view(transaction, self.job(transaction, run_id))
 
     def list(
         self, workflow: Function[..., Any] | str | None = None, *, limit: int = 100, cursor: str | None = None,
         **where: Unpack[RunsWhere],
     ) -> Work[RunPage]:  # fmt: skip
-        """A page of the runs of a workflow, or of all workflows, the newest first.
+        """A page of the runs of a workflow, or of all workflows, newest first.
 
         - `state`: pending (not begun), running, paused, success, failed or canceled, or several of them.
-        - `prefix`: how a run's key begins, or its id.
-        - `schedule`: the id of the schedule or cron that has started them.
-        - `attributes`: names with values; a run has all of them.
+        - `prefix`: the beginning of a run's key or id.
+        - `schedule`: the id of the schedule or cron that started them.
+        - `attributes`: names with values; a run must have all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
         - `occurrence_from`, `occurrence_until`: started by a schedule for a nominal time then or later, and before.
         - `not_retried`: failed, not run again since, and not called by another run, which would call it again.
-        - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
-        - `roots`: with True those alone that no other run has called with `step.workflow`; `children` has the others.
-        - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
-          keys, or attributes, looks through 2,000 runs, so it may hold few, or none, and go on all the same.
+        - `error`: a part of the error's type and message, such as "ReplayMismatch"; also finds stuck runs.
+        - `roots`: if True, only runs that no other run called with `step.workflow`; `children` lists those.
+        - `cursor` continues after the page that returned it. A page with a filter for running or pending runs, a prefix
+          of keys, or attributes searches 2,000 runs. It may have few or no runs, and a cursor to continue.
 
         Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time, InvalidArguments for a cursor
         of another list.
@@ -154,10 +154,10 @@ class WorkflowOperations:
         return work
 
     def children(self, run_id: RunId) -> Work[tuple[RunView, ...]]:
-        """The runs that a run has called with `step.workflow`, in the order of the calls.
+        """The runs that a run called with `step.workflow`, in the order of the calls.
 
-        Those of its present generation, as its history; one that ended long ago is not there any more. Raises
-        JobNotFound.
+        Only calls of its current generation are included, as in its history, and only runs that are still stored.
+        Raises JobNotFound.
         """
 
         def work(transaction: Transaction) -> tuple[RunView, ...]:
@@ -169,16 +169,16 @@ class WorkflowOperations:
         return work
 
     def signal(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[None]:
-        """Send an event to a run, whose code takes it with `step.wait_for(event)`; it waits until then.
+        """Send an event to a run; its code takes it with `step.wait_for(event)`. The event waits until then.
 
-        `value` has the type that the workflow declares for the event. Without a declared type it is a JSON value: a
-        model, a datetime or a tuple is refused. `key`: of several events with a key the run sees the first one, so
-        sending again is safe.
+        `value` must have the type that the workflow declares for the event. Without a declared type it must be a JSON
+        value: a model, a datetime or a tuple is refused. `key`: of several events with the same key the run gets only
+        the first, so sending again is safe.
 
         Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON or
-        does not fit the type that the workflow declares, Misuse if the workflow declares events and not this one,
-        LimitExceeded if it has more than a megabyte, or if the run has not taken 1,000 events, or events of 16
-        million characters together.
+        does not match the declared type, Misuse if the workflow declares events but not this one, LimitExceeded if the
+        value has more than a megabyte, or if 1,000 events or events with 16 million characters together wait for the
+        run.
         """
         send = self.send(run_id, event, value, key=key)
 
@@ -188,7 +188,7 @@ class WorkflowOperations:
         return work
 
     def send(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[Sent]:
-        """As `signal`; returns what was sent."""
+        """Like `signal`; returns what was sent."""
         check_name(event, "an event")
         check_options({"key": KEY}, some({"key": key}))
         words = f"the value of the event {event!r}"
@@ -204,9 +204,9 @@ class WorkflowOperations:
             count, chars = transaction.waiting_size(job.id, limit=EVENTS_MAX)
             if count >= EVENTS_MAX or chars + len(text) > WAITING_CHARS_MAX:
                 raise LimitExceeded(
-                    f"run {job.id} has {count:,} events of {chars:,} characters that its code has not taken yet; "
-                    f"{EVENTS_MAX:,} of {WAITING_CHARS_MAX:,} together can wait: send more when it has taken some, or "
-                    "end the run"
+                    f"run {job.id} has {count:,} events of {chars:,} characters that its code has not taken yet; at "
+                    f"most {EVENTS_MAX:,} of {WAITING_CHARS_MAX:,} together can wait: send more after it has taken "
+                    "some, or end the run"
                 )
             sender = None if self.actor is None else Sender(self.actor, self.parent_id).to_text()
             message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key, sender=sender)
@@ -217,26 +217,26 @@ class WorkflowOperations:
         return work
 
     def cancel(self, run_id: RunId) -> Work[bool]:
-        """Ask a run to end: its code meets CancelledError where it waits, and can clean up with further steps.
+        """Ask a run to end: its code gets CancelledError where it waits, and can clean up with further steps.
 
-        What it waits for is canceled too, and a paused run is resumed. Returns whether it had not ended.
+        The calls that it waits for are canceled too, and a paused run is resumed. Returns whether it had not ended.
 
         Raises JobNotFound.
         """
         return self._end(run_id, Stop.CANCEL)
 
     def terminate(self, run_id: RunId) -> Work[bool]:
-        """End a run at once: none of its code runs any more. What it has started goes on.
+        """End a run at once: its code does not run any more. What it has started continues.
 
         Returns whether it had not ended. Raises JobNotFound.
         """
         return self._end(run_id, Stop.FORCE)
 
     def pause(self, run_id: RunId) -> Work[bool]:
-        """Let a run take no further step until it is resumed, or canceled.
+        """Stop a run from taking further steps until it is resumed or canceled.
 
-        What it has begun goes on: actions, jobs and child workflows. Its events are kept, and its timers come due: the
-        run sees them when it is resumed. A worker that has the run writes down what it has just done.
+        What it has begun continues: actions, jobs and child workflows. Its events are stored and its timers expire;
+        the run sees both when it is resumed. A worker that is running it still saves what it has just done.
 
         Returns whether the run had not ended. Raises JobNotFound.
         """
@@ -250,7 +250,7 @@ class WorkflowOperations:
         return work
 
     def resume(self, run_id: RunId) -> Work[bool]:
-        """Let a paused run go on; returns whether it was paused. Raises JobNotFound."""
+        """Let a paused run continue; returns whether it was paused. Raises JobNotFound."""
 
         def work(transaction: Transaction) -> bool:
             job = self.job(transaction, run_id)
@@ -261,18 +261,18 @@ class WorkflowOperations:
     def restart(self, run_id: RunId, *, step: int | str | None = None, from_failed: bool = False) -> Work[JobId]:
         """Run a workflow again from one of its steps, or from its beginning; returns the id of the new run.
 
-        `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
-        it keep their outcomes and times; it, what was called together with it, and what follows run again, and their
-        sleeps and timeouts count from the restart. `from_failed`: from the step that the run failed with; where its
-        code failed behind a step, or was canceled, all outcomes are kept and the code goes on there.
+        `step`: the number of the step in the history, or its name (the last one with that name). Steps before it keep
+        their outcomes and times. The step itself, calls made together with it, and all later steps run again, and their
+        sleeps and timeouts count from the restart. `from_failed`: from the step that made the run fail. If the code
+        failed after a step, or was canceled, all outcomes are kept and the code continues there.
 
-        A run that has not ended is terminated, and what it has started goes on: actions, jobs and child workflows. The
-        new run has the retry policy and the `on_complete` of the old one, and the events that it had not taken; the
-        workflow that called a child hears of the old one only. The old run says in `retried_as` which the new one is.
+        A run that has not ended is terminated, but what it has started continues: actions, jobs and child workflows.
+        The new run has the retry policy, the `on_complete` and the events not yet taken of the old one. A workflow that
+        called the old run as a child gets only its result. The old run has the new run's id in `retried_as`.
 
         Raises JobNotFound, Misuse for a step that the run did not make and for `from_failed` of one that succeeded,
-        StepStillRuns if a call that was begun earlier has no end yet, WorkflowInactive, and AlreadyExists if another
-        run holds the key meanwhile, unless `using(on_conflict="replace")` cancels that one.
+        StepStillRuns if an earlier call has no end yet, WorkflowInactive, and AlreadyExists if another run has taken
+        the key meanwhile, unless `using(on_conflict="replace")` cancels that run.
         """
         check_restart(step, from_failed=from_failed)
 
@@ -280,8 +280,8 @@ class WorkflowOperations:
             job = self.job(transaction, run_id)
             if transaction.own is not None and transaction.own.claim.id == job.id:
                 raise Misuse(
-                    "a step cannot restart its own run: to begin anew, call step.continue_as_new(...) in the workflow; "
-                    "or restart the run from outside of it"
+                    "a step cannot restart its own run: to start over, call step.continue_as_new(...) in the workflow, "
+                    "or restart the run from outside"
                 )
             check_active(transaction, present_names(self.job_builder.functions, job.name))
             record, rows = self.journal(transaction, job)
@@ -296,7 +296,7 @@ class WorkflowOperations:
             transaction.move_events(job.id, again)
             keep_attributes(transaction, record_of_restart(again, job.id, record, kept), tenant=self.tenant)
             if kept and record is not None:
-                # In the database: there may be 50,000, and the longer this takes, the likelier it meets another write.
+                # In the database: there may be 50,000 rows, and the longer this takes, the likelier are conflicts.
                 transaction.copy_journal((job.id, record.generation), again, rows=len(kept) - 1)
                 transaction.append_journal([Entry(again, 0, kept[-1])])
                 transaction.send_messages([message._replace(run_id=again) for message in missing], now=now)
@@ -307,7 +307,7 @@ class WorkflowOperations:
     def job(self, transaction: Transaction, run_id: RunId) -> Job:
         """The job of a run. Raises JobNotFound, Misuse for the job of another function, InvalidArguments."""
         if not isinstance(run_id, str):
-            raise InvalidArguments(f"a run is named by its id or key, which is a text, not {run_id!r}")
+            raise InvalidArguments(f"a run is given by its id or key, which must be text, not {run_id!r}")
         found: JobId | None = JobId(run_id)
         if table_of(run_id) != JOB_PREFIX:
             found = transaction.find_unfinished_key(run_id, tenant=self.tenant)
@@ -322,35 +322,35 @@ class WorkflowOperations:
         return job
 
     def journal(self, transaction: Transaction, job: Job) -> tuple[RunRecord | None, Sequence[Row]]:
-        """What a run has beside its job, None if it has not begun, and the rows of its present generation."""
+        """The record of a run, None if it has not begun, and the rows of its current generation."""
         record = transaction.get_runs([job.id]).get(job.id)
         if record is None:
             return None, []
         return record, transaction.load_journals([(job.id, record.generation)])[job.id]
 
     def views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
-        """The runs of jobs."""
+        """The views of the jobs' runs."""
         return run_views(transaction, jobs)
 
     def declared_events(self, workflow: str) -> EventTypes | None:
-        """The events that a workflow declares; None if it declares none, or its code is not here."""
+        """The events that a workflow declares; None if it declares none, or its code is not in this process."""
         function = known_as(self.job_builder.functions, workflow)
         return None if function is None else function.events
 
     # -- helpers
 
     def _event_text(self, transaction: Transaction, job: Job, event: str, value: Any, words: str) -> str:
-        """The value of an event as its type has it; a value of JSON if the workflow declares no events.
+        """The JSON text of an event's value, written by its declared type, or as plain JSON if none is declared.
 
-        Where the code of the workflow is not here, the live workers' is asked, and the value is written as an argument.
-        Raises Misuse, InvalidArguments.
+        If the code of the workflow is not in this process, the event is checked by what live workers declare, and the
+        value is written like an argument. Raises Misuse, InvalidArguments.
         """
         if (events := self.declared_events(job.name)) is not None:
             return events.write(event, value)
         if known_as(self.job_builder.functions, job.name) is not None:
             return json_of(value, words)
         text = json_of_typed(value, words)
-        if transaction.own is None:  # a function that read workers could meet the writes of their heartbeats
+        if transaction.own is None:  # reading workers in a function could conflict with their heartbeats
             check_event(transaction, job.name, event, json.loads(text))
         return text
 
@@ -371,32 +371,32 @@ class WorkflowOperations:
         return placed
 
     def _check_holder(self, transaction: Transaction, holder: JobId, workflow: Function[..., Any]) -> None:
-        """Raise AlreadyExists if what holds the key is no run of the workflow."""
+        """Raise AlreadyExists if the job that has the key is not a run of the workflow."""
         job: Job | NewJob | None = transaction.get_job(holder, tenant=self.tenant)
         if job is None and self.within is not None and self.options.key is not None:
             job = self.within.unit.successor(self.options.key)
         if job is not None and job.name not in (workflow.name, *workflow.aliases):
             raise AlreadyExists(
-                f"the key {self.options.key!r} is held by {holder}, which is no run of {workflow.name} but the "
+                f"the key {self.options.key!r} belongs to {holder}, which is not a run of {workflow.name} but the "
                 f"{job.kind.value} {job.name}: choose another key, or replace it with on_conflict='replace'"
             )
 
     def _keep_attributes(self, transaction: Transaction, run_id: JobId, attributes: str) -> None:
-        """Write the record of a run that begins with attributes."""
+        """Save the record of a run that starts with attributes."""
         if attributes:
             keep_attributes(transaction, RunRecord(run_id, run_id, attributes=attributes), tenant=self.tenant)
 
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
-        """Write the job of a run that is restarted."""
+        """Save the job of the new run that restarts `job`."""
         first = rows[0].outcome if rows else None
         new = alike(job, JobId(self.job_builder.make_id(JOB_PREFIX, now)), now)._replace(
             args=first.result if isinstance(first, Returned) else job.args,
             parent_id=self.parent_id,
-            # What `step.schedule` says. The schedule hears of the first run, whose end closes the occurrence.
+            # For `step.schedule`. The schedule itself waits only for the first run, whose end closes the occurrence.
             schedule=job.schedule,
             on_complete=None if job.on_complete is None or job.on_complete.value.kind == STEP else job.on_complete,
         )
-        # To keep the holder of the key would be to give it the journal, the events and the attributes of another run.
+        # Keeping the job that has the key would give it the journal, the events and the attributes of another run.
         replaces = self.options.on_conflict is OnConflict.REPLACE
         on_conflict = OnConflict.REPLACE if replaces else OnConflict.ERROR
         return self.job_builder.place(transaction, self.job_builder.traced([new]), on_conflict, now=now)

@@ -1,4 +1,4 @@
-"""Replaying: whether the code of a workflow fits what a run has done."""
+"""Replaying: checks whether the code of a workflow matches what a run has done."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run, new_run
 from evertick.rules.workflows.step import SILENT, Step, StepLog
 
-# -- The code of a workflow, as a run calls it: in a worker, and where a history is replayed.
+# -- The code of a workflow, as a run calls it: in a worker, and during a replay.
 
 
 async def run_code(
@@ -21,7 +21,7 @@ async def run_code(
 ) -> str:
     """Run the code of a workflow on its run, with stored arguments (JSON text). Returns its result as JSON text.
 
-    Raises what the code raises, InvalidArguments if the arguments do not fit its signature (any more).
+    Raises what the code raises, and InvalidArguments if the arguments do not match its signature.
     """
     args, kwargs = function.decode_args(arguments)
     occurrence = None if schedule is None else scheduled_run(schedule, function.decode_result)
@@ -32,9 +32,9 @@ async def run_code(
 def replayed_end(
     workflow: Workflow[..., Any], history: RunHistory, within_limit: Callable[[Callable[[], None]], None] | None = None
 ) -> RunEnd | None:
-    """Run the code of a workflow over a history; nothing else is run. Returns how the run ends, None if it goes on.
+    """Run the code of a workflow over a history; nothing else runs. Returns the end of the run, None if it has none.
 
-    `within_limit` lets the code go on from one event to the next. Raises ReplayMismatch where it makes other calls.
+    `within_limit` runs the code from one event to the next. Raises ReplayMismatch if the code makes other calls.
     """
 
     async def body(run: Run) -> str:

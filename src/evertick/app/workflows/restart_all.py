@@ -1,4 +1,4 @@
-"""Many runs restarted at once: those that filters choose and that were not run again yet."""
+"""Restarts of many runs: those that match filters and were not run again yet."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evertick.app.workflows.operations import WorkflowOperations
 
 RESTART_PAGE: Final = 10
-"""Runs that are restarted in one transaction: each copies its journal while others wait to write."""
+"""Runs restarted in one transaction. Each copies its journal, while other writers wait."""
 
 
 def restart_page(
@@ -27,17 +27,17 @@ def restart_page(
     from_failed: bool = False,
     **where: Unpack[RunsWhere],
 ) -> Work[Page]:
-    """Restart all failed runs of a workflow, or of all, that the filters of `list` choose; returns how many.
+    """Restart all failed runs of a workflow, or of all workflows, that match the filters of `list`; returns how many.
 
         app.workflows.restart_all(process, error="AttributeError", from_failed=True)
 
-    `state` chooses others than failed ones. `step` and `from_failed` say from where, as for `restart`; else they begin
-    anew. Left out are child runs (the run that called one calls it again; to restart one alone, name it to `restart`),
-    runs that were run again already, those that did not make the step, or succeeded, those with a
-    call before it that has no end yet, those whose key another run holds meanwhile, those of a workflow that is not
-    active, and those that this release cannot read. Works in pages, each a transaction of its own.
+    `state` selects other runs than failed ones. `step` and `from_failed` say where to restart, as in `restart`; by
+    default from the beginning. Skipped are: child runs (their callers call them again; `restart` restarts one), runs
+    that were run again already, that did not make the step or succeeded, with an earlier call that has no end yet,
+    whose key another run has taken meanwhile, of an inactive workflow, and those that this release cannot read. Works
+    in pages, each its own transaction.
 
-    Raises Misuse for an unknown word, InvalidDelay, QuotaExceeded when there is no room for more.
+    Raises Misuse for an unknown filter, InvalidDelay, QuotaExceeded if the quota does not allow more.
     """
     check_restart(step, from_failed=from_failed)
     where.setdefault("state", "failed")
@@ -45,7 +45,7 @@ def restart_page(
     chosen = runs_where(operations.tenant, workflow, **where)
     chosen = replace(chosen, not_retried=set(chosen.states) == {JobState.FAILED})
     last, _, newest = after.partition(" ")
-    newest = newest or operations.job_builder.make_id(JOB_PREFIX, operations.job_builder.now())  # the new ones are left
+    newest = newest or operations.job_builder.make_id(JOB_PREFIX, operations.job_builder.now())  # excludes the new runs
 
     def work(transaction: Transaction) -> Page:
         found, following = transaction.look_for_jobs(chosen, limit=RESTART_PAGE, after=last or None)
@@ -65,7 +65,7 @@ def _restarted(
     *,
     from_failed: bool,
 ) -> bool:
-    """Restart a run, unless it cannot be from there; returns whether."""
+    """Restart a run if that is possible; returns whether it was restarted."""
     try:
         operations.restart(run_id, step=step, from_failed=from_failed)(transaction)
     except (AlreadyExists, Misuse, SchemaMismatch, StepStillRuns, WorkflowInactive):

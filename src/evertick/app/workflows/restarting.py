@@ -1,4 +1,4 @@
-"""Restarting from a step: which rows of the journal are kept, and how the calls have ended that they began."""
+"""Restarting from a step: which rows of the journal are kept, and the ends of the calls that they began."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -14,29 +14,29 @@ from evertick.engine.jobs.completion import STEP_CANCELED
 from evertick.store.transaction.transaction import Transaction
 
 STEP_ERRORS: Final = ("StepFailed", "StepOutcomeUnknown")
-"""What the error of a run is called that let the error of a step through."""
+"""Error types of a run that failed because its code did not catch the error of a step."""
 
 
 def position_before(rows: Sequence[Row], step: int | str) -> int:
-    """How many rows are kept so that `step` runs again: up to the last one that was delivered before its call."""
+    """The number of rows to keep so that `step` runs again: up to the last delivered one before its call."""
     called = [row for row in rows if row.kind in (RowKind.STEP, RowKind.CALL) and step in (row.seq, row.name)]
     if not called:
         names = ", ".join(dict.fromkeys(row.name for row in rows if row.seq and row.name)) or "none yet"
-        raise Misuse(f"the run has made no step {step!r}; its steps: {names}")
+        raise Misuse(f"the run has not made a step {step!r}; its steps: {names}")
     position = called[-1].position
     if called[-1].kind is RowKind.STEP:
         return position
     while rows[position].kind not in DELIVERED:
         position -= 1
-    return position + 1  # what the code called in the same go is called again
+    return position + 1  # calls that the code made together are made again together
 
 
 def position_of_failure(rows: Sequence[Row], error: JobError | None) -> int:
-    """How many rows are kept so that a run goes on where it failed, or was canceled.
+    """The number of rows to keep so that a run continues where it failed or was canceled.
 
-    That is before the step that failed last, if the run ended because of it: its code saw nothing afterwards, or let
-    its error through. Else the code failed, or was stopped, behind steps that it had the outcomes of: all are kept.
-    Steps that failed while the code cleaned up are not the cause.
+    If the run ended because of a step's failure, that is before the step that failed last: its code saw nothing
+    afterwards, or did not catch the error. Otherwise the code failed, or was stopped, after it had all outcomes:
+    all rows are kept. Steps that failed while the code cleaned up are not the cause.
     """
     seen = [row for row in takewhile(lambda row: row.kind is not RowKind.CANCEL, rows) if row.kind in DELIVERED]
     failed = [row for row in seen if isinstance(row.outcome, Raised)]
@@ -50,10 +50,10 @@ def position_of_failure(rows: Sequence[Row], error: JobError | None) -> int:
 
 
 def rows_kept(rows: Sequence[Row], position: int, now: Instant) -> list[Row]:
-    """The rows that a run has which is restarted now: so many of the rows of the old one.
+    """The first `position` rows of an old run, as the rows of a run that is restarted now.
 
-    The code goes on behind the last of them, and what it calls counts its time from the restart. Where that row was not
-    the last that it saw, its calls were made long ago: they are kept with the times that they have.
+    The code continues after the last of them, and its next calls count time from the restart. If that row was not the
+    last one that the code saw, its calls were made long ago and keep their times.
     """
     kept = list(rows[:position])
     kept[-1] = kept[-1].restarted(now)
@@ -61,7 +61,7 @@ def rows_kept(rows: Sequence[Row], position: int, now: Instant) -> list[Row]:
 
 
 def record_of_restart(again: JobId, old: JobId, record: RunRecord | None, kept: Sequence[Row]) -> RunRecord:
-    """The record of the run `again`, which is the restart of `old` and keeps these rows of its journal."""
+    """The record of the run `again`, which restarts `old` and keeps these rows of its journal."""
     if record is None:
         return RunRecord(again, again, restarted_from=old)
     seed, progress = (record.seed_of_generation, record.progress) if kept else (again, None)
@@ -69,27 +69,27 @@ def record_of_restart(again: JobId, old: JobId, record: RunRecord | None, kept: 
 
 
 def check_restart(step: int | str | None, *, from_failed: bool) -> None:
-    """Raise Misuse for what cannot say from where a run is restarted."""
+    """Raise Misuse for an invalid starting point of a restart."""
     if step is not None and type(step) is not int and not isinstance(step, str):
-        raise Misuse(f"step= is the number of a step or its name, not {step!r}")
+        raise Misuse(f"step= must be the number of a step or its name, not {step!r}")
     if step is not None and from_failed:
-        raise Misuse("step= and from_failed= both say where a run is restarted; give one")
+        raise Misuse("step= and from_failed= both say where to restart; give only one")
 
 
 def position_to_restart(job: Job, rows: Sequence[Row], step: int | str | None, *, from_failed: bool) -> int:
-    """How many rows of a run are kept by its restart; 0 is its beginning. Raises Misuse."""
+    """The number of rows of a run that its restart keeps; 0 means from the beginning. Raises Misuse."""
     if not from_failed:
         return 0 if step is None else position_before(rows, step)
     if job.state is JobState.SUCCESS:
-        raise Misuse(f"run {job.id} has succeeded, so it failed with no step; name the step from which it is to run")
+        raise Misuse(f"run {job.id} has succeeded, so it has no failed step; give the step to restart from")
     return position_of_failure(rows, None if job.error is None else job.error.value) if rows else 0
 
 
 def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:
-    """The ends of calls that were begun in the rows that are kept and have ended later.
+    """The ends of calls that were begun in the kept rows and ended later.
 
-    Of a call that the code had given up by then, or that ended when the run took no more, the job says how it ended.
-    Raises StepStillRuns if one has not ended.
+    For a call that the code had given up, or that ended after the run, the end is that of its job. Raises StepStillRuns
+    if one has not ended.
     """
     ended = {row.seq for row in kept if row.kind in (RowKind.END, RowKind.DROP)}
     later = {row.seq: row.outcome for row in rows[len(kept) :] if row.kind is RowKind.END}
@@ -113,7 +113,7 @@ def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row
 
 
 def _outcome_of(job: Job | None) -> Returned | Raised:
-    """How a job has ended; one that is not kept any more was canceled, as the run took no end of it."""
+    """The outcome of an ended job. A job that is no longer stored counts as canceled, since the run took no end."""
     if job is not None and job.state is JobState.SUCCESS:
         return Returned(job.result or "null")
     if job is not None and job.state is JobState.FAILED:

@@ -4,8 +4,8 @@
     print(app.workflows.types.get(fulfil).status)
     app.workflows.types.resume(fulfil)
 
-The status is kept in the database and holds for all programs, workers and tenants. Runs that have begun go on, and the
-child workflows that they call start. Apps on the same tables share the status of workflows of one name.
+The status is stored in the database and applies to all programs, workers and tenants. Runs that have begun continue,
+and the child workflows that they call start. Apps on the same tables share the status of workflows with the same name.
 """
 
 from collections.abc import Mapping
@@ -28,15 +28,15 @@ Named = Function[..., Any] | str
 
 @dataclass(slots=True, eq=False, repr=False)
 class TypeOperations:
-    """What may be done with workflows, as work for a transaction."""
+    """Operations on workflows, as work for a transaction."""
 
     _job_builder: JobBuilder
 
     @reads
     def list(self, *, deleted: bool = False) -> Work[list[WorkflowTypeView]]:
-        """The workflows of the code, of live workers, and those that have a status, by name.
+        """The workflows in the code, of live workers, and those that have a status, by name.
 
-        Deleted ones are left out unless `deleted` is set.
+        Deleted ones are omitted unless `deleted` is set.
         """
 
         def work(transaction: Transaction) -> list[WorkflowTypeView]:
@@ -49,7 +49,7 @@ class TypeOperations:
 
     @reads
     def get(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """A workflow, itself or by name. Raises FunctionNotFound, Misuse for what is none."""
+        """A workflow, given as an object or by name. Raises FunctionNotFound, Misuse for other functions."""
         name, error = self._resolved(workflow)
 
         def work(transaction: Transaction) -> WorkflowTypeView:
@@ -62,12 +62,12 @@ class TypeOperations:
 
     @writes
     def pause(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """Let no run of a workflow start until it is resumed.
+        """Prevent runs of a workflow from starting until it is resumed.
 
-        `start` raises WorkflowInactive, schedules skip their times and say why, runs that have begun go on. Times that
-        were skipped are not made up for.
+        `start` raises WorkflowInactive, schedules skip their times and record why, and runs that have begun continue.
+        Skipped times are not caught up later.
 
-        Raises FunctionNotFound, Misuse for what is no workflow.
+        Raises FunctionNotFound, Misuse for other functions.
         """
         return self._changed(workflow, WorkflowStatus.PAUSED)
 
@@ -75,20 +75,20 @@ class TypeOperations:
     def resume(self, workflow: Named) -> Work[WorkflowTypeView]:
         """Let runs of a workflow start again, whatever its status is.
 
-        Raises as `pause`.
+        Raises the same errors as `pause`.
         """
         return self._changed(workflow, WorkflowStatus.ACTIVE)
 
     @writes
     def deprecate(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """As `pause`, for a workflow that is to start no more. Raises as `pause`."""
+        """Like `pause`, for a workflow that must not start any more. Raises the same errors as `pause`."""
         return self._changed(workflow, WorkflowStatus.DEPRECATED)
 
     @writes
     def delete(self, workflow: Named) -> Work[WorkflowTypeView]:
-        """As `deprecate`; the workflow is not listed, and a worker removes its schedules, paused ones too.
+        """Like `deprecate`; the workflow is not listed, and a worker removes its schedules, also paused ones.
 
-        Crons that the code declares stay, and skip their times. Runs and their histories stay. Raises as `pause`.
+        Crons declared in code remain and skip their times. Runs and their histories remain. Raises as `pause`.
         """
         return self._changed(workflow, WorkflowStatus.DELETED)
 
@@ -110,7 +110,7 @@ class TypeOperations:
         return work
 
     def _resolved(self, workflow: Named) -> tuple[str, FunctionNotFound | None]:
-        """The name of a workflow, and what is to be raised if the database does not know it either."""
+        """The name of a workflow, with the error to raise if the database does not know it either."""
         try:
             function = self._job_builder.functions.resolve(workflow)
         except FunctionNotFound as error:
@@ -130,11 +130,11 @@ class WorkflowTypes(Blocking[TypeOperations], TypeOperations):
 
 
 class AsyncWorkflowTypes(Awaited[TypeOperations], TypeOperations):
-    """`app.aio.workflows.types`: as `WorkflowTypes`, and every call is awaited."""
+    """`app.aio.workflows.types`: like `WorkflowTypes`, but every call is awaited."""
 
 
 def _of_workers(transaction: Transaction) -> set[str]:
-    """The workflows that workers have."""
+    """The workflows of all workers."""
     functions = (function for each in served(transaction.list_workers()) for function in each.functions)
     return {function.name for function in functions if function.kind is FunctionKind.WORKFLOW}
 

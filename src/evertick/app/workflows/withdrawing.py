@@ -1,4 +1,4 @@
-"""Events that were sent to a run are taken back, as long as its code has not taken them."""
+"""Withdrawing events that were sent to a run and that its code has not taken."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from evertick.app.workflows.operations import RunId, WorkflowOperations
 
 LOOK: Final = 1_000
-"""Events that can wait for a run."""
+"""Waiting events that are read."""
 NAMED: Final = 5
-"""Events that an error names."""
+"""Events listed in an error message."""
 
 
 def withdraw(
     operations: "WorkflowOperations", run_id: "RunId", event: str, *, id: str | None = None, key: str | None = None
 ) -> Work[WithdrawnEvent]:
-    """Take back an event that was sent to a run and that its code has not taken; returns it, with its value.
+    """Withdraw an event that was sent to a run and that its code has not taken; returns it, with its value.
 
-    Where several of the name wait, `id` says which one (`get(run_id).waiting_events` has it), or the `key` that it was
-    sent with. The code never sees it, and its key is free again. An event of a run that has ended can be withdrawn,
-    too: a restart would take it along.
+    If several events with this name wait, `id` selects one (see `get(run_id).waiting_events`), or the `key` that it was
+    sent with. The code never sees it, and its key can be used again. Events of an ended run can be withdrawn, too: a
+    restart would deliver them.
 
-    Raises JobNotFound, NotFound if no such event waits, Conflict if the code has taken it, Misuse if several are meant,
-    and in a step of the run itself.
+    Raises JobNotFound, NotFound if no such event waits, Conflict if the code has taken it, Misuse if several match, and
+    in a step of the run itself.
     """
     check_name(event, "an event")
     check_options({"key": KEY}, some({"key": key}))
@@ -45,7 +45,7 @@ def withdraw(
         meant = [each for each in named if id in (None, event_id(each)) and key in (None, each.key)]
         if len(meant) > 1:
             ids = ", ".join(event_id(each) for each in meant[:NAMED])
-            raise Misuse(f"{len(meant)} events {event!r} wait for run {job.id}; say which one by its id: {ids}")
+            raise Misuse(f"{len(meant)} events {event!r} wait for run {job.id}; give the id of one: {ids}")
         value = transaction.withdraw_event(job.id, meant[0]) if meant else None
         if value is None:
             raise _not_waiting(operations, transaction, job, event, id)
@@ -57,7 +57,7 @@ def withdraw(
 def _not_waiting(
     operations: "WorkflowOperations", transaction: Transaction, job: Job, event: str, id: str | None
 ) -> EvertickError:
-    """Why an event cannot be withdrawn."""
+    """The error for an event that cannot be withdrawn."""
     _, rows = operations.journal(transaction, job)
     waits = {row.seq for row in rows if row.call is CallKind.EVENT and row.name == event}
     taken = [row for row in rows if row.kind is RowKind.END and row.seq in waits and isinstance(row.outcome, Returned)]
@@ -65,11 +65,11 @@ def _not_waiting(
     if taken and taken[-1].at >= sent_at:
         last = taken[-1]
         return Conflict(
-            f"run {job.id} has taken the event {event!r} already, at {to_iso(last.at)} as its step {last.seq}: "
-            "what was taken cannot be withdrawn"
+            f"run {job.id} has already taken the event {event!r}, at {to_iso(last.at)} as its step {last.seq}, so it "
+            "cannot be withdrawn"
         )
     count, others = transaction.waiting_events(job.id, limit=NAMED)
     names = ", ".join(dict.fromkeys(repr(each.name) for each in others)) or "none"
     more = f" and {count - NAMED} more" if count > NAMED else ""
     which = "" if id is None else f" with the id {id!r}"
-    return NotFound(f"no event {event!r}{which} waits for run {job.id}; those that wait: {names}{more}")
+    return NotFound(f"no event {event!r}{which} waits for run {job.id}; waiting events: {names}{more}")
