@@ -141,4 +141,7 @@ class FailureHooks:
             try:
                 hook(failure)
             except caught:
-                _logger.exception("a function of app.on_failure raised", extra={"job_id": failure.job_id})
+                _logger.exception(
+                    "a function of app.on_failure raised for %s of job %s", failure.function, failure.job_id,
+                    extra={"job_id": failure.job_id},
+                )  # fmt: skip

@@ -195,6 +195,14 @@ def _trace_headers() -> dict[str, str]:
     return headers
 
 
+def _address(error: httpx2.RequestError) -> str:
+    """The address of the request that failed, without its query; empty if the request was not built."""
+    try:
+        return str(error.request.url.copy_with(query=None))
+    except RuntimeError:
+        return ""
+
+
 def _word(value: Any) -> str:
     """A value in the query of an address."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
@@ -207,7 +215,7 @@ def _after_failure(call: Call[Any], error: httpx2.RequestError, waits: _Waits) -
     if pause is not None:
         waits.in_doubt = waits.in_doubt or not was_not_sent
         return _Again(pause)
-    words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
+    words = f"{call.method} {_address(error) or call.path}: {type(error).__name__}: {error}"
     if call.method == "GET" or (was_not_sent and not waits.in_doubt):
         raise DatabaseUnavailable(f"the server does not reply: {words}") from error
     raise OutcomeUnknown(f"the connection broke, so it may have happened or not: {words}") from error

@@ -109,14 +109,16 @@ class SimulatedEngine:
         """Close the world: its worker, its database, and the unused faults."""
         if not self._closed:
             self._closed = True
-            self.kill()
-            self._faults.close()
-            self._leave()
+            # The app leaves the world even if the worker cannot be ended, as while another connection writes.
+            with contextlib.ExitStack() as closing:
+                if self._files is not None:
+                    closing.callback(self._files.cleanup)
+                closing.callback(self._store.close)
+                closing.callback(self._loop.close)
+                closing.callback(self._leave)
+                closing.callback(self._faults.close)
+                closing.callback(self.kill)
             self._leave = _nothing
-            self._loop.close()
-            self._store.close()
-            if self._files is not None:
-                self._files.cleanup()
 
     @property
     def now(self) -> datetime:

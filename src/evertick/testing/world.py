@@ -22,6 +22,7 @@ For tests of schedules it has work with a given duration, and short forms of the
     print(world.timeline(report))
 """
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ from evertick.app.documents.tables import SYSTEM_JOBS
 from evertick.app.functions.function import Action, Function
 from evertick.app.paging import whole_jobs
 from evertick.app.run.run import TransactionRun
-from evertick.base.errors import InvalidDelay, JobNotFound, LimitExceeded, Misuse
+from evertick.base.errors import EvertickError, InvalidDelay, JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
@@ -103,12 +104,18 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except EvertickError as error:
+            if value is None:
+                raise
+            value.add_note(f"closing the world failed too: {error}")  # the first error is the cause
 
     def close(self) -> None:
         """Close the world: its worker, its database, its engines, and the unused faults."""
-        self.dispose()
-        SimulatedEngine.close(self)
+        with contextlib.ExitStack() as closing:
+            closing.callback(SimulatedEngine.close, self)
+            closing.callback(self.dispose)
 
     # -- time
 

@@ -12,6 +12,7 @@ from evertick.api.doctor import FleetCheck, FleetFinding, FleetReport
 from evertick.api.schema import RowReading
 from evertick.api.status import StatusView
 from evertick.app.paging import unfinished_schedules
+from evertick.app.schedules.definition import is_declared
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
 from evertick.base.durations import length
@@ -209,8 +210,10 @@ def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[F
             yield _finding(FleetCheck.TIMES, row.id, detail, fix, row.tenant)
         if serves and row.function not in functions:
             detail = f"it calls {row.function}, which no live worker has"
-            update = f"evertick schedule update {schedule_word(row.id)} --function NAME{tenant_option(row.tenant)}"
-            fix = f"deploy code that has it, or: {update}"
+            fix = "deploy code that has it"
+            if not is_declared(row):
+                update = f"evertick schedule update {schedule_word(row.id)} --function NAME{tenant_option(row.tenant)}"
+                fix += f", or: {update}"
             yield _finding(FleetCheck.FUNCTIONS, row.id, detail, fix, row.tenant)
 
 

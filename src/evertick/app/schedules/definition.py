@@ -176,9 +176,7 @@ def _agreed(specs: Sequence[Spec], name: str) -> Any:
     first, *others = [getattr(spec, name) for spec in specs]
     if any(other != first for other in others):
         word = {"excludes": "exclude", "jitter_ms": "jitter", "time_zone": "time zone"}.get(name, name)
-        raise InvalidSpec(
-            f"the specs of a union must agree on their {word}; say the same in each, or give it to the schedule"
-        )
+        raise InvalidSpec(f"the specs of a union must agree on their {word}; give each of them the same")
     return first
 
 

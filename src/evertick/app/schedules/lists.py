@@ -294,6 +294,9 @@ def _term(term: str) -> tuple[str, str]:
         return "next_before", term.removeprefix("next<").removeprefix("=")
     name, colon, value = term.partition(":")
     if not colon:
+        field, equals, wanted = term.partition("=")
+        if equals and field in names:
+            raise Misuse(f"{term!r}: write {field}:{wanted}")
         return "id_contains", term
     if name not in names:
         raise Misuse(f"there is nothing like {name!r}; a query is made of {HELP}")

@@ -254,6 +254,13 @@ class Options:
     limit_key: str | None = None
     pool: str | None = None
 
+    def check_complete(self) -> None:
+        """Raise Misuse for an option that has no effect without another one, which is missing."""
+        if self.on_complete is None and (self.context is not None or self.on_complete_for != ()):
+            raise Misuse("context= and on_complete_for= are for the function of on_complete=, which is missing")
+        if self.key is None and self.on_conflict is not OnConflict.KEEP:
+            raise Misuse(f"on_conflict={self.on_conflict.value} is about jobs with the same key=, which is missing")
+
     def merged(self, changes: KeyOptions) -> "Options":
         """These options with those that are given; None goes back to the default. Raises Misuse for what cannot be."""
         said = {name: value for name, value in stated(changes).items() if name != "attributes"}
@@ -318,6 +325,7 @@ class JobBuilder:
         requested_at, now = request.requested_at, request.now
         check_horizon(requested_at, now)
         check_size = check_args_size if budget is None else budget.schedule
+        options.check_complete()
         # What calls of one function share is made once for all of them.
         given = None if options.retry is None else RETRY.value(options.retry)
         on_complete = None if options.on_complete is None else self._completion(options)

@@ -48,7 +48,8 @@ class TextFormatter(logging.Formatter):
         """The record as a line."""
         from evertick.integrations.logs import extras_of, time_of
 
-        extras = "".join(f" {key}={value}" for key, value in extras_of(record).items())
-        words = printable(f"{record.getMessage()}{extras}")
+        message = record.getMessage()
+        extras = {key: value for key, value in extras_of(record).items() if key != "error" or str(value) not in message}
+        words = printable(message + "".join(f" {key}={value}" for key, value in extras.items()))
         line = f"{time_of(record)} {record.levelname.lower():<7} {record.name}: {words}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

@@ -126,9 +126,11 @@ class JobLog:
             return
         extra["duration_ms"] = event.ended_at - event.started_at
         extra["late_ms"] = max(0, event.started_at - event.claim.due_at)
-        jobs.log(
-            level, "%s %s", event.claim.name, "will be retried" if state is JobState.PENDING else state, extra=extra
-        )
+        words = "will be retried" if state is JobState.PENDING else state.value
+        if "error" in extra:
+            jobs.log(level, "%s %s: %s", event.claim.name, words, extra["error"], extra=extra)
+        else:
+            jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
 
 
 def _lost(event: JobEnded) -> str:
