@@ -64,6 +64,7 @@ NAVIGATION = {
         "guide/scripts",
         "guide/writing-scripts",
         "guide/http-api",
+        "guide/agents",
         "guide/idempotency",
         "guide/testing",
         "guide/integrations",

@@ -70,6 +70,7 @@ STARTS: Final = {
     "run": "test_a_function_is_called_or_scheduled",
     "schedule apply": "test_schedule_files:test_a_server_is_a_database_to_it",
     "api": "test_connections:test_requests_are_sent_as_they_are",
+    "mcp": "test_mcp:test_a_process_works_on_a_server",
     "open": "test_schedule_edit:test_pages_of_a_server_are_opened",
     "schedule edit": "test_schedule_edit:test_what_is_edited_is_applied",
     "doctor": "test_fleet_doctor:test_a_server_examines_its_fleet",

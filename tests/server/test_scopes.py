@@ -92,6 +92,19 @@ def test_what_others_have_looks_like_what_does_not_exist(http: Http) -> None:
     assert http.ok("GET", f"{HOME}/jobs/{job}")["state"] == "pending"
 
 
+def test_a_request_may_give_up_a_part_of_its_scope(http: Http) -> None:
+    """Never more than the token has: a header adds nothing."""
+    less = {"headers": {"Evertick-Scope": "read"}}
+    assert http.ok("GET", f"{HOME}/me", **less)["scope"] == "read"
+    refused = http.problem(403, "POST", f"{HOME}/functions/shop.order/call", json={"args": {"item": "x"}}, **less)
+    assert refused["detail"] == "calling shop.order needs a token with the scope edit"
+    http.problem(403, "GET", f"{HOME}/tokens", **less)
+    reader = http.by("read", tenant="default")
+    assert reader.ok("GET", f"{HOME}/me", headers={"Evertick-Scope": "admin"})["scope"] == "read"
+    unknown = http.problem(422, "GET", f"{HOME}/me", headers={"Evertick-Scope": "all"})
+    assert unknown["detail"] == "Evertick-Scope is one of read, operate, edit, admin, not 'all'"
+
+
 def test_a_query_needs_less_than_a_mutation(http: Http) -> None:
     reader = http.by("read", tenant="default")
     assert reader.ok("POST", f"{HOME}/functions/shop.count/call", json={"args": {}}) == 0

@@ -6,7 +6,7 @@ import sys
 
 from evertick._version import __version__
 
-SERVING = ("dev", "serve", "worker")
+SERVING = ("dev", "mcp", "serve", "worker")
 """Commands that go on until they are asked to stop."""
 
 

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "pool": Lazy("evertick.cli.pool:pool", "Pools: what each may run, what it has to do; pause and resume"),
     "worker": Lazy("evertick.cli.workers:worker", "Run an app's jobs in production; list the workers"),
     "serve": Lazy("evertick.cli.server.serve:serve", "Serve the HTTP API of an app"),
+    "mcp": Lazy("evertick.cli.mcp.command:mcp", "Let AI agents use a database or a server (Model Context Protocol)"),
     "open": Lazy("evertick.cli.server.open:open_page", "Open the dashboard of a server: open schedule ID"),
     "api": Lazy("evertick.cli.server.api:api", "Send a request to a server: api GET jobs state=failed"),
     "token": Lazy("evertick.cli.server.token:token", "Tokens of the HTTP API: create, list, revoke, rotate"),

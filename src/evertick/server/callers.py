@@ -53,6 +53,8 @@ PUBLIC: Final = "none"
 """What stands there for a route without a token: it tells nothing but whether the server is there."""
 LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
+SCOPE_HEADER: Final = "Evertick-Scope"
+"""The header by which a request gives up a part of its token's scope."""
 _NOTHING: Final = (b"", b"{}", b"null")
 """Bodies that say nothing."""
 Authorize = Callable[[Request], Awaitable[AccessToken | None]]
@@ -364,7 +366,7 @@ def version_of(request: Request) -> int | None:
 
 async def caller_of(request: Request, scope: Scope) -> Caller:
     """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
-    token = await token_in(request)
+    token = _limited(await token_in(request), request)
     tenant = _tenant_meant(request.path_params.get("tenant"), token)
     if not may_reach(token, tenant):
         wanted = "what belongs to no tenant" if tenant is None else f"the tenant {tenant!r}"
@@ -372,6 +374,16 @@ async def caller_of(request: Request, scope: Scope) -> Caller:
     if not token.scope.includes(scope):
         raise Problem(403, "not_allowed", f"this needs a token with the scope {scope}; this one has {token.scope}")
     return Caller(app=request.app.state.evertick, token=token, tenant=tenant, request_id=request.state.request_id)
+
+
+def _limited(token: AccessToken, request: Request) -> AccessToken:
+    """The token with at most the scope that the request's header names. Raises Problem if that is no scope."""
+    word = request.headers.get(SCOPE_HEADER)
+    if word is None:
+        return token
+    if word not in list(Scope):
+        raise Problem(422, "invalid_request", f"{SCOPE_HEADER} is one of {', '.join(Scope)}, not {word[:100]!r}")
+    return token if Scope(word).includes(token.scope) else token._replace(scope=Scope(word))
 
 
 def _tenant_meant(text: str | None, token: AccessToken) -> TenantId | None:
@@ -432,5 +444,13 @@ async def _caller(request: Request) -> Caller:
 
 Called = Annotated[Caller, Depends(_caller)]
 """The caller, as a parameter of a route."""
-Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=512)]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=512,
+        description="What is sent again with the same key happens once, and returns the same.",
+    ),
+]
 """The header that makes a request repeatable, as a parameter of a route."""

@@ -6,7 +6,7 @@ The members are the options of `app.schedules.create`, which explains them; dura
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import date
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -24,7 +24,13 @@ from evertick.recurrence.wire.writing import completed, shortened, spec_to_wire
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE
 from evertick.rules.schedules.policies import DEFAULT_POLICIES
 
-Times = dict[str, Any] | str | Items[dict[str, Any] | str]
+Times = Annotated[
+    dict[str, Any] | str | Items[dict[str, Any] | str],
+    Field(
+        description="A cron line (`0 9 * * 1-5`), a sentence (`every weekday at 9am in Europe/Berlin`) or a spec "
+        "(`{'crons': ['0 9 * * *'], 'time_zone': 'Europe/Berlin'}`); or a list of these, whose times are united."
+    ),
+]
 """A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
 Left = Items[dict[str, Any] | date | tuple[date, date]]
 """What is left out of a spec: specs, dates, and pairs of dates."""

@@ -184,57 +184,57 @@ async def check_gateway(gateways: Gateways, name: Named) -> Response:
     return reply(await gateways.check(name))
 
 
-@routes.at("POST", "/gateways/{name}/crons", Scope.EDIT, returns=GatewayCron, status=201)
-async def add_gateway_cron(gateways: Gateways, name: Named, new: NewCron) -> Response:
+@routes.at("POST", "/gateways/{gateway}/crons", Scope.EDIT, returns=GatewayCron, status=201)
+async def add_gateway_cron(gateways: Gateways, gateway: Named, new: NewCron) -> Response:
     """Add a cron to a gateway, or declare the one of that key again."""
     take_longer(3 * GATEWAY_S)
     given = new.model_dump()
-    return reply(await gateways.add_cron(name, given.pop("key"), **given), status=201)
+    return reply(await gateways.add_cron(gateway, given.pop("key"), **given), status=201)
 
 
-@routes.at("GET", "/gateways/{name}/crons/{cron}", Scope.READ, returns=FleetCron)
-async def get_gateway_cron(gateways: Gateways, name: Named, cron: Named) -> Response:
+@routes.at("GET", "/gateways/{gateway}/crons/{cron}", Scope.READ, returns=FleetCron)
+async def get_gateway_cron(gateways: Gateways, gateway: Named, cron: Named) -> Response:
     """The copy of one cron, by its id or its key."""
-    return reply(await gateways.cron(name, cron))
+    return reply(await gateways.cron(gateway, cron))
 
 
-@routes.at("PATCH", "/gateways/{name}/crons/{cron}", Scope.EDIT, returns=GatewayCron)
+@routes.at("PATCH", "/gateways/{gateway}/crons/{cron}", Scope.EDIT, returns=GatewayCron)
 async def update_gateway_cron(
-    request: Request, gateways: Gateways, name: Named, cron: Named, to: CronChange
+    request: Request, gateways: Gateways, gateway: Named, cron: Named, to: CronChange
 ) -> Response:
     """Change a cron at its gateway. With `If-Match`, only a cron of that revision is changed."""
     take_longer(3 * GATEWAY_S)
     given = to.model_dump(exclude_unset=True)
-    return reply(await gateways.update_cron(name, cron, revision=_revision(request), **given))
+    return reply(await gateways.update_cron(gateway, cron, revision=_revision(request), **given))
 
 
-@routes.at("DELETE", "/gateways/{name}/crons/{cron}", Scope.EDIT, status=204)
-async def remove_gateway_cron(request: Request, gateways: Gateways, name: Named, cron: Named) -> Response:
+@routes.at("DELETE", "/gateways/{gateway}/crons/{cron}", Scope.EDIT, status=204)
+async def remove_gateway_cron(request: Request, gateways: Gateways, gateway: Named, cron: Named) -> Response:
     """Remove a cron at its gateway."""
     take_longer(3 * GATEWAY_S)
-    await gateways.remove_cron(name, cron, revision=_revision(request))
+    await gateways.remove_cron(gateway, cron, revision=_revision(request))
     return Response(status_code=204)
 
 
-@routes.at("POST", "/gateways/{name}/crons/{cron}/run", Scope.OPERATE, returns=StartedGatewayRun, status=202)
-async def run_gateway_cron(gateways: Gateways, name: Named, cron: Named, idempotency_key: Key = None) -> Response:
+@routes.at("POST", "/gateways/{gateway}/crons/{cron}/run", Scope.OPERATE, returns=StartedGatewayRun, status=202)
+async def run_gateway_cron(gateways: Gateways, gateway: Named, cron: Named, idempotency_key: Key = None) -> Response:
     """Run a cron at its gateway now; returns the id of the run, the same one for the same `Idempotency-Key`."""
     take_longer(3 * GATEWAY_S)
-    run_id = await gateways.run_cron(name, cron, key=idempotency_key)
+    run_id = await gateways.run_cron(gateway, cron, key=idempotency_key)
     return reply(StartedGatewayRun(run_id=run_id), status=202)
 
 
-@routes.at("GET", "/gateways/{name}/crons/{cron}/runs", Scope.READ, returns=list[GatewayRun])
+@routes.at("GET", "/gateways/{gateway}/crons/{cron}/runs", Scope.READ, returns=list[GatewayRun])
 async def list_gateway_runs(
     gateways: Gateways,
-    name: Named,
+    gateway: Named,
     cron: Named,
     run_id: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> Response:
     """Runs of a cron, the newest first, as its gateway has them now. `output` is text of a stranger."""
     take_longer(GATEWAY_S)
-    return reply(await gateways.runs(name, cron, run_id=run_id, limit=limit))
+    return reply(await gateways.runs(gateway, cron, run_id=run_id, limit=limit))
 
 
 # -- for gateways
