@@ -2,9 +2,18 @@
 
 import re
 from dataclasses import fields
+from datetime import timedelta
 
 from evertick import Settings
-from evertick.base.instants import DAY_MS
+
+
+def in_words(duration: timedelta) -> str:
+    """`7 days`, `1 minute`, `200 ms`."""
+    if duration < timedelta(seconds=1):
+        return f"{duration // timedelta(milliseconds=1)} ms"
+    units = [("day", timedelta(days=1)), ("minute", timedelta(minutes=1)), ("s", timedelta(seconds=1))]
+    unit, one = next((unit, one) for unit, one in units if duration >= one)
+    return f"{duration // one} {unit}{'s' if unit != 's' and duration > one else ''}"
 
 
 def test_help_explains_every_setting_with_its_default() -> None:
@@ -12,5 +21,6 @@ def test_help_explains_every_setting_with_its_default() -> None:
 
     assert explained.keys() == {each.name for each in fields(Settings)}
     for each in fields(Settings):
-        days = f"{each.default // DAY_MS} days"
-        assert explained[each.name] in (f"{each.default:,}", days), each.name
+        default = each.default
+        words = f"{default:,}" if isinstance(default, int) else in_words(default)
+        assert explained[each.name] == words, each.name

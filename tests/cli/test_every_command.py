@@ -122,7 +122,7 @@ ROWS = {
     "workflow terminate": Row("RUN", "ENDED", 5, "has ended already", ("id", "state")),
     "workflow pause": Row("RUN", "ENDED", 5, "has ended already", ("id", "state")),
     "workflow resume": Row("PAUSED", "RUN", 5, "is pending", ("id", "state")),
-    "workflow restart": Row("ENDED", "ENDED --step none", 2, "no step 'none'", ("id", "state")),
+    "workflow restart": Row("ENDED", "ENDED --step none", 2, "a step 'none'", ("id", "state")),
     "workflow type list": Row("", "--fields nope", 2, "nope", ("name", "status")),
     "workflow type get": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow type pause": Row("shop.flow", "shop.bill", 2, "is a mutation, not a workflow", ("name", "status")),

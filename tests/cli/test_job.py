@@ -82,7 +82,7 @@ def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: C
         message = "no worker, job or schedule has a function 'chat.geet'; did you mean chat.greet?"
         assert (done.code, done.out) == (3, ""), words
         assert message in done.err, words
-    assert "there are chat.greet" in command("job", "list", "--function", "xyz").err
+    assert "known are chat.greet" in command("job", "list", "--function", "xyz").err
     assert command("job", "list", "--function", "chat.fail").err == "no jobs\n"  # of the schedule
     assert command("job", "list", "--function", "chat.greet", "--state", "failed").err == "no jobs\n"
 

@@ -219,7 +219,7 @@ def test_an_integer_that_python_does_not_write_is_refused(world: OpenWorld) -> N
     def work(ctx: MutationCtx) -> None:
         ctx.db.insert("notes", {"n": 10**5_000})
 
-    with pytest.raises(InvalidArguments, match="cannot hold this: Exceeds the limit"):
+    with pytest.raises(InvalidArguments, match="cannot hold this value: Exceeds the limit"):
         world(local).call(work)
 
 

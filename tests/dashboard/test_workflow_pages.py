@@ -305,7 +305,7 @@ def test_a_run_is_restarted_from_a_step(site: Site) -> None:
     form = site.page(f"workflows/{run_id}/restart?step=2")
     assert form.select_one("#f-step option[selected]")["value"] == "2"  # type: ignore[index]
     assert commands_in(form)
-    assert "made no step" in text_of(site.refused(f"workflows/{run_id}/restart", step="77"))
+    assert "has not made a step" in text_of(site.refused(f"workflows/{run_id}/restart", step="77"))
     assert "A step is named by its number" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
 
     to = site.send(f"workflows/{run_id}/restart", step="3").headers["location"]

@@ -254,7 +254,7 @@ def test_a_name_is_given_once() -> None:
 def test_what_is_no_function_of_the_app_is_refused() -> None:
     app = App("x")
 
-    with pytest.raises(RegistrationError, match="is not a function of an app"):
+    with pytest.raises(RegistrationError, match="is neither a function of an app nor a name"):
         app.crons.add("c", every(minutes=1), print)  # type: ignore[arg-type]
 
 

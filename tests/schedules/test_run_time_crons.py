@@ -91,7 +91,7 @@ def test_a_taken_name_a_bad_interval_and_a_bad_line_throw_and_leave_no_row(world
     w = world(app)
     w.call(register, "mine", 60)
 
-    with pytest.raises(AlreadyExists, match="the name 'mine' exists"):
+    with pytest.raises(AlreadyExists, match="the name 'mine' already exists"):
         w.call(register, "mine", 30)
     with pytest.raises(AlreadyExists, match="'of the code'"):
         w.call(register, "of the code", 30)

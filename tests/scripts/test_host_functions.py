@@ -71,7 +71,7 @@ def test_a_call_that_cannot_be_is_an_error_that_the_script_may_catch(
         ("{state: {gtt: 1}}", "the filter of 'state' has 'gtt'; it takes lt,"),
         ("{}, {limt: 1}", "a query has no option 'limt'; it has limit and order"),
         ("{state: {}}", "the filter of 'state' is empty; omit the field to match all"),
-        ("{state: undefined}", "state in argument 2 of ctx.db.query is undefined (leave it out, or give null)"),
+        ("{state: undefined}", "state in argument 2 of ctx.db.query is undefined (omit it, or pass null)"),
         ("{total: {lt: undefined}}", "total.lt in argument 2 of ctx.db.query is undefined"),
         ("{state: () => 1}", "state in argument 2 of ctx.db.query is a function"),
         ("{state: Symbol('x')}", "state in argument 2 of ctx.db.query is a symbol"),

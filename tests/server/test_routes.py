@@ -371,7 +371,7 @@ def test_many_runs_are_restarted_piece_by_piece(http: Http, monkeypatch: pytest.
     again = [http.ok("GET", f"{HOME}/workflows/{each}")["retried_as"] for each in runs]
     assert {http.ok("GET", f"{HOME}/workflows/{each}")["state"] for each in again} == {"pending"}
     both = http.problem(422, "POST", path, json={"step": 1, "from_failed": True})
-    assert (both["code"], "give one" in both["detail"]) == ("misuse", True)
+    assert (both["code"], "give only one" in both["detail"]) == ("misuse", True)
     line = http.app.audit_log.list(action="workflow.restart_all").changes[0]
     assert '"from_failed":true' in line.target
     single = http.ok("POST", f"{HOME}/workflows/{again[0]}/restart", json={"from_failed": True})

@@ -272,9 +272,8 @@ class App(Decorators, Opening):
                 app.bind(session).run_after(60, ship, 7)
 
         `connection` is a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or Django's
-        `django.db.connection`, to the app's database. In autocommit mode, outside of a transaction, each call commits by
-        itself.
-        With an AsyncSession or AsyncConnection (of aiosqlite, asyncpg or psycopg) its methods are awaited:
+        `django.db.connection`, to the app's database. In autocommit mode, outside of a transaction, each call commits
+        by itself. With an AsyncSession or AsyncConnection (of aiosqlite, asyncpg or psycopg) its methods are awaited:
         `await app.bind(session).run_after(60, ship, 7)`.
 
         Raises Misuse for anything else, and if that database has no Evertick tables; InvalidTenant.

@@ -49,9 +49,9 @@ def conditions(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise Misuse(f"a condition is field=value, such as customer=ada, not {word[:100]!r}")
+            raise Misuse(f"a condition must be field=value, such as customer=ada, not {word[:100]!r}")
         if name in found:
-            raise Misuse(f"the field {name[:100]!r} is there twice, and a document has one value of it")
+            raise Misuse(f"the field {name[:100]!r} is given twice; give each field once")
         found[name] = value_of(text)
     return found
 
@@ -64,7 +64,7 @@ def value_of(text: str) -> Any:
     try:
         return decode_document(f'{{"value":{text}}}')["value"] if _is_json(text) else text
     except (ValueError, ArithmeticError, TypeError, AttributeError) as error:
-        raise Misuse(f"{text[:100]!r} is a value of no type that documents have: {error}") from None
+        raise Misuse(f"{text[:100]!r} is not a value that a document can have: {error}") from None
 
 
 def words_of(where: Mapping[str, Any]) -> list[str]:
@@ -85,7 +85,7 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         if begins_as_json(text):
             raise Misuse(
-                f"{text[:100]!r} begins as JSON and is none; a text that begins so is written as JSON"
+                f"{text[:100]!r} begins like JSON but is not valid JSON; put text like this in double quotes"
             ) from None
         return False
     return True

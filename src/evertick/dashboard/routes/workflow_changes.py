@@ -156,7 +156,7 @@ async def restart(page: Shown, run_id: Named) -> Response:
         except StepStillRuns as error:
             form.fail("step", str(error))
         except EvertickError as error:
-            form.field_of(error, {"has made no step": "step"})
+            form.field_of(error, {"has not made a step": "step"})
         else:
             new_id = json.loads(bytes(done.body))["id"]
             return page.done(page.url("workflows", new_id), f"Restarted as {new_id}.")

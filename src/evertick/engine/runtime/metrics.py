@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from evertick.base.escaping import one_line
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState, try_of
 from evertick.base.records.schedules import OccurrenceRow
@@ -128,7 +129,7 @@ class JobLog:
         extra["late_ms"] = max(0, event.started_at - event.claim.due_at)
         words = "will be retried" if state is JobState.PENDING else state.value
         if "error" in extra:
-            jobs.log(level, "%s %s: %s", event.claim.name, words, extra["error"], extra=extra)
+            jobs.log(level, "%s %s: %s", event.claim.name, words, one_line(extra["error"]), extra=extra)
         else:
             jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
 
@@ -138,4 +139,4 @@ def _lost(event: JobEnded) -> str:
     if event.end.state is JobState.PENDING:
         return "is tried again, because its worker died"
     error = NO_ERROR if event.end.error is None else event.end.error.value
-    return f"failed: {error.text}; it is not tried again"
+    return f"failed: {one_line(error.text)}; it is not tried again"
