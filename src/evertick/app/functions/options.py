@@ -59,7 +59,7 @@ class Retry(RetryPolicy):
         cap: float | timedelta = timedelta(days=1),
         jitter: float = 0.5,
     ) -> None:
-        check_options({"attempts": RULES["attempts_max"]}, {"attempts": attempts}, "Retry: ")
+        check_options({"attempts": RULES["attempts_max"]}, {"attempts": attempts}, "a retry policy: ")
         super().__init__(
             attempts_max=attempts,
             first_ms=duration_ms(first, name="first"),

@@ -46,7 +46,7 @@ class RetryPolicy:
     jitter: float = 0.5
 
     def __post_init__(self) -> None:
-        check_options(RULES, {name: getattr(self, name) for name in RULES}, f"{type(self).__name__}: ")
+        check_options(RULES, {name: getattr(self, name) for name in RULES}, "a retry policy: ")
         if self.cap_ms < self.first_ms:
             raise Misuse(f"the longest wait ({self.cap_ms} ms) is shorter than the first ({self.first_ms} ms)")
 
