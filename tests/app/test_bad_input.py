@@ -73,9 +73,9 @@ def test_a_delay_beyond_all_numbers_is_refused_like_any_other(delay: Any) -> Non
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"attempts": 2.5}, "attempts_max= takes a whole number from 1 to 1,000, not 2.5"),
-        ({"attempts": "3"}, "attempts_max= takes a whole number from 1 to 1,000, not '3'"),
-        ({"attempts": True}, "attempts_max= takes a whole number from 1 to 1,000, not True"),
+        ({"attempts": 2.5}, "attempts= takes a whole number from 1 to 1,000, not 2.5"),
+        ({"attempts": "3"}, "attempts= takes a whole number from 1 to 1,000, not '3'"),
+        ({"attempts": True}, "attempts= takes a whole number from 1 to 1,000, not True"),
         ({"factor": "2"}, "factor= takes a number from 1 to 100, not '2'"),
         ({"jitter": None}, "jitter= takes a number from 0 to 0.5, not None"),
     ],

@@ -124,7 +124,7 @@ def test_an_error_that_ends_the_worker_is_logged_at_once_and_raised_at_the_end(
     app, _ = with_note(open_app)
     monkeypatch.setattr(Registration, "begin", break_down)
     logged = threading.Event()
-    monkeypatch.setattr(caplog.handler, "emit", lambda record: logged.set() if "has ended" in record.msg else None)
+    monkeypatch.setattr(caplog.handler, "emit", lambda record: logged.set() if "was ended" in record.msg else None)
 
     with caplog.at_level(logging.ERROR), pytest.raises(Broken), app.running():
         assert logged.wait(PATIENCE_S)

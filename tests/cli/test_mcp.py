@@ -385,7 +385,7 @@ def test_a_server_that_is_down_is_said_and_comes_back(app: App) -> None:
             agent = await context.__aenter__()
             await agent.value("list_schedules")
         told = await agent.refused("list_schedules")
-        assert told.startswith("the server does not reply: GET /api/v1/tenants/~/schedules: ConnectError")
+        assert told.startswith(f"the server does not reply: GET {url}/api/v1/tenants/~/schedules: ConnectError")
         await context.__aexit__(None, None, None)
 
     asyncio.run(work())
@@ -443,7 +443,7 @@ def test_a_server_that_cannot_be_used_is_said_at_the_start(tmp_path: Path) -> No
     done = evertick(tmp_path, "mcp", "--url", "http://127.0.0.1:9", "--token", "evt_x")
 
     assert (done.code, done.out) == (7, "")
-    assert done.err.startswith("error: the server does not reply: GET /api/v1/tenants/~/me")
+    assert done.err.startswith("error: the server does not reply: GET http://127.0.0.1:9/api/v1/tenants/~/me")
 
 
 @pytest.mark.parametrize("end", [None, signal.SIGINT, signal.SIGTERM])

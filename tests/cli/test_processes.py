@@ -57,7 +57,8 @@ def test_app_run_is_a_worker_that_sigterm_drains(folder: Path) -> None:
         stderr=subprocess.PIPE,
     ) as program:  # fmt: skip
         assert program.stderr is not None
-        assert program.stderr.readline() == "app.fail failed\n"  # no logging is set up: Python prints warnings
+        # No logging is set up: Python prints warnings.
+        assert program.stderr.readline() == "app.fail failed: ValueError: no luck\n"
 
         program.send_signal(signal.SIGTERM)
         out, _ = program.communicate(timeout=DEADLINE_S)

@@ -167,7 +167,9 @@ def _held(job: Job, fact: Ran, how: str) -> list[str]:
         return []
     if how in HOLDING:
         error = None if job.error is None else job.error.value
-        is_told = error is not None and error.message.startswith("holding took longer than") and "held" in error.message
+        is_told = (
+            error is not None and error.message.startswith("holding took longer than") and "blocked" in error.message
+        )
         if is_told and job.state is JobState.FAILED and error.type == TIMED_OUT and "in _spin" in error.traceback:
             return []
         return [f"it held the loop and ended {job.state.value}: {error}"]
