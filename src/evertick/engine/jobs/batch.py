@@ -186,7 +186,7 @@ class OpenBatch:
         self.write_completions()
         if self.runs is not None:
             self.runs.finish()
-        results, self.results = self.results, []  # breaks a reference cycle with the unit, which needs the collector
+        results, self.results = self.results, []  # breaks a reference cycle with the unit, for the collector
         return results
 
 

@@ -51,7 +51,7 @@ KEPT_MS: Final = SECOND_MS
 
 
 class Newcomers:
-    """What one loop knows about newcomers."""
+    """The state of one loop about newcomers."""
 
     def __init__(self) -> None:
         self.heard = False

@@ -131,7 +131,7 @@ class RunsInMemory:
         return None if lent is None else lent.run
 
     def give(self, loan: Loan, run: Run, claim: Claim, wait_ms: int) -> None:
-        """Return a run that has advanced as far as it can and waits at most `wait_ms`. It leaves memory if it only
+        """Put back a run that has advanced as far as it can and waits at most `wait_ms`. It leaves memory if it only
         sleeps, and for long.
         """
         waits_for_others = any(call.kind not in TIMED for call in run.open_calls.values())

@@ -77,9 +77,9 @@ def _first(transaction: Transaction, queue: QueueId, tenant: TenantId, now: Inst
 
 # -- Unreadable schedules: found and marked before they are due.
 #
-# What a release can read depends on the worker's code and its time zone data. So each worker reads every schedule once
-# after its start, and again every three hours in case rows were changed by hand. A schedule that it cannot read is
-# logged and gets the status `unreadable`, which metrics and lists show. From then on the evaluator tries it every
+# The worker's code and its time zone data determine which schedules it can read. So each worker reads every schedule
+# once after its start, and again every three hours in case rows were changed by hand. A schedule that it cannot read
+# is logged and gets the status `unreadable`, which metrics and lists show. From then on the evaluator tries it every
 # minute.
 
 _schedules_logger: Final = logging.getLogger("evertick.schedules")

@@ -124,7 +124,7 @@ async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], boo
 
 @contextmanager
 def program_set_aside() -> Iterator[None]:
-    """Exclude loaded objects (modules, classes, the app) from garbage collection. For a process that only runs the app.
+    """Exclude loaded objects (modules, classes, the app) from garbage collection. For a dedicated process.
 
     They live as long as the process. Each full collection would traverse all of them, for tens of milliseconds in which
     no function begins and no request is answered. If the program has frozen objects itself, nothing is changed.

@@ -28,7 +28,7 @@ from evertick.store.transaction.transaction import Transaction
 # -- Heartbeat: a worker renews its lease in a separate thread with a separate connection.
 #
 # A busy event loop must not look like a dead worker, so the lease is renewed outside it. When a renewal finds that the
-# lease is gone, another worker has already given the jobs away: all running functions must be cancelled at once.
+# lease is gone, other workers may already have these jobs: all running functions must be cancelled at once.
 
 _logger: Final = logging.getLogger("evertick.engine")
 

@@ -64,7 +64,7 @@ def oldest_start(workers: Sequence[Worker], now: Instant) -> Instant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What evaluations need in addition to the schedules: the time, new ids, a retention, and the available functions.
+    """The inputs of evaluations in addition to the schedules: time, new ids, a retention, and the available functions.
 
     `function_of` returns functions. A schedule that was created where its function is not available may have assumed
     the wrong kind. `attended_since` returns when the oldest of the live workers was started.

@@ -70,7 +70,7 @@ ERROR_CHARS_MAX: Final = 16_384
 
 
 class JobEvent(StrEnum):
-    """What can happen to a job."""
+    """An event in the life of a job."""
 
     CLAIMED = "claimed"
     RETURNED = "returned"

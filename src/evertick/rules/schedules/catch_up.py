@@ -25,7 +25,7 @@ SEEN_LATE: Final = frozenset(
 """The reasons for which an occurrence is missed because no worker evaluated it in time."""
 
 FULL: Final = frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})
-"""The reasons for which an occurrence is missed when it arrives, because too many are there already."""
+"""The reasons for which an occurrence is missed when it arrives, because too many exist already."""
 
 OUTAGE_MAX_MS: Final = 30 * DAY_MS
 """Missed times that are older than this when they are found are not reported as a current outage."""

@@ -304,7 +304,7 @@ class StateBuilder:
         """Let the occurrence wait, if there is a place."""
         stops = occurrence.overlap in STOPS_OTHERS
         if len(self.waiting) >= self.policies.buffer_limit:
-            # Of occurrences that stop others the newest must run: in a full buffer it replaces the oldest.
+            # The newest of the occurrences that stop others must run: in a full buffer it replaces the oldest.
             oldest = next((other for other in self.waiting if other.overlap in STOPS_OTHERS), None) if stops else None
             if oldest is None:
                 self.settle(occurrence, Reason.BUFFER_FULL)
@@ -316,7 +316,7 @@ class StateBuilder:
         self._record(occurrence, reason, f"waits for {self.blocker}", self.blocker)
 
     def _ask_to_stop(self) -> None:
-        """Ask the runs to stop that waiting occurrences want to replace."""
+        """Ask the runs to stop that waiting occurrences replace."""
         if not any(each.overlap in STOPS_OTHERS for each in self.waiting):
             return
         for run, stop in stops_wanted(self.waiting, [*self.running.values()], self.policies.concurrency_limit):
