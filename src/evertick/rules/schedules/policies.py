@@ -27,7 +27,7 @@ RUN_TIMEOUT_MAX_MS: Final = 100 * 365 * DAY_MS
 
 
 class Overlap(StrEnum):
-    """The result for an occurrence that arrives while earlier runs use all slots."""
+    """What happens to an occurrence that arrives while earlier runs use all slots."""
 
     SKIP = "skip"
     BUFFER_ONE = "buffer_one"
