@@ -1,6 +1,6 @@
 """Claiming: which ready jobs a worker takes next, fairly among tenants.
 
-A poll reads the rank of the oldest ready job (the *head*) of each tenant in each queue that this worker serves. It
+A poll reads the rank of the first ready job (the *head*) of each tenant in each queue that this worker serves. It
 costs one index step per head, however many jobs wait, run or have ended. Polls are circular: each begins where the last
 one ended. The free places are divided among the tenants (`tenant_fairness`), and jobs are claimed by rank from each
 head. Jobs that have become due are made ready before a poll, or when it finds nothing.

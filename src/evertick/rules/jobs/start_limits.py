@@ -49,9 +49,9 @@ def _each(per_minute: int) -> int:
 
 
 def _used_until(limit: StartLimit, now: Instant) -> int:
-    """The time up to which the rate is used, at least `now`. It can be farther ahead than starts explain only if a
-    clock was ahead or the rate was lower. Then one job may start now, which corrects the value, and the others at the
-    rate.
+    """The time up to which the rate is used, at least `now`. Starts alone cannot bring it beyond `ahead`.
+
+    Beyond that, a clock was ahead or the rate was lower: one job may start now, which corrects it, others at the rate.
     """
     assert limit.per_minute is not None  # noqa: S101
     each = _each(limit.per_minute)

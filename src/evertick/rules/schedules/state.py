@@ -190,16 +190,17 @@ NO_COUNTERS: Final = Counters()
 class ScheduleState(NamedTuple):
     """Everything the rules need to know about a schedule, and everything they change.
 
-    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`). It never decreases by itself. -
-    `recount`: `seen_until` was decreased on request, because the clock had been ahead. - `touched_at`: the last
-    creation, update, resumption or start; the retention of an ended schedule counts from here. - `note`: the text of
-    the last pause or resumption, also after it. - `blocked_reason`: why the target may not run now ("workflow is
-    paused"), otherwise None. - `remaining`: remaining scheduled actions, None for no limit. - `running` in the order of
-    starts, `waiting` in the order of arrivals. - `unlisted`: how many more there are of both. They are separate rows,
-    and of thousands of open runs only the relevant ones are read. A state into which events are folded lists all
-    waiting occurrences, the runs that the events refer to, and the oldest other run; it lists all runs if
-    `overlap.needs_all_runs`. - `ahead`: occurrences of a spec that was replaced after their nominal and before their
-    actual time.
+    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`). It never decreases by itself.
+    - `recount`: `seen_until` was decreased on request, because the clock had been ahead.
+    - `touched_at`: the last creation, update, resumption or start; the retention of an ended schedule counts from here.
+    - `note`: the text of the last pause or resumption, also after it.
+    - `blocked_reason`: why the target may not run now ("workflow is paused"), otherwise None.
+    - `remaining`: remaining scheduled actions, None for no limit.
+    - `running` in the order of starts, `waiting` in the order of arrivals.
+    - `unlisted`: how many more there are of both. They are separate rows, and of thousands of open runs only the
+      relevant ones are read. A state into which events are folded lists all waiting occurrences, the runs that the
+      events refer to, and the oldest other run; it lists all runs if `overlap.needs_all_runs`.
+    - `ahead`: occurrences of a spec that was replaced after their nominal and before their actual time.
     """
 
     policies: Policies

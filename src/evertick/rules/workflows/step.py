@@ -202,15 +202,15 @@ class Step:
 
     @takes(StepOptions, "step.using()")
     def using(self, options: StepOptions) -> "Step":
-        """The same step with options for the function that it runs: `await step.using(retry=Retry(5)).run(charge,
-        order_id)`.
+        """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
         `name`: the name of the step in the journal, by default the function's. With it a step keeps its old name when
-        its function is renamed, as `aliases=` of the function does for all its steps. `retry`: try a failed mutation or
-        action again. `pool`: the pool it runs in. `limit_key`: the key of a limit, as for jobs. A step with one of
-        these three runs as a separate job, an action always does, a query never. `check_args=False`: a replay does not
-        compare the arguments. `timeout` (seconds or a timedelta): the step raises TimeoutError after it. A job or child
-        workflow that runs the step is then canceled; a query or mutation is ended, and its writes are undone.
+        its function is renamed, as `aliases=` of the function does for all its steps. `retry`: try a failed mutation
+        or action again. `pool`: the pool it runs in. `limit_key`: the key of a limit, as for jobs. A step with one of
+        these three runs as a separate job, an action always does, a query never.
+        `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
+        TimeoutError after it. A job or child workflow that runs the step is then canceled; a query or mutation is
+        ended, and its writes are undone.
 
         Only for child workflows: `key`, an id that only one unfinished job may have; if there is one, the step raises
         StepFailed of the type AlreadyExists. A replay compares it like the arguments. `attributes`: the initial
