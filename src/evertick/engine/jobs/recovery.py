@@ -3,7 +3,7 @@
 * A conflict, or a job that was taken away: nothing was written. The batch is run again in halves, and these in halves.
   So the one mutation that causes it is found in a few commits, and the others still share theirs. A single mutation
   that meets conflicts is retried without limit, at growing intervals.
-* The function of a mutation has released its own job, for example by SQL: the mutation ends failed.
+* The function of a mutation has ended or changed its own job, for example by SQL: the mutation ends failed.
 * The database can never commit the batch (a constraint that is checked at the commit), or the engine failed with an
   unknown error: the same halves find the one mutation. It ends failed, and delays no other. A refused run of a workflow
   runs one step per transaction. The step that is refused then fails, as if its function had.
