@@ -1,1 +1,1 @@
-"""Engine: what moves. Loops of one shape over the store: claim, run, finish, reap, prune."""
+"""Engine: everything that runs. Loops of one shape over the store: claim, run, finish, reap, prune."""

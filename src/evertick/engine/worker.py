@@ -1,8 +1,8 @@
-"""The worker: one process's engine: its loops, their start, their notifications and their end.
+"""The worker: the engine of one process: its loops, their start, their notifications and their end.
 
-A worker registers under a random identity, runs its loops, and on `stop` drains: it claims nothing more, lets running
-actions end within a deadline, writes every end, and removes its registration. If its lease is lost it cancels what
-runs and goes on under a new identity.
+A worker registers under a random identity and runs its loops. On `stop` it drains: it claims nothing more, lets running
+actions end within a deadline, writes every end, and removes its registration. If it loses its lease, it cancels its
+running functions and continues under a new identity.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from evertick.store.notifications import EVERYTHING, Notifications
 _logger: Final = logging.getLogger("evertick.engine")
 
 LAST_WRITES_S: Final = 3.0
-"""After the drain: time to write how everything ended. What is not written then, others find by the lease."""
+"""Time after the drain to write the ends. Other workers recover jobs without an end by the lease."""
 
 
 class Worker:
@@ -70,10 +70,10 @@ class Worker:
         self.has_ended = False
 
     async def run(self) -> None:
-        """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others.
+        """Run until `stop`. Raises the unexpected error of a loop, after stopping the others.
 
-        Raises CancelledError if it, or one of its loops, was cancelled before `stop`. What runs is asked to end then,
-        and what it holds is given back as after a crash.
+        Raises CancelledError if it, or one of its loops, was cancelled before `stop`. Then running functions are asked
+        to end, and the jobs that the worker holds are given back as after a crash.
         """
         try:
             await self._begin()
@@ -87,7 +87,7 @@ class Worker:
             self.release_engine()
 
     def poke(self, notifications: Notifications = EVERYTHING) -> None:
-        """Something may be due: look now."""
+        """Poll now, because something may be due."""
         for loop in self._concerned(notifications):
             loop.poke()
 
@@ -96,11 +96,11 @@ class Worker:
         if now:
             self._at_once.set()
         self.registration.stop()
-        self.actions.stop()  # at once: what is being claimed just now need not begin
+        self.actions.stop()  # at once, so that actions that are being claimed do not begin
         self._stopped.set()
 
     def release_engine(self) -> None:
-        """Let another worker take this one's place; `run` does so at its end."""
+        """Let another worker take this one's place. `run` does so at its end."""
         if not self.has_ended:
             self.has_ended = True
             self._deps.store.unlock_engine()
@@ -108,7 +108,7 @@ class Worker:
     # -- helpers
 
     async def _begin(self) -> None:
-        """Begin, as often as the database goes away meanwhile: a worker may start in the midst of a failover."""
+        """Begin, again after each outage of the database: a worker may start during a failover."""
         while not self._stopped.is_set():
             try:
                 await self._begin_once()
@@ -156,7 +156,7 @@ class Worker:
         return [loop for loop in self._claiming if not notifications.isdisjoint(loop.subscribes)]
 
     def _hear(self, poke: Callable[[Notifications], object], notifications: Notifications) -> None:
-        """In any thread: a claim that is under way may see what is new before the event loop comes to `poke`."""
+        """Notify loops in any thread: a claim in progress may see the news before the event loop calls `poke`."""
         for loop in self._concerned(notifications):
             loop.hear()
         poke(notifications)
@@ -165,12 +165,12 @@ class Worker:
         self.actions.cancel_all()
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Stop claiming, let actions end, write their ends, sign off: all of it within the drain and LAST_WRITES_S."""
+        """Stop claiming, let actions end, write their ends and sign off, all within the drain and LAST_WRITES_S."""
         for loop in (*self._claiming, *self._maintenance):
             loop.stop()
         time = asyncio.get_running_loop().time
         drain_ms = self._deps.settings.drain // MILLISECOND
-        drained_by = time() + drain_ms / 1000  # mutations that run, too, have until then
+        drained_by = time() + drain_ms / 1000  # the deadline also applies to running mutations
         await self.actions.drain(drain_ms, self._at_once)
         last = time()
         while not all(task.done() for task in tasks):
@@ -180,7 +180,7 @@ class Worker:
             if not self.actions.ends.waiting:
                 self.actions.ends.stop()
             if all(task.done() for task in tasks[:-1]):
-                self._activity.stop()  # it counts what the others have ended
+                self._activity.stop()  # last, because it counts the ends of the others
             self.actions.ends.poke()
             await asyncio.wait(tasks, timeout=0.01)
         try:

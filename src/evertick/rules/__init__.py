@@ -1,1 +1,1 @@
-"""Rules: when, and whether. Pure functions over frozen values."""
+"""Rules: decisions about what happens and when. Pure functions over frozen values."""

@@ -1,13 +1,13 @@
 """Actions: side effects, each started at most once per claim.
 
-Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
-that it may have happened, and it is not repeated (unless its retry policy says so). Nor is it begun again here when a
-failover has undone the commit of its claim or of its end. How actions ended is written in batches by a loop of its own:
-while the database is away the ends wait, and their functions are not run again. A function that has ended has left its
-slot: the next is claimed while its end is written, unless too many ends wait.
+Claiming an action marks it in progress and commits before the action starts. If anything dies afterwards, the row says
+that the action may have happened, and it is not repeated unless its retry policy says so. A failover can undo the
+commit of a claim or of an end; this process does not begin that attempt a second time. A loop of its own writes ends in
+batches. While the database is unavailable, the ends wait and their functions are not run again. An action whose
+function has ended no longer uses a slot: the next one is claimed while its end is written, unless too many ends wait.
 
-An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
-alone, ask for a *pause*: nothing new is started until they have ended, and what runs is not disturbed.
+An action during which too many workers have died (a suspect) never runs at the same time as another suspect. Suspect
+mutations run alone, so they ask for a *pause*: no new action starts until they have ended; running actions continue.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from evertick.store.notifications import Notification
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
-# -- Actions that a worker has begun, until their ends are written.
+# -- Actions that a worker has begun and whose ends are not written yet.
 
 
 class Owner(Protocol):
@@ -82,7 +82,7 @@ class BegunAction(RunningAction):
 
     @property
     def is_suspect(self) -> bool:
-        """Whether too many workers have died while they held it."""
+        """Whether too many workers have died while they ran it."""
         return self.claim.crashes >= SUSPECT_CRASHES
 
 
@@ -91,21 +91,21 @@ class EndedAction(NamedTuple):
     end: JobEnd
 
 
-# -- Held loops: says which action holds the event loop of its worker. It is called in a thread of its own: nothing that
-# runs on the loop goes on meanwhile.
+# -- Blocked event loops: log which action blocks the event loop of its worker. This happens in a separate thread
+# because nothing on the loop runs meanwhile.
 #
 # An action that runs long without an await is interrupted (`evertick.base.step_limit`), unless it waits inside C code.
-# Its worker is alive all the same, and renews its lease: no other worker runs the action.
+# Its worker is still alive and renews its lease, so no other worker runs the action.
 
 _logger: Final = logging.getLogger("evertick.engine")
 
 TRIES_MAX: Final = 10
-"""How often it is tried to write down what is stuck, while the database is away."""
+"""How often the worker tries to record a stuck action while the database is unavailable."""
 PAUSE_S: Final = 1.0
 
 
 def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Blocking) -> None:
-    """Log it; and note it at the job if the action goes on although it was interrupted."""
+    """Log the blocked loop. Also record it at the job if the action goes on although it was interrupted."""
     if not held.is_stuck:
         _logger.warning("%s has not awaited for %.0f s and holds the event loop of its worker, at %s", claim.name,
                         held.seconds, held.where, extra={"job_id": claim.id})  # fmt: skip
@@ -131,16 +131,16 @@ def say_held(deps: EngineDeps, claim: Claim, worker_id: WorkerId, held: Blocking
 
 
 ENDS_MAX: Final = 500
-"""Ends written in one transaction."""
+"""Ends written in one transaction, at most."""
 
 BEGUN_MAX: Final = 10_000
-"""Attempts that are remembered after their end."""
+"""Attempts remembered after their end, at most."""
 CLEAN_UP_S: Final = 1.0
-"""How long a cancelled action may still take, for its `finally`, when the worker ends."""
+"""How much longer a cancelled action may take, for its `finally`, when the worker ends."""
 
 
 class ActionEnds(Loop):
-    """Writes how actions ended. An end leaves the list only when it is written."""
+    """Writes how actions ended. An end leaves the list only after it is written."""
 
     name = "action ends"
 
@@ -151,17 +151,17 @@ class ActionEnds(Loop):
         self._at_a_time = ENDS_MAX
 
     def add(self, ended: EndedAction) -> None:
-        """Let an end be written soon."""
+        """Add an end, which is written soon."""
         self._waiting.append(ended)
         self.poke()
 
     @property
     def waiting(self) -> int:
-        """How many ends are not written yet."""
+        """Number of ends that are not written yet."""
         return len(self._waiting)
 
     async def round(self) -> Instant | None:
-        """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
+        """Write the waiting ends, in one transaction per worker identity (there are two only after a lost lease)."""
         if not self._waiting:
             return None
         worker_id = self._waiting[0].running.worker_id
@@ -176,8 +176,8 @@ class ActionEnds(Loop):
                 transaction.confirm()  # before an end is forgotten
             return held
 
-        # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
-        # what was written is no longer held, so it changes nothing and is followed by nothing.
+        # READ COMMITTED is enough: each row is selected by id and fenced. If the reply is lost, writing again is
+        # harmless: jobs whose end was written are not held any more, so the second write changes nothing.
         try:
             held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         except (Unavailable, Conflict):
@@ -200,7 +200,7 @@ class ActionEnds(Loop):
         return self._deps.clock.now()
 
     def _set_aside(self, batch: list[EndedAction], error: Exception) -> None:
-        """The engine failed in a way that it does not know: find the end that it failed at, and write a plain one."""
+        """After an unknown failure of the engine: find the end that causes it, and write a plain end instead."""
         if len(batch) > 1:
             self._at_a_time = len(batch) // 2
             return
@@ -227,44 +227,44 @@ class ActionLoop(Loop):
         self._claims = Claims(deps, FunctionKind.ACTION)
         self._tasks: dict[Attempt, BegunAction] = {}
         self._begun: dict[Attempt, None] = {}
-        """The last attempts that were begun here, BEGUN_MAX of them. Their functions are not called again."""
+        """The last BEGUN_MAX attempts that were begun here. Their functions are not called again."""
         self._starting = False
         self._wants_slots = False
         self._suspect_waits = True
-        """Whether the last look saw a suspect that is due."""
+        """Whether the last poll found a suspect that is due."""
         self._paused_by: set[str] = set()
         self.on_idle: list[Callable[[], object]] = []
-        """Called when nothing runs any more and a pause was asked for."""
+        """Called when a pause was requested and no action runs any more."""
         self._stuck: list[BegunAction] = []
         self.on_stuck: Callable[[], object] = lambda: None
-        """Called when something is stuck."""
+        """Called when an action is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
         self.on_line: Callable[[], object] = lambda: None
-        """Called in any thread when a running function has logged a line."""
+        """Called when a running function has logged a line, in any thread."""
 
     def hear(self) -> None:
         self._claims.news.heard = True
 
     def poke(self) -> None:
-        """Look again at once, for new tenants too."""
+        """Poll again at once, also for new tenants."""
         self.hear()
         super().poke()
 
     @property
     def running(self) -> int:
-        """Actions that were begun and whose end is not written yet."""
+        """Number of actions that were begun and whose end is not written yet."""
         return len(self._tasks)
 
     def running_ids(self) -> list[JobId]:
-        """The jobs whose functions run just now."""
+        """The jobs whose functions are running."""
         return [job_id for job_id, _ in self._tasks]
 
     def running_logs(self) -> list[tuple[Claim, AttemptLog]]:
-        """The logs of functions that run just now; an end takes its own along."""
+        """The logs of running functions. A function that ends has its log stored with its end."""
         return [(running.claim, running.log) for running in self._tasks.values() if not running.has_ended]
 
     def stop_running(self, job_id: JobId, stop: Stop) -> None:
-        """Ask the function of a canceled job to stop. Its job ends as canceled when it has ended."""
+        """Ask the function of a canceled job to stop. The job is canceled when the function has ended."""
         for running in self._tasks.values():
             if running.claim.id == job_id:
                 running.is_canceled = True
@@ -272,19 +272,19 @@ class ActionLoop(Loop):
 
     @property
     def stuck(self) -> list[tuple[Claim, WorkerId]]:
-        """What goes on although it was interrupted, and is not noted yet."""
+        """Actions that go on although they were interrupted, and that are not recorded yet."""
         return [(running.claim, running.worker_id) for running in self._stuck]
 
     def stuck_are_noted(self, count: int) -> None:
-        """The first of `stuck` are written down."""
+        """Forget the first `count` of `stuck`: they are recorded."""
         del self._stuck[:count]
 
     async def round(self) -> Instant | None:
-        """Claim what fits the free slots and start it."""
+        """Claim as many actions as there are free slots and start them."""
         room = self._room()
         self._wants_slots = room.jobs <= 0 or room.bytes < JOB_BYTES_MAX
         if self._paused_by or self._wants_slots or (worker_id := self._worker_id()) is None:
-            return None  # the end of the pause, a freed slot or the next registration pokes
+            return None  # the end of the pause, a freed slot or the next registration pokes this loop
         self._starting = True
         try:
             return await self._claim_and_start(worker_id, room)
@@ -297,7 +297,7 @@ class ActionLoop(Loop):
             await self._start(found, worker_id)
             room = self._room()
         if room.jobs <= 0:
-            return self._deps.clock.now()  # what was found has filled the slots
+            return self._deps.clock.now()  # the lost claims that were found have filled the slots
         with self._claims.watching():
             claimed, suspect = await self._deps.executors.write(
                 lambda transaction: self._claim(transaction, worker_id, room),
@@ -311,9 +311,9 @@ class ActionLoop(Loop):
         return self._deps.clock.now() if suspect.claims or asks_next else claimed.next_due_at
 
     def _claim(self, transaction: Transaction, worker_id: WorkerId, room: Room) -> tuple[Claimed, Claimed]:
-        """What there is room for, and newcomers that come meanwhile, in slots that have become free meanwhile.
+        """Claim for the free slots; then claim newcomers that arrived during the claim, in slots that became free.
 
-        And a suspect, before the others, if the last look saw one and none runs.
+        If the last poll saw a suspect and no suspect runs, claim a suspect first.
         """
         now, suspect = self._deps.clock.now(), Claimed([], None)
         if self._suspect_waits and not self._runs_suspect:
@@ -329,7 +329,7 @@ class ActionLoop(Loop):
         return claimed, suspect
 
     def _room(self) -> Room:
-        """The free slots, and what runs of each tenant: a freed slot goes to the tenant that runs least."""
+        """Free slots, and running jobs per tenant: a freed slot goes to the tenant with the fewest running jobs."""
         running = [each.claim for each in self._tasks.values() if not each.has_ended]
         size = sum(size_of(claim.args) for claim in running)
         tenants = Counter(claim.tenant for claim in running)
@@ -341,27 +341,27 @@ class ActionLoop(Loop):
 
     @property
     def _free_slots(self) -> int:
-        """Slots without a function that runs; none while too many ends wait to be written."""
+        """Slots without a running function; 0 while too many ends wait to be written."""
         waiting = self.ends.waiting
         return self._deps.settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
 
     def pause(self, by: str) -> bool:
-        """Start nothing until `resume` by the same loop; returns whether nothing runs. If something does, `on_idle` is
+        """Start nothing until the same caller calls `resume`. Return whether nothing runs. If not, `on_idle` is
         called later.
         """
         self._paused_by.add(by)
         return not (self._tasks or self._starting)
 
     def resume(self, by: str) -> None:
-        """Go on after a pause."""
+        """End the pause of this caller."""
         if by in self._paused_by:
             self._paused_by.remove(by)
             self.poke()
 
     async def drain(self, within_ms: int, at_once: asyncio.Event) -> None:
-        """Let running actions end, within the time or until `at_once`; then cancel them and end them as cut off.
+        """Wait until running actions end, for `within_ms` or until `at_once`; then cancel them and end them as cut off.
 
-        One that does not end although it was cancelled is left behind: its end is written all the same.
+        An action that does not end after its cancellation is abandoned; its end is written all the same.
         """
         if self._tasks:
             actions = "1 running action" if len(self._tasks) == 1 else f"{len(self._tasks)} running actions"
@@ -380,7 +380,7 @@ class ActionLoop(Loop):
                 self._end(running, self._end_of(running, Canceled()))
 
     def cancel_all(self) -> None:
-        """Ask running actions to stop: the worker stops, or its lease was taken away."""
+        """Ask running actions to stop, because the worker stops or has lost its lease."""
         for running in self._tasks.values():
             running.ask(Stop.CANCEL)
 
@@ -390,14 +390,14 @@ class ActionLoop(Loop):
 
     async def _start(self, claims: list[Claim], worker_id: WorkerId) -> None:
         if worker_id != self._worker_id():
-            return  # the lease was lost meanwhile, so these were given away: what has not begun need not begin
+            return  # the lease was lost meanwhile and other workers have these jobs: do not begin them
         if self.stopping and claims:
-            await give_back(self._deps, claims, worker_id)  # claimed while the worker was told to stop
+            await give_back(self._deps, claims, worker_id)  # claimed while the worker was asked to stop
             return
         now = self._deps.clock.now()
         for claim in claims:
             if (claim.id, claim.attempt) in self._tasks:
-                continue  # a failover has undone its claim, and now it was claimed anew: it runs already
+                continue  # a failover has undone its claim and it was claimed again: it runs already
             running = BegunAction(self, claim, worker_id, now)
             running.log.on_line = self.on_line
             running.task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
@@ -407,7 +407,7 @@ class ActionLoop(Loop):
         attempt = (claim.id, claim.attempt)
         running = self._tasks[attempt]
         try:
-            if attempt in self._begun:  # a failover has undone its claim, or its end, which is not known any more
+            if attempt in self._begun:  # a failover has undone its claim, or its end, which is lost
                 text = "%s had begun here, and a failover has undone its claim or its end; it is not called again"
                 _logger.warning(text, claim.name, extra={"job_id": claim.id})
                 end = lost(claim, now=self._deps.clock.now(), entropy=self._deps.entropy)
@@ -420,7 +420,7 @@ class ActionLoop(Loop):
                 end = self._end_of(running, ran.outcome, ran.again_at)
         except asyncio.CancelledError:  # the event loop ends
             end = self._end_of(running, Canceled())
-        except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
+        except Exception as error:  # errors of the function are outcomes, so this is a row that cannot be read
             _logger.exception("%s could not be run", claim.name, extra={"job_id": claim.id})
             raised = Raised(type(error).__name__, storable(str(error)))
             end = ended(claim._replace(retry=None), raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
@@ -433,9 +433,9 @@ class ActionLoop(Loop):
             del self._begun[next(iter(self._begun))]
 
     def _end(self, running: BegunAction, end: JobEnd) -> None:
-        if not running.has_ended:  # else it was left behind, and ends later nevertheless
+        if not running.has_ended:  # otherwise it was abandoned, and has ended later nevertheless
             running.has_ended = True
-            # Its last two fields are given here; `_replace` would take several times as long, for each action.
+            # The last two fields are passed here because `_replace` takes several times as long, for each action.
             self.ends.add(EndedAction(running, JobEnd(*end[:-2], running.log.unstored(), running.started_at)))
 
     def finish(
@@ -456,14 +456,14 @@ class ActionLoop(Loop):
         return held.get(claim.id)
 
     def _is_written(self, running: BegunAction, end: JobEnd) -> None:
-        """An action has written its end itself."""
+        """Handle an action that has written its end itself."""
         if not running.has_ended:
             running.has_ended = True
             self._free(running, end)
             self._deps.counters.jobs_ended([JobEnded(running.claim, end, running.started_at, self._deps.clock.now())])
 
     def _end_of(self, running: BegunAction, outcome: Outcome, again_at: Instant | None = None) -> JobEnd:
-        """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
+        """The end of an action. The meaning of `CancelledError` depends on what was stopped: job, worker or action."""
         claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
         if running.is_canceled:
             outcome = Canceled()
@@ -474,7 +474,7 @@ class ActionLoop(Loop):
             elif self.stopping:
                 return cut_off(claim, now=now, entropy=entropy)
             else:
-                return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
+                return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this end
         elif again_at is not None and isinstance(outcome, Raised):
             return once_more(claim, outcome, at=again_at)
         return ended(claim, outcome, now=now, entropy=entropy)
@@ -495,13 +495,13 @@ class ActionLoop(Loop):
     def _free(self, running: BegunAction, end: JobEnd) -> None:
         self._tasks.pop((running.claim.id, running.claim.attempt), None)
         if end.state is JobState.PENDING or running.is_suspect or self._claims.holds_back:
-            self.poke()  # for the next try, the next suspect, and its tenant's next job: nothing else pokes for these
+            self.poke()  # for the next attempt, the next suspect, and the tenant's next job: no one else pokes
         self._poke_for_slot()
         self._notify_if_idle()
 
     def _poke_for_slot(self) -> None:
         if self._wants_slots:
-            super().poke()  # a free slot is no new tenant
+            super().poke()  # a free slot is not a new tenant
 
     def _notify_if_idle(self) -> None:
         if self._paused_by and not (self._tasks or self._starting):
@@ -509,23 +509,23 @@ class ActionLoop(Loop):
                 notify()
 
 
-# -- Action logs: what running actions log is stored while they run, so that it can be read before they end.
+# -- Action logs: lines that running actions log are stored while they run, so that they can be read before the end.
 #
-# Half a second after a line was written, in one transaction with all others that are new by then; while nothing is
-# logged, nothing is done. What is logged after the last look is stored together with the end, and so is all that could
-# not be stored: a line has a number, and is kept once.
+# Lines are stored half a second after the first one was written, in one transaction for all actions. While nothing is
+# logged, nothing is written. Later lines are stored together with the end of the action, as are lines that could not be
+# stored earlier. Each line has a number and is stored only once.
 
 STORE_AFTER_MS: Final = 500
-"""How long a line waits for others: most actions end sooner, and their lines are stored with the end."""
+"""How long a line waits for others. Most actions end sooner, and their lines are stored with the end."""
 
 
 class ActionLogs(Loop):
-    """Stores what running actions have logged."""
+    """Stores the lines that running actions log."""
 
     name = "action logs"
 
     def __init__(self, deps: EngineDeps, *, running: Callable[[], list[tuple[Claim, AttemptLog]]]) -> None:
-        """`running` returns the logs of the functions that run just now, with the claims of their jobs."""
+        """`running` returns the logs of running functions, with the claims of their jobs."""
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
         self._running = running
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -533,26 +533,26 @@ class ActionLogs(Loop):
         self._store_at: Instant | None = None
 
     def tell(self) -> None:
-        """A running action has written a line. May be called in any thread."""
+        """Note that a running action has written a line. May be called in any thread."""
         if not self._is_told and self._loop is not None:
             self._is_told = True
             call_in_loop(self._loop, self.poke)
 
     async def run(self) -> None:
-        """As `Loop.run`."""
+        """See `Loop.run`."""
         self._loop = asyncio.get_running_loop()
         await super().run()
 
     async def round(self) -> Instant | None:
-        """Store the lines that are new, when the first of them has waited for others."""
+        """Store the new lines when the first of them has waited for `STORE_AFTER_MS`."""
         now = self._deps.clock.now()
         if self._store_at is None:
             if not self._is_told:
                 return None
             self._store_at = Instant(now + STORE_AFTER_MS)
-        if now < self._store_at <= now + STORE_AFTER_MS:  # later, if the clock was set back meanwhile
+        if now < self._store_at <= now + STORE_AFTER_MS:  # `_store_at` is later only if the clock was set back
             return self._store_at
-        self._is_told = False  # what is written from here on is told again
+        self._is_told = False  # lines that are written from here on notify again
         await self._store()
         self._store_at = None
         return None
@@ -562,7 +562,7 @@ class ActionLogs(Loop):
         lines = [each for each, _ in new if each.lines]
         if lines:
             now = self._deps.clock.now()
-            # In doubt whether they are stored, they are stored again: that changes nothing.
+            # If it is unknown whether the lines are stored, they are stored again: that changes nothing.
             await self._deps.executors.write(
                 lambda transaction: transaction.add_logs(lines, now=now), isolation=Isolation.READ_COMMITTED
             )
@@ -570,15 +570,15 @@ class ActionLogs(Loop):
                 log.stored(len(each.lines))
 
 
-# -- Cancellation: tells running actions that their job was canceled, and writes down which of them do not end.
+# -- Cancellation: asks running actions to stop when their job was canceled, and records those that do not end.
 #
-# A request is kept in the job's row. While actions run, this loop looks for requests at every notification, and once a
-# second in case that one is lost. An `async def` action gets a `CancelledError` at its next await and may clean up; a
-# plain `def` sees `ctx.cancel_requested`. A forced stop interrupts either until it has ended. The job is in progress
-# until then.
+# The request is stored in the job's row. While actions run, this loop checks for requests at every notification, and
+# once a second in case a notification is lost. An `async def` action gets a `CancelledError` at its next await and may
+# clean up. A plain `def` sees `ctx.cancel_requested`. A forced stop interrupts both kinds until the function has ended.
+# The job is in progress until then.
 
 LOOKS_PER_POLL: Final = 5
-"""How often it looks for requests while actions run, in the time in which other loops look once: every second, usually.
+"""How often this loop checks for requests, while actions run, per poll interval of other loops: usually every second.
 """
 STUCK_ERROR: Final = JobError(
     STUCK,
@@ -588,7 +588,7 @@ STUCK_ERROR: Final = JobError(
 
 
 class CancellationLoop(Loop):
-    """Looks for requests to stop."""
+    """Checks for requests to stop."""
 
     name = "cancellation"
     subscribes = frozenset({Notification.STOP})
@@ -600,7 +600,7 @@ class CancellationLoop(Loop):
         self._actions.on_stuck = self.poke
 
     async def round(self) -> Instant | None:
-        """Tell the actions that were asked to stop, note those that do not; look again soon while any run."""
+        """Forward stop requests to the actions and record those that do not end; check again soon while any runs."""
         running = self._actions.running_ids()
         if not running:
             return None

@@ -1,7 +1,7 @@
-"""A batch of mutations in one transaction: their writes, what they schedule and how each ended share its commit.
+"""A batch of mutations in one transaction: their writes, the jobs that they schedule, and their ends share a commit.
 
-So either all of a mutation is there or nothing. The end of a job is fenced: if one of the batch is not held any more
-(canceled, or reaped from a worker that seemed dead), `FenceLost` takes everything back.
+So either everything of a mutation is committed or nothing. The end of a job is fenced: if one job of the batch is not
+held any more (canceled, or reaped from a worker that seemed dead), `FenceLost` rolls back the whole transaction.
 """
 
 import logging
@@ -28,64 +28,64 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 _logger: Final = logging.getLogger("evertick.engine")
 
 HELD_LONG_S: Final = 1.0
-"""A mutation that holds a SQLite file longer is named in the log. In real time, whatever clock the app has."""
+"""A mutation that locks a SQLite file for longer is logged. In seconds of real time, whatever clock the app has."""
 
 
 class FenceLost(WriteConflict):
-    """One of the batch's jobs is not held any more."""
+    """A job of the batch is not held any more."""
 
 
 class EndedItself(FenceLost):
-    """It was held when the transaction of its batch began, so a function of the batch has taken it away."""
+    """The job was held when the transaction of its batch began, so a function of the batch has ended or changed it."""
 
 
 class Losses(NamedTuple):
-    """How often in a row a statement of a mutation's own has lost the connection, and nothing else did."""
+    """How often in a row the mutation's own statement has lost the connection while no other statement did."""
 
     times: int
     since: Instant
     outages: int
-    """The outages that its runner had counted at the first."""
+    """The runner's count of outages at the first of these losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Claimed mutations that are to share a commit."""
+    """Claimed mutations that share a commit."""
 
     claims: list[Claim]
     worker_id: WorkerId
     failures: int = 0
-    """How often a single mutation could not be committed, although it was alone."""
+    """How often a single mutation could not be committed although it ran alone."""
     refusals: int = 0
-    """How often in a row the database has refused the batch, although it replied to other questions."""
+    """How often in a row the database has refused the batch, although it answered other statements."""
     losses: Losses | None = None
-    """Of a single mutation."""
+    """Losses of a single mutation."""
     waits: int = 0
-    """How often a single mutation has used up its time by waiting."""
+    """How often a single mutation has used up its time limit by waiting."""
     one_step: OneStep | None = None
-    """Of a single run."""
+    """Set for a single run that executes one step per transaction."""
     loan: Loan = field(default_factory=dict)
-    """The runs in memory that its transaction has."""
+    """The runs in memory that the transaction uses."""
     waited: list[Claim] = field(default_factory=list)
-    """What is to be run again when its transaction is committed, because it has used up its time by waiting."""
+    """Claims to run again after the commit because they have used up their time limit by waiting."""
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one mutation alone."""
+        """Whether the batch is a single mutation."""
         return len(self.claims) == 1
 
     @property
     def has_runs(self) -> bool:
-        """Whether it is one of runs of workflows. Each loop claims jobs of one kind."""
+        """Whether the batch consists of workflow runs. Each loop claims jobs of one kind."""
         return bool(self.claims) and self.claims[0].kind is FunctionKind.WORKFLOW
 
     @property
     def runs_again(self) -> bool:
-        """Whether what uses up its time by waiting is run again, and not ended."""
+        """Whether a function that uses up its time limit by waiting is run again instead of ended."""
         return self.waits + 1 < WAITING_RUNS_MAX
 
     def only(self, claims: list[Claim]) -> "list[Batch]":
-        """The batch with only these claims, as a list: it is empty if they are."""
+        """A list of the batch with only these claims; empty if there are no claims."""
         return [replace(self, claims=claims)] if claims else []
 
     def halves(self) -> "list[Batch]":
@@ -95,18 +95,18 @@ class Batch:
 
 
 class Runs(Protocol):
-    """The runs of workflows in a batch (`engine/jobs/workflow_runs.py`)."""
+    """The workflow runs in a batch (`engine/jobs/workflow_runs.py`)."""
 
     def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
-        """Let a run go on; returns its end, or its being parked, and whether a step of its own has written that."""
+        """Advance a run. Return its end or its parking, and whether one of its own steps has written that."""
         ...
 
     def write(self) -> None:
-        """Write what the runs did."""
+        """Write what the runs produced."""
         ...
 
     def finish(self) -> None:
-        """What remains when everything of the batch is written."""
+        """Do the remaining work after everything of the batch is written."""
         ...
 
 
@@ -114,23 +114,23 @@ MakeRuns = Callable[[Transaction, UnitOfWork], Runs]
 
 
 def is_parked(claim: Claim, end: JobEnd) -> bool:
-    """Whether a run of a workflow waits. A mutation that is pending again has failed and is tried once more."""
+    """Whether the job is a workflow run that waits. A mutation that is pending again has failed and will be retried."""
     return claim.kind is FunctionKind.WORKFLOW and end.state is JobState.PENDING and end.failures == claim.failures
 
 
 class OpenBatch:
-    """The transaction of a batch: the mutations that ran in it, and which of their ends are written."""
+    """The transaction of a batch: the mutations that ran in it and which of their ends are written."""
 
     def __init__(
         self, transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, runs: MakeRuns | None = None
     ) -> None:
         self.was_held = False
-        """Whether this transaction has seen that every job of the batch is held."""
+        """Whether this transaction has verified that every job of the batch is held."""
         self.unit = UnitOfWork(transaction, write_completions=self.write_completions)
         self.runs = None if runs is None else runs(transaction, self.unit)
         self.results: list[JobEnded] = []
         self.ended_by_steps: set[JobId] = set()
-        """The runs whose end is in the transaction already: a step of theirs has ended them."""
+        """Runs whose end is in the transaction already because one of their steps has ended them."""
         self._transaction = transaction
         self._worker_id = worker_id
         self._deps = deps
@@ -138,9 +138,9 @@ class OpenBatch:
         self._fence_lost: type[FenceLost] | None = None
 
     def write_completions(self) -> None:
-        """Write the ends that are not written yet: a later mutation is about to look at the database.
+        """Write the ends that are not written yet, because a later mutation is about to read the database.
 
-        Raises FenceLost if a job is not held any more, and again from then on: a function may have caught the first.
+        Raises FenceLost if a job is not held any more, and on every later call: a function may catch the first one.
         """
         if self._fence_lost is not None:
             raise self._fence_lost
@@ -166,9 +166,9 @@ class OpenBatch:
         self._transaction.insert_jobs(self.unit.take_successors())
 
     def _write_waiting(self, results: list[JobEnded], now: Instant) -> tuple[set[JobId], list[JobEnded]]:
-        """Park runs of workflows that wait, and write the logs of those and of runs whose end a step has written.
+        """Park workflow runs that wait, and write their logs and those of runs whose end a step has written.
 
-        Returns which of them are held, and the others.
+        Return the ids of those that are held, and the ends of the other jobs.
         """
         held = {result.claim.id for result in results} & self.ended_by_steps
         parked = [end for claim, end, *_ in results if end.id not in held and is_parked(claim, end)]
@@ -181,12 +181,12 @@ class OpenBatch:
         return held, [result for result in results if result.claim.id not in done]
 
     def finish(self) -> list[JobEnded]:
-        """Write everything that waits, and the ends with it."""
+        """Write everything that is pending, including the ends."""
         self.unit.flush()
         self.write_completions()
         if self.runs is not None:
             self.runs.finish()
-        results, self.results = self.results, []  # the unit and this know each other: only the collector ends that
+        results, self.results = self.results, []  # breaks a reference cycle with the unit, for the collector
         return results
 
 
@@ -195,10 +195,10 @@ def run_batch(
 ) -> list[JobEnded]:
     """Run the mutations of a batch, at least one, until all have run, `batch_time` is over or one has waited too long.
 
-    Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
+    Raises FenceLost, Conflict or Unavailable. Then nothing of the batch may be committed.
     """
     if batch.failures and not still_held(transaction, batch):
-        raise FenceLost  # what was canceled meanwhile need not run once more
+        raise FenceLost  # do not run again what was canceled meanwhile
     transaction.is_shared = not batch.is_single
     batch.waited.clear()
     opened = OpenBatch(transaction, batch.worker_id, deps, runs)
@@ -221,7 +221,7 @@ def run_batch(
                 ran = run_mutation(opened.unit, claim, now=now)
                 if ran.over is TimeOver.WAITED and batch.runs_again:
                     batch.waited.append(claim)
-                    break  # what ran before it is committed first
+                    break  # commit first what ran before it
                 ended_at = clock.now()
                 end = ended(claim, ran.outcome, now=ended_at, entropy=deps.entropy, logs=ran.logs, started_at=now)
             opened.results.append(JobEnded(claim, end, now, ended_at))
@@ -239,7 +239,7 @@ def run_batch(
 
 
 def _name_slow(claim: Claim, took_s: float) -> None:
-    """Log a mutation that held a SQLite file for long: all other writers waited for it."""
+    """Log a mutation that locked a SQLite file for long: all other writers waited for it."""
     _logger.warning(
         "%s held the database file for %.1f s: nothing else could be written meanwhile; "
         "move what takes long into an action",
@@ -248,5 +248,5 @@ def _name_slow(claim: Claim, took_s: float) -> None:
 
 
 def still_held(transaction: Transaction, batch: Batch) -> list[Claim]:
-    """The claims of a batch that are still held, so are not ended; waits for a commit that is under way."""
+    """The claims of a batch that are still held and have not ended. Waits for a commit that is in progress."""
     return [c for c in batch.claims if transaction.is_held(c.id, worker_id=batch.worker_id, attempt=c.attempt)]

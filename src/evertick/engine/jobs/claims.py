@@ -1,21 +1,21 @@
 """Claiming: which ready jobs a worker takes next, fairly among tenants.
 
-A look reads, for each queue that this worker serves and each tenant with ready jobs there, the rank of the first (its
-*head*): one step of an index a head, however many jobs wait, run or have ended. It goes round: the next one begins
-where this one ended. The free places are divided among the tenants (`tenant_fairness`), and claimed by rank behind each
-head. Before a look, or when it finds nothing, jobs whose time has come are made ready.
+A poll reads the rank of the first ready job (the *head*) of each tenant in each queue that this worker serves. It
+costs one index step per head, however many jobs wait, run or have ended. Polls are circular: each begins where the last
+one ended. The free places are divided among the tenants (`tenant_fairness`), and jobs are claimed by rank from each
+head. Jobs that have become due are made ready before a poll, or when it finds nothing.
 
-On PostgreSQL a look is used for `LOOK_KEPT_MS`, so most claims are one statement: each head goes on from its last rank,
-because the entries of claimed jobs stay in the index until the next VACUUM. When something was scheduled meanwhile and
-the heads are few, a claim looks beside them for *newcomers*: other tenants and queues, which are claimed alone where
-they start sooner so. A more urgent job behind a head is seen later.
+On PostgreSQL the result of a poll is used for `LOOK_KEPT_MS`, so most claims are one statement. Each head continues
+after its last claimed rank, because the index keeps entries of claimed jobs until the next VACUUM. If something was
+scheduled meanwhile and there are few heads, a claim also searches for *newcomers*: other tenants and queues. Newcomers
+are claimed separately where they start sooner that way. A more urgent job behind a head is found by the next poll.
 
-Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are claimed apart, one at a time, by a loop
-that runs them apart from others.
+Suspects are jobs during which `SUSPECT_CRASHES` or more workers have died. They are claimed separately, one at a time,
+by a loop that runs them separately.
 
 The reply to a claim can get lost although the claim was committed. Then the jobs belong to a worker that does not know
-of them, and its lease keeps them from all others. So each claiming loop compares, after a claim that failed and from
-time to time, what it runs with what it holds according to the database.
+them, and its lease prevents all others from running them. So each claiming loop compares its running jobs with those
+that it holds according to the database: after a failed claim, and from time to time.
 """
 
 import logging
@@ -39,45 +39,45 @@ from evertick.store.records.claims import START, Head, Share, Suspect
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
-# -- Newcomers: tenants and queues that the last look of a loop did not find, where looks are kept.
+# -- Newcomers: tenants and queues that the last poll of a loop did not find, where poll results are reused.
 #
-# Here is what a loop knows of them: whether something was scheduled since it searched for some, who came last, and
-# whether its last claim took some. `claims` searches and claims.
+# This class stores what a loop knows of them: whether something was scheduled since the last search, which came last,
+# and whether the last claim took some. `Claims` searches for them and claims them.
 
 EVERY_MS: Final = 25
-"""The least time from a search that found none to the next: a statement can take several milliseconds."""
+"""The least time from a search without result to the next one: a statement can take several milliseconds."""
 KEPT_MS: Final = SECOND_MS
-"""How long those that came last are tried before others are searched for: a try in vain is a statement."""
+"""How long the last newcomers are tried before a search for others: a try without result costs a statement."""
 
 
 class Newcomers:
-    """What one loop knows of newcomers."""
+    """The state of one loop about newcomers."""
 
     def __init__(self) -> None:
         self.heard = False
-        """Whether something was scheduled since the last search. It is set in any thread."""
+        """Whether something was scheduled since the last search. Set in any thread."""
         self.came = False
         """Whether the last claim took newcomers."""
         self.last: list[Head] = []
-        """Heads of those that came last, if they were few, and left no job ready."""
+        """Heads of the last newcomers, if they were few and left no job ready."""
         self._came_at = LONG_AGO
         self._found_none_at = LONG_AGO
 
     def came_last(self, now: Instant, known: Sequence[Head]) -> list[Head]:
-        """Heads of those that came just now, to be tried without a search; without what a look has found since."""
+        """Heads of recent newcomers, to be tried without a search; excludes those that a poll has found since."""
         if not self.last or not 0 <= now - self._came_at < KEPT_MS:
             return []
         places = {head[:2] for head in known}
         return [head for head in self.last if head[:2] not in places]
 
     def note(self, heads: Sequence[Head], left: Sequence[Head], now: Instant) -> None:
-        """Remember who came (`heads`, if they were few), but for those of which jobs are `left`."""
+        """Remember which newcomers came (`heads`, if they were few), except those that have jobs `left`."""
         places = {head[:2] for head in left}
         self.last = [head for head in heads if head[:2] not in places]
         self._came_at = now
 
     def see(self, claims: Sequence[Claim], now: Instant) -> int:
-        """Note which of the claims are of those that came last; returns how many."""
+        """Note which of the claims belong to the last newcomers. Return their number."""
         ranks = {head[:2]: head.rank for head in self.last}
         came = [claim for claim in claims if (claim.queue, claim.tenant) in ranks] if ranks else []
         if came:
@@ -86,18 +86,18 @@ class Newcomers:
         return len(came)
 
     def begin_search(self, now: Instant) -> bool:
-        """Whether to search: something was heard of, and no search was in vain just now. Then this one begins."""
+        """Whether to search: something was scheduled and no recent search was without result. Then starts it."""
         if not self.heard or 0 <= now - self._found_none_at < EVERY_MS:
             return False
         self.heard, self._found_none_at = False, now
         return True
 
     def found_some(self) -> None:
-        """The search was not in vain."""
+        """Note that the search had a result."""
         self._found_none_at = LONG_AGO
 
 
-# -- Lost claims: what a worker holds although the reply to its claim said otherwise.
+# -- Lost claims: jobs that a worker holds although the reply to its claim was lost.
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -108,7 +108,7 @@ Attempt = tuple[JobId, int]
 async def find_lost(
     executors: Executors, worker_id: WorkerId, kind: FunctionKind, known: Collection[Attempt], *, limit: int
 ) -> list[Claim]:
-    """Jobs of a kind that a worker holds, but for those that are known; of up to `limit` that it holds."""
+    """Find jobs of a kind that a worker holds and that are not `known`, among up to `limit` that it holds."""
 
     def unknown(transaction: Transaction) -> list[Claim]:
         held = transaction.held_jobs(worker_id, limit=limit)
@@ -119,27 +119,27 @@ async def find_lost(
         return unknown(transaction)
 
     found = await executors.read(unknown)
-    if found:  # what a read says of an old primary is no reason to call a function
+    if found:  # a read may come from an old primary, which is no reason to call a function
         found = await executors.write(confirmed, isolation=Isolation.READ_COMMITTED)
     if found:
         _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
     return found
 
 
-# -- What a claim has room for, and what it returns.
+# -- The capacity of a claim, and its result.
 
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Arguments that one loop of a worker holds at most, in bytes."""
+"""Arguments that one loop of a worker holds in memory at most, in bytes."""
 JOB_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Arguments of one job, in bytes: with room for less, nothing is claimed."""
+"""Arguments of one job at most, in bytes. With less capacity, nothing is claimed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What was claimed, and when the next job is due, whosever it is (None: there is none).
+    """Claimed jobs, and when the next job of any tenant is due (None: there is none).
 
-    A suspect may have to wait although it is due, so it is no reason to look again at once: `suspect_is_due` tells of
-    it. It is None if the claim did not look; then the next round comes at once and looks.
+    A suspect may have to wait although it is due, so it does not cause another poll at once: `suspect_is_due` reports
+    it. It is None if the claim did not poll; then the next round begins at once and polls.
     """
 
     claims: list[Claim]
@@ -149,43 +149,43 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a loop has room for, in jobs and in bytes of arguments; and how many jobs of each tenant it runs already."""
+    """A loop's capacity in jobs and in bytes of arguments, and how many jobs of each tenant it runs already."""
 
     jobs: int
     bytes: int = BYTES_MAX
     running: Mapping[TenantId, int] = field(default_factory=dict)
     beside: Sequence[Head] = ()
-    """Heads behind which there is seldom a job: one place is kept for each of them, in the first statement."""
+    """Heads that seldom have a job: the first statement reserves one place for each of them."""
 
 
 HEADS_MAX: Final = 256
-"""Heads read in one look, unless more jobs than that are wanted."""
+"""Heads read in one poll, unless more jobs than that are wanted."""
 LOOK_KEPT_MS: Final = 200
-"""How long the heads of a look are used, where looks are kept."""
+"""How long the heads of a poll are used, where poll results are reused."""
 KNOWN_HEADS_MAX: Final = 64
-"""Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
+"""Where poll results are reused: up to this many heads, and queues of others, a claim also searches for new heads."""
 BESIDE_SHARE: Final = 4
-"""Of the places of a claim of actions at most one in so many is kept for tenants that came last."""
+"""At most one in so many places of a claim of actions is reserved for tenants that came last."""
 GUESSED_HEADS_MAX: Final = 4
-"""After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
+"""Heads of the last claim that the next one may try before it polls again, after a poll that found nothing."""
 PROMOTED_MAX: Final = 1_000
 """Jobs made ready in one transaction."""
 ASK_EVERY_MS: Final = 100
-"""While looks find ready jobs: time between two questions whether others have become due."""
+"""Time between two checks whether other jobs have become due, while polls find ready jobs."""
 TAKEN_MS: Final = 10
-"""After all that was due had been taken, or is being made ready, by others: time until the next look."""
+"""Time until the next poll after others took all due jobs, or while others make them ready."""
 SUSPECTS_MAX: Final = 100
-"""Suspects looked at when one is wanted."""
+"""Suspects read when one is wanted."""
 SERVED_MAX: Final = 10_000
-"""Tenants of which a loop remembers when it last claimed from them."""
+"""Tenants for which a loop remembers when it last claimed from them."""
 
 
 class ServedQueues:
     """The queues of one loop: those for which `runs(pool, function)` is true; `functions` are the worker's.
 
-    A loop looks at every queue with ready jobs but those that it knows to be of others. The name of a queue that it
-    meets for the first time is read from one of its jobs. What was learned is forgotten from time to time, because
-    functions may be registered after the worker's start. `pools` is where it notes the pool of each served queue.
+    A loop polls every queue with ready jobs except those that it knows to belong to others. The name of a new queue is
+    read from one of its jobs. Results are forgotten from time to time, because functions may be registered after the
+    worker's start. The pool of each served queue is stored in `pools`.
     """
 
     def __init__(
@@ -203,11 +203,11 @@ class ServedQueues:
         self._learned_at = LONG_AGO
         self._pools = pools
         self.others: list[QueueId] = []
-        """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
-        passes them by."""
+        """Queues of other apps, or of functions that are unknown, of another kind, or in others' pools. Polls skip
+        them."""
 
     def forget(self, now: Instant) -> None:
-        """Before a look: after a while, learn anew."""
+        """Before a poll: discard the results after a while, so that they are determined again."""
         if 0 <= now - self._learned_at < self._learn_every_ms:
             return
         self._learned_at = now
@@ -218,7 +218,7 @@ class ServedQueues:
                 self._learn(queue_of(pool, function.name), pool, function.name)
 
     def among(self, transaction: Transaction, heads: list[Head]) -> list[Head]:
-        """The heads of served queues. Those of others that were not known are among `others` from now on."""
+        """The heads of served queues. Adds unknown queues of others to `others`."""
         for queue in {head.queue for head in heads} - self._served.keys():
             named = transaction.queue_name(queue)
             if named is not None:
@@ -226,13 +226,13 @@ class ServedQueues:
         return [head for head in heads if self._served.get(head.queue, False)]
 
     def serves(self, queue: QueueId, pool: str, name: str) -> bool:
-        """Whether a queue is served, which may be known to have no ready job."""
+        """Whether a queue is served. The queue may have no ready job."""
         if queue not in self._served:
             self._learn(queue, pool, name)
         return self._served[queue]
 
     def _learn(self, queue: QueueId, pool: str, name: str) -> None:
-        # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
+        # An id that does not match the names marks a queue with jobs in a newer format, for newer code.
         self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
         if self._served[queue]:
             self._pools[queue] = pool
@@ -241,7 +241,7 @@ class ServedQueues:
 
 
 class Claims:
-    """The claims of one loop: what it takes next, and what it took although the reply said otherwise."""
+    """The claims of one loop: which jobs it takes next, and which it holds although the reply was lost."""
 
     def __init__(self, deps: EngineDeps, kind: FunctionKind) -> None:
         self._deps = deps
@@ -251,33 +251,33 @@ class Claims:
         self._keeps_looks = not deps.store.single_engine
         self._after = START
         self._left: list[Head] = []
-        """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
+        """Heads of the last poll that may have more jobs, each from the rank up to which it was claimed."""
         self.news = Newcomers()
         self._looked_at = LONG_AGO
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
         self._may_guess = False
         self._waiting_at: Instant | None = None
-        """When the first job that waits for its time is due, as far as is known."""
+        """When the first job that is not due yet becomes due, as far as is known."""
         self._asked_at = LONG_AGO
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
         self._limits = StartLimits(deps.pool_of_queue, is_shared=not deps.store.single_engine)
         self._keys = KeyLimits(self._limits)
         self.holds_back = False
-        """Whether limits kept ready jobs from starting in the last claim: an end may let one start."""
+        """Whether limits kept ready jobs from starting in the last claim: the end of a job may allow one to start."""
         self._compared_at = deps.clock.now()
 
     def isolation(self, wanted: Isolation) -> Isolation:
-        """How isolated the next claim must be, which does with `wanted` unless there are limits."""
+        """The isolation of the next claim: `wanted`, unless there are limits."""
         return self._limits.isolation(wanted)
 
-    # -- what to take next
+    # -- which jobs to take next
 
     def newcomers(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim ready jobs of tenants and queues that the last look did not find; call it again for those left.
+        """Claim ready jobs of tenants and queues that the last poll did not find; call it again for the remaining ones.
 
-        Those that came last are tried first, which saves the search.
+        The last newcomers are tried first, which saves the search.
         """
         known, claims = self._left, list[Claim]()
         if known and self.news.heard and self._keeps_looks and not self._keys.hold_back:
@@ -293,7 +293,7 @@ class Claims:
         return Claimed(claims, now, suspect_is_due=None)
 
     def newcomers_first(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim newcomers alone, so that they start sooner; if there are none, or the last were such, what is due."""
+        """Claim only newcomers, so that they start sooner. If none, or if the last claim took some, claim due jobs."""
         found = None if self.news.came else self.newcomers(transaction, worker_id, now=now, room=room)
         self.news.came = found is not None and bool(found.claims)
         if found is None or not found.claims:
@@ -302,8 +302,8 @@ class Claims:
         return found
 
     def newcomers_since(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Straight after `newcomers_first`: claim those that came while it claimed what is due. So they need not wait
-        until the event loop has heard of that claim and a thread begins the next one.
+        """Claim newcomers that arrived during the claim of due jobs; call it after `newcomers_first`. So they need
+        not wait until the event loop has received that claim and a thread begins the next one.
         """
         if self.news.came:
             return Claimed([], now)
@@ -313,7 +313,7 @@ class Claims:
         return found
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
-        """Claim ready jobs, as many as there is room for."""
+        """Claim ready jobs up to the capacity."""
         if claims := self._without_look(transaction, worker_id, now, room):
             return Claimed(claims, now, suspect_is_due=None)
         if self._waiting_at is not None and self._waiting_at <= now:
@@ -331,7 +331,7 @@ class Claims:
             later.append(Instant(now + LOOK_AGAIN_MS))
         suspect_at = min((each.due_at for each in self._suspects(transaction, now)), default=None)
         suspect_is_due = suspect_at is not None and suspect_at <= now
-        if claims:  # look again at once: only a look that finds nothing knows what is due next
+        if claims:  # poll again at once: only a poll that finds nothing knows when the next job is due
             return Claimed(claims, now, suspect_is_due)
         if self._waiting_at is not None:
             later.append(self._waiting_at if self._waiting_at > now else soon)  # others may be making it ready
@@ -340,11 +340,11 @@ class Claims:
         return Claimed([], min(later, default=None), suspect_is_due)
 
     def _without_look(self, transaction: Transaction, worker_id: WorkerId, now: Instant, room: Room) -> list[Claim]:
-        """Claim behind the heads of the last look while it is kept; or, once, behind those that had jobs last."""
+        """Claim from the heads of the last poll while it is valid; otherwise, once, from those that had jobs last."""
         if not self._keeps_looks or self._keys.hold_back:
             return []
-        are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # so that only a look finds newcomers
-        is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too much for each batch
+        are_many = len(self._left) + len(self._served.others) > KNOWN_HEADS_MAX  # only a poll finds newcomers then
+        is_stale = are_many and self.news.heard and self._kind is FunctionKind.ACTION  # too expensive for each batch
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left and not is_stale:
             heads = [*self._left, *self._new_heads(transaction, now)]
             came_last = self.news.came_last(now, heads) if self._kind is FunctionKind.ACTION else []
@@ -360,7 +360,7 @@ class Claims:
         return []
 
     def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
-        """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
+        """Heads that the last poll did not find: a tenant with few jobs must not wait for one with many."""
         known = len(self._left) + len(self._served.others)
         if known > KNOWN_HEADS_MAX or not self.news.begin_search(now):
             return []
@@ -372,7 +372,7 @@ class Claims:
         return heads
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
-        """Heads of served queues, from where the last look ended, once round."""
+        """Heads of served queues, from where the last poll ended, at most one full circle."""
         self.news.heard = False
         self._served.forget(now)
         self._limits.ask(transaction, now=now)
@@ -386,7 +386,7 @@ class Claims:
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
         self._looked_at = now
-        # A guess may claim behind the last ones, and newcomers are tried behind theirs.
+        # A claim without a poll may use the last heads, and newcomers are tried at theirs.
         self._limits.look(transaction, [*heads, *self._last, *self.news.last])
         return heads
 
@@ -400,15 +400,15 @@ class Claims:
                 return heads
 
     def _when_to_look(self, heads: list[Head], soon: Instant, now: Instant) -> Instant:
-        """When to look again after nothing was claimed behind the heads."""
+        """When to poll again after nothing was claimed from the heads."""
         if not self._limits.hold_back(heads):
-            return soon  # others were faster, or lock it
-        return now if self._after != START else self._limits.look_again_at(now=now)  # beyond these may be others
+            return soon  # other workers were faster, or lock it
+        return now if self._after != START else self._limits.look_again_at(now=now)  # there may be more heads
 
     def _take(
         self, transaction: Transaction, worker_id: WorkerId, heads: list[Head], room: Room, now: Instant
     ) -> list[Claim]:
-        """Claim behind the heads, in passes: what one tenant leaves goes to the others."""
+        """Claim from the heads in passes: places that one tenant does not use go to the others."""
         claims: list[Claim] = []
         limits = self._limits
         limits.begin(transaction, [*heads, *room.beside], now=now)
@@ -447,12 +447,12 @@ class Claims:
         return in_turns(claims)
 
     def _promote(self, transaction: Transaction, now: Instant) -> int:
-        """Make jobs ready whose time has come; returns how many. When the next are due is asked afterwards."""
+        """Make jobs ready that have become due. Return their number. When the next are due is queried afterwards."""
         self._asked_at = LONG_AGO
         return transaction.promote_jobs(now=now, limit=PROMOTED_MAX)
 
     def _runs(self, pool: str, name: str) -> bool:
-        """Whether jobs of a function in a pool are claimed here; as `Serves.runs` says of a whole worker."""
+        """Whether this loop claims jobs of a function in a pool; `Serves.runs` is the same for a whole worker."""
         function, pools = self._deps.runner.function(name), self._deps.pools
         if function is None or function.kind is not self._kind:
             return False
@@ -461,7 +461,7 @@ class Claims:
     # -- suspects
 
     def suspect(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant) -> Claimed:
-        """Claim the suspect that is due first."""
+        """Claim the suspect with the earliest due time."""
         for each in self._suspects(transaction, now):
             if each.due_at > now:
                 break
@@ -472,18 +472,18 @@ class Claims:
         return Claimed([], None)
 
     def _suspects(self, transaction: Transaction, now: Instant) -> list[Suspect]:
-        """The pending suspects that may start here, those that are due first."""
+        """The pending suspects that may start here, earliest due time first."""
         found = transaction.suspects(limit=SUSPECTS_MAX)
         served = [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
         self._limits.begin_suspects(transaction, served, now=now)
         unheld = self._limits.unheld(served)
         return self._keys.with_room(transaction, unheld) if self._limits.per_key else unheld
 
-    # -- what was taken although the reply said otherwise
+    # -- jobs that are held although the reply was lost
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Around a claim: if it fails, the next `lost` looks at once."""
+        """Context of a claim: if the claim fails, the next call of `lost` compares at once."""
         try:
             yield
         except Exception:
@@ -492,12 +492,12 @@ class Claims:
             raise
 
     async def lost(self, worker_id: WorkerId, known: Collection[Attempt] = ()) -> list[Claim]:
-        """What `worker_id` holds without running it, if it is time to look; call it while no claim is under way.
+        """Find jobs that `worker_id` holds without running them, if it is time. Call it while no claim is in progress.
 
-        `known` must be what ran before the look began: a job that ends meanwhile is still among it.
+        `known` must be what ran before the query began: a job that ends meanwhile is still part of it.
         """
         now, settings = self._deps.clock.now(), self._deps.settings
-        # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
+        # A COMMIT whose reply was lost may still be in progress when we compare at once, so compare later as well.
         if 0 <= now - self._compared_at < settings.lease // MILLISECOND:
             return []
         limit = settings.batch + settings.action_slots + len(known)
@@ -508,11 +508,11 @@ class Claims:
         return found
 
 
-# -- Giving back what a worker has claimed and not begun.
+# -- Giving back jobs that a worker has claimed and not begun.
 
 
 async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) -> None:
-    """Make claimed jobs ready again, as if they had not been claimed: their functions were not begun."""
+    """Make claimed jobs ready again, as if they had not been claimed. Their functions were not begun."""
 
     def work(transaction: Transaction) -> None:
         for claim in claims:

@@ -1,7 +1,7 @@
 """Finishing: what belongs into the transaction in which a job ends, however it ends.
 
-A job that ended for good tells its `on_complete` function, if that is for such an end: a job of its own, written
-together with the end. So the notice is neither lost nor given twice.
+If the `on_complete` function of a job applies to how the job ended for good, a job that calls it is written in the same
+transaction. So the notification is neither lost nor sent twice.
 """
 
 import json
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 MakeId = Callable[[str, Instant], str]
 CANCEL_PAGE: Final = 1_000
-"""Jobs that are canceled in one transaction, where many are."""
+"""Jobs that one transaction cancels at most, where many are canceled."""
 CANCELED: Final = RunOutcome.CANCELED.value
 CANCELED_BY: Final = {Stop.CANCEL: CANCELED, Stop.FORCE: RunOutcome.TERMINATED.value}
 FAILED: Final = RunOutcome.FAILED.value
@@ -57,7 +57,7 @@ def finish(
 ) -> dict[JobId, JobEnd]:
     """Write how claimed jobs ended, and what follows from it.
 
-    Returns the ends of those that were still held, as they are written: what was asked to stop ends as canceled.
+    Return the ends of those that were still held, as they are written: a job that was asked to stop ends as canceled.
     """
     held = transaction.finish_jobs(ends, worker_id=worker_id, now=now)
     written = {end.id: end for end in ends if end.id in held}
@@ -101,11 +101,11 @@ def cancel(
     make_id: MakeId,
     stop: Stop = Stop.CANCEL,
 ) -> bool:
-    """Cancel an unfinished job, and what follows from it; returns whether it was unfinished.
+    """Cancel an unfinished job, and write what follows from it. Return whether it was unfinished.
 
-    An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended. A workflow that
-    has begun is resumed and sent the request, so that its code can clean up; by force it ends at once. A mutation whose
-    function asks for its own end, as a schedule's overlap policy does, is left alone: with its commit it has ended.
+    A running action is asked to stop, as `stop` says; it is canceled when its function has ended. A workflow that has
+    begun is resumed and receives the request, so that its code can clean up; by force it ends at once. A mutation whose
+    function asks for its own end, for example by a schedule's overlap policy, is not changed: it ends with its commit.
     """
     own = transaction.own
     if own is not None and (own.claim.id, own.claim.tenant) != (job_id, tenant):
@@ -129,7 +129,7 @@ def cancel(
 def cancel_many(
     transaction: Transaction, ids: Iterable[JobId], *, tenant: TenantId, now: Instant, make_id: MakeId
 ) -> int:
-    """As `cancel` for each of many, in a few statements; returns how many were unfinished."""
+    """Cancel many jobs as `cancel` does, in a few statements. Return how many were unfinished."""
     named = list(dict.fromkeys(ids))
     runs = transaction.runs_begun(named, tenant=tenant)
     asked = sum(cancel(transaction, each, tenant=tenant, now=now, make_id=make_id) for each in named if each in runs)
@@ -140,7 +140,7 @@ def cancel_many(
 
 @dataclass(frozen=True, slots=True)
 class _Canceling:
-    """Whose jobs were canceled and when, and what schedules are told of it."""
+    """The tenant and time of a cancellation, and the reports for schedules."""
 
     tenant: TenantId
     now: Instant
@@ -149,7 +149,7 @@ class _Canceling:
 
 
 def _follow(transaction: Transaction, canceled: Mapping[JobId, CanceledJob], how: _Canceling) -> None:
-    """Write what follows from the ends of canceled jobs; from those that still run it follows when they end."""
+    """Write what follows from the ends of canceled jobs. For jobs that still run this happens when they end."""
     told: list[NewJob | NewMessage | None] = []
     reports: list[RunReport | None] = []
     for job_id, ended in canceled.items():
@@ -185,14 +185,14 @@ def _write_told(
 def cancel_page(
     transaction: Transaction, where: JobFilter, *, after: str, now: Instant, make_id: MakeId
 ) -> tuple[int, str | None]:
-    """Cancel a page of the jobs that `where` chooses, beyond the id `after`; returns how many, and where to go on."""
+    """Cancel a page of jobs that `where` selects, after the id `after`. Return their number and the next `after`."""
     found, following = transaction.look_for_jobs(where, limit=CANCEL_PAGE, after=after)
     ids = [job.id for job in found]
     return cancel_many(transaction, ids, tenant=where.tenant, now=now, make_id=make_id), following
 
 
 def _unless_damaged(build: Callable[[], T], job_id: JobId) -> T | None:
-    """What follows from the end of a job, or None if that cannot be read: then the job ends, and nothing follows.
+    """Return what follows from the end of a job, or None if that cannot be read: then the job ends without it.
 
     Otherwise such a row would end every worker that claims it.
     """
@@ -216,7 +216,7 @@ def _told(
     now: Instant,
     make_id: MakeId,
 ) -> NewJob | NewMessage | None:
-    """What the caller of a job is told of its end; `end` is None if it was canceled before it ended."""
+    """The notification for the caller of a job about its end; `end` is None if it was canceled before it ended."""
     completion = stored.value
     if completion.kind == STEP:
         return _told_run(completion, STEP_CANCELED if end is None else _outcome_of(end))
@@ -229,7 +229,7 @@ def _told(
 def _report(
     stored: Stored[OccurrenceRef], job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str
 ) -> RunReport:
-    """What a schedule is told about the end of one of its runs."""
+    """The report for a schedule about the end of one of its runs."""
     run = stored.value
     result, message = None, ""
     if end is not None:
@@ -254,7 +254,7 @@ def _report(
 
 
 def _told_run(completion: Completion, outcome: Returned | Raised) -> NewMessage:
-    """What a run is told of the end of a job that it waits for."""
+    """The message for a run about the end of a job that it waits for."""
     return NewMessage(JobId(completion.name), MessageKind.ENDED, seq=completion.context, outcome=outcome)
 
 

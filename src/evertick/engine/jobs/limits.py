@@ -1,8 +1,8 @@
-"""Limits of tenants and pools on what starts, as one claiming loop meets them.
+"""Limits of tenants and pools on the jobs that start, as one claiming loop sees them.
 
-A database without limits is asked whether that is still so (PostgreSQL once a second), and nothing else. Where there
-are some, a look asks which of its tenants and pools have any, and each claim for those locks their limits and counts
-what runs. Nothing is counted up or down elsewhere, so a worker that dies leaves no count that is wrong.
+A database without limits is only asked whether it still has none (PostgreSQL once a second). If there are limits, a
+poll queries which of its tenants and pools have any. Each claim for those locks their limits and counts the running
+jobs. No counter is stored, so a worker that dies leaves no wrong count.
 """
 
 from collections import Counter
@@ -21,17 +21,17 @@ from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
 ASK_EVERY_MS: Final = 1_000
-"""Time between two questions whether there are limits: so long a first limit may take to be heard of."""
+"""Time between two checks whether there are limits. A first limit takes effect after this time at the latest."""
 LOOK_AGAIN_MS: Final = 100
-"""While jobs are held back: time until the next look whether they still are."""
+"""Time until the next poll checks whether jobs are still held back, while some are."""
 
 H = TypeVar("H", Head, Suspect)
 Scope = tuple[str, str]
-"""What is limited: a pool ("mail", ""), a tenant ("", "acme"), or a tenant's jobs in a pool ("mail", "acme")."""
+"""The subject of a limit: a pool ("mail", ""), a tenant ("", "acme"), or a tenant's jobs in a pool ("mail", "acme")."""
 
 
 class StartLimits:
-    """Which tenants and pools are limited, and how many of their jobs may start now."""
+    """Tenants and pools that are limited, and how many of their jobs may start now."""
 
     def __init__(self, pools: Mapping[QueueId, str], *, is_shared: bool) -> None:
         self._pool_of_queue = pools
@@ -42,53 +42,53 @@ class StartLimits:
         self._tenants: set[TenantId] = set()
         self._pools: Mapping[str, PoolLimits] = {}
         self.may_hold_keys = False
-        """Whether a pool limits what a key may run, or jobs are still held because one did."""
+        """Whether a pool limits the running jobs per key, or jobs are still held because one did."""
         self._limits: dict[Scope, StartLimit] = {}
         self._open: dict[Scope, int] = {}
         self._running: Mapping[tuple[str, TenantId], int] = {}
         self.per_key: dict[str, int] = {}
-        """How many jobs of a key may run in the pools of this claim."""
+        """How many jobs of one key may run, by pool of this claim."""
 
     def isolation(self, wanted: Isolation) -> Isolation:
-        """How to claim: where limits must stay locked, not statement by statement. Ask before each claim."""
+        """The isolation of a claim: the whole transaction where limits must stay locked. Ask before each claim."""
         by_statement = wanted in (Isolation.EACH, Isolation.RELAXED)
         isolation = Isolation.READ_COMMITTED if self._any and by_statement else wanted
         self._holds_locks = isolation is not wanted or not by_statement
         return isolation
 
     def ask(self, transaction: Transaction, *, now: Instant) -> None:
-        """Before a look: learn whether there are limits, if it is time to."""
+        """Before a poll: query whether there are limits, if the last check is old enough."""
         if not 0 <= now - self._asked_at < self._ask_every_ms:
             found = transaction.any_limits()
-            pools = transaction.pool_limits() if found.pools else {}  # a failure here must leave it unasked
+            pools = transaction.pool_limits() if found.pools else {}  # if this fails, the check must count as not made
             self._any, self._pools, self._asked_at = found.tenants or found.pools, pools, now
             self.may_hold_keys = found.held or any(each.per_key is not None for each in self._pools.values())
 
     def look(self, transaction: Transaction, heads: Sequence[Head]) -> None:
-        """With a look: learn which of the tenants of these heads are limited."""
+        """During a poll: query which of the tenants of these heads are limited."""
         self._tenants = self._limited_of(transaction, heads)
 
     def most_of_a_key(self, pool: str) -> int | None:
-        """How many jobs of one key a pool may run, as far as is known; None is no limit."""
+        """How many jobs of one key a pool may run, as far as is known. None means no limit."""
         limits = self._pools.get(pool_name(pool))
         return None if limits is None else limits.per_key
 
     def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
-        """Before a claim behind heads that were looked at: lock the limits that concern them, and count what runs."""
+        """Before a claim from heads that were passed to `look`: lock the limits that apply, and count running jobs."""
         self._lock(transaction, heads, self._tenants, now)
 
     def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
-        """As `begin`, for suspects, which no look has seen, and which a new worker claims before its first look."""
+        """Do the same as `begin` for suspects, which no poll reads and a new worker claims before its first poll."""
         if suspects:
             self.ask(transaction, now=now)
         self._lock(transaction, suspects, self._limited_of(transaction, suspects), now)
 
     def unheld(self, found: Sequence[H]) -> list[H]:
-        """Those of which a job may start."""
+        """The elements of which at least one job may start."""
         return [each for each in found if self._room(each) != 0] if self._open else list(found)
 
     def within(self, shares: list[Share]) -> list[Share]:
-        """What the limits leave of shares. Tenants get equal shares of a pool's places, counting what runs there."""
+        """The shares that the limits allow. Tenants get equal shares of a pool's places, counting what runs there."""
         if not self._open:
             return shares
         of_pools: dict[str, list[Share]] = {}
@@ -109,13 +109,13 @@ class StartLimits:
         return kept
 
     def take(self, claims: Sequence[Claim]) -> None:
-        """Jobs were claimed, and start."""
+        """Count claimed jobs, which start now."""
         for claim in claims if self._open else ():
             for scope in self._open_scopes(claim):
                 self._open[scope] -= 1
 
     def end(self, transaction: Transaction, claims: Sequence[Claim], *, now: Instant) -> None:
-        """After a claim: note what it used."""
+        """After a claim: record what it used."""
         if not self._limits:
             return
         used = Counter(scope for claim in claims for scope in _scopes(self.pool_of(claim), claim.tenant))
@@ -129,21 +129,21 @@ class StartLimits:
                 transaction.use_starts(TenantId(tenant), used_until_us=until_us)
 
     def hold_back(self, heads: Sequence[Head]) -> bool:
-        """Whether limits, and nothing else, keep the jobs behind these heads from starting."""
+        """Whether only limits keep the jobs behind these heads from starting."""
         return bool(heads) and not self.unheld(heads)
 
     def look_again_at(self, *, now: Instant) -> Instant:
-        """When a job that was held back may start, as far as is known."""
+        """The time at which a job that was held back may start, as far as is known."""
         rates = [next_start_at(limit, now=now) for limit in self._limits.values() if limit.per_minute is not None]
         return min([at for at in rates if at is not None], default=Instant(now + LOOK_AGAIN_MS))
 
-    # -- what they share
+    # -- helpers
 
     def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
         return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
 
     def pool_of(self, each: Head | Suspect | Claim) -> str:
-        """The pool of what was found, by its name inside its app."""
+        """The name, inside its app, of the pool of a head, suspect or claim."""
         pool = each.pool if isinstance(each, Suspect) else self._pool_of_queue.get(each.queue, DEFAULT_POOL)
         return pool_name(pool)
 
@@ -151,11 +151,11 @@ class StartLimits:
         return (scope for scope in _scopes(self.pool_of(each), each.tenant) if scope in self._open)
 
     def _room(self, each: Head | Suspect) -> int | None:
-        """How many jobs may start; None if no limit concerns them."""
+        """How many jobs may start. None if no limit applies."""
         return min((max(0, self._open[scope]) for scope in self._open_scopes(each)), default=None)
 
     def _lock(self, transaction: Transaction, found: Sequence[H], tenants: set[TenantId], now: Instant) -> None:
-        """Lock the limits of what was found, and note how many jobs each of them lets start."""
+        """Lock the limits that apply, and store how many jobs each of them allows to start."""
         self._limits, self._open, self._running, self.per_key = {}, {}, {}, {}
         if limited := tenants.intersection(each.tenant for each in found) if tenants else set():
             self._lock_tenants(transaction, limited, now)
@@ -165,7 +165,7 @@ class StartLimits:
                 self._lock_pools(transaction, places, now)
 
     def _lock_tenants(self, transaction: Transaction, tenants: Collection[TenantId], now: Instant) -> None:
-        # Without a row, another worker claims for the tenant; and where no lock holds, the next claim will hold one.
+        # Another worker is claiming for tenants without a row. Where no lock holds, the next claim will hold one.
         limits = transaction.start_limits(tenants) if self._holds_locks else {}
         running = transaction.running_jobs(limits) if limits else {}
         self._open.update({("", tenant): 0 for tenant in tenants - limits.keys()})
@@ -198,34 +198,34 @@ class StartLimits:
 
 
 def _scopes(pool: str, tenant: TenantId) -> tuple[Scope, Scope, Scope]:
-    """All that may limit the jobs of a tenant in a pool."""
+    """Every limit that may apply to the jobs of a tenant in a pool."""
     return ("", tenant), (pool, ""), (pool, tenant)
 
 
-# -- Limits by key: of one key, such as a customer, a pool may run some jobs at a time.
+# -- Limits by key: a pool may limit the running jobs of one key, for example of a customer.
 #
-# A claim in such a pool reads the next ready jobs by rank, with their keys, and counts what each key runs, while it
-# holds the lock of the pool's limits. What may start is claimed. What a full key keeps from starting is *held*: it
-# leaves the index that claims read, so neither jobs of other keys nor later claims wait behind it, however many there
-# are.
+# A claim in such a pool reads the next ready jobs by rank, with their keys, and counts the running jobs of each key,
+# while it holds the lock of the pool's limits. Jobs that may start are claimed. Jobs that a full key keeps from
+# starting are *held*: they leave the index that claims read. So neither jobs of other keys nor later claims wait behind
+# them, however many there are.
 #
-# Before a look, held jobs become ready again, up to what their keys have room for. So nothing else need know of keys:
-# whatever ends an attempt (its end, a retry, a cancel, a worker that was lost), the next look finds that the key has
-# room. Where a pool's limit was removed, its held jobs have room, too. A look that releases a job too many costs an
-# update: the claim holds it again.
+# Before a poll, held jobs become ready again, up to the capacity of their keys. So no other code needs to handle keys:
+# whatever ends an attempt (its end, a retry, a cancellation, a lost worker), the next poll finds that the key has
+# capacity. Held jobs of a pool whose limit was removed can start, too. If a poll releases a job too many, the cost is
+# one update: the claim holds the job again.
 
 KEYS_MAX: Final = 1_000
-"""Functions and keys with held jobs that one look reads. The next one goes on from there."""
+"""Functions and keys with held jobs that one poll reads at most. The next one continues from there."""
 WINDOW: Final = 500
-"""Ready jobs that a claim reads at a time, once it has met a full key."""
+"""Ready jobs that a claim reads at a time after it has found a full key."""
 HELD_MAX: Final = 2_000
-"""Jobs that one claim holds behind a head, before it leaves the rest to the next one."""
+"""Jobs that one claim holds behind a head at most; the next claim continues."""
 RELEASED_MAX: Final = 1_000
-"""Held jobs of a function and a key that are made ready at a time."""
+"""Held jobs of a function and a key that are made ready at a time, at most."""
 
 
 class KeyLimits:
-    """Which keys are full, as one claiming loop meets them."""
+    """Which keys are full, as one claiming loop sees them."""
 
     def __init__(self, limits: StartLimits) -> None:
         self._limits = limits
@@ -233,10 +233,10 @@ class KeyLimits:
         self._running: Mapping[LimitKey, int] = {}
         self._started: dict[LimitKey, int] = {}
         self.hold_back = False
-        """Whether jobs that could run here were held at the last look, or in a claim since then."""
+        """Whether jobs that could run here were held at the last poll, or in a claim since then."""
 
     def release(self, transaction: Transaction, serves: Callable[[QueueId, str, str], bool]) -> None:
-        """Before a look: make held jobs ready whose keys have room."""
+        """Before a poll: make held jobs ready whose keys have capacity."""
         self.hold_back = False
         if not self._limits.may_hold_keys:
             return
@@ -251,12 +251,12 @@ class KeyLimits:
         self.hold_back = any(serves(each.queue, each.pool, each.name) for each in held)
 
     def begin(self, transaction: Transaction) -> None:
-        """Before a claim, once the limits that concern it are locked: count what runs."""
+        """Before a claim, after the limits that apply are locked: count running jobs."""
         self._started = {}
         self._running = transaction.running_by_key()
 
     def claim(self, transaction: Transaction, shares: Sequence[Share], *, bytes_max: int, **taker: Any) -> list[Claim]:
-        """Claim behind heads, as `claim_jobs` does; and hold the jobs of full keys that are met."""
+        """Claim jobs behind heads, as `claim_jobs` does, and hold those whose keys are full."""
         by_key = [share for share in shares if self._limits.pool_of(share.head) in self._limits.per_key]
         others = [share for share in shares if share not in by_key]
         claims: list[Claim] = []
@@ -271,7 +271,7 @@ class KeyLimits:
         return claims + transaction.claim_ready(ids, **taker) if ids else claims
 
     def with_room(self, transaction: Transaction, suspects: list[Suspect]) -> list[Suspect]:
-        """The suspects whose keys are not full; their limits are locked."""
+        """The suspects whose keys are not full. Their limits are locked."""
         self.begin(transaction)
         return [each for each in suspects if self._left(each, each.limit_key) > 0]
 
@@ -284,7 +284,7 @@ class KeyLimits:
         return min(RELEASED_MAX, most - running.get(LimitKey(pool_name(held.pool), held.tenant, held.key), 0))
 
     def _choose(self, transaction: Transaction, share: Share, room: int, *, is_first: bool) -> tuple[list[JobId], int]:
-        """The first jobs behind a head that may start, up to its share and `room` bytes, with their bytes in all."""
+        """The first jobs behind a head that may start, up to its share and `room` bytes, and the sum of their bytes."""
         head, most = share
         chosen: list[JobId] = []
         full: list[JobId] = []
@@ -309,7 +309,7 @@ class KeyLimits:
         return chosen, size
 
     def _starts(self, share: Share, key: str | None) -> bool:
-        """Whether one more job with this key may start; then it is counted."""
+        """Return whether one more job with this key may start, and count it if so."""
         if self._left(share, key) <= 0:
             return False
         if key is not None:
@@ -318,7 +318,7 @@ class KeyLimits:
         return True
 
     def _left(self, each: Share | Suspect, key: str | None) -> int:
-        """How many more jobs with a key may start; 1 if no limit concerns them."""
+        """How many more jobs with a key may start; 1 if no limit applies."""
         place = each.head if isinstance(each, Share) else each
         pool = self._limits.pool_of(place)
         most = self._limits.per_key.get(pool)

@@ -1,14 +1,14 @@
-"""The mutation loop: claims due mutations in batches and has them run.
+"""The mutation loop: claims due mutations in batches and runs them.
 
-The claim of a batch need not reach the disk: a claim that a crash forgets is a job that is still pending.
+The claim of a batch need not reach the disk: after a crash that loses a claim, the job is still pending.
 
-Batches run one after another, because those that run at a time conflict. But on PostgreSQL one that takes longer than
-`SLOW_S` is set aside, and others run beside it: so a slow mutation delays only its own batch. And while tenants with
-few jobs are served beside one with many, their new jobs do not wait for its batch: they run beside it.
+Batches run one after another, because concurrent batches conflict. But on PostgreSQL a batch that takes longer than
+`SLOW_S` continues concurrently with later ones, so a slow mutation delays only its own batch. And while tenants with
+few jobs are served together with one that has many, their new jobs do not wait for its batch but run concurrently.
 
-When a worker dies, everything it held counts a crash. So a mutation that has seen too many die (a *suspect*) runs
-alone: no other is held, and no action runs in this process. The action loop starts nothing new while one waits, so it
-waits at most for the actions that already run, and the other mutations go on meanwhile.
+When a worker dies, a crash is counted for every job that it held. So a mutation during which too many workers have died
+(a *suspect*) runs alone: no other mutation is held, and no action runs in this process. While a suspect waits, the
+action loop starts nothing new, so the wait is limited to the running actions. Other mutations continue meanwhile.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from evertick.store.notifications import Notification
 from evertick.store.store import Isolation
 
 BATCHES_IN_A_ROW: Final = 8
-"""Batches that are run one after another while they are full, before the loop looks for suspects and lost claims."""
+"""Full batches that are run one after another before the loop checks for suspects and lost claims."""
 BATCHES_MAX: Final = 4
-"""Batches that run at a time on PostgreSQL, each in a transaction of its own."""
+"""Concurrent batches on PostgreSQL, at most. Each has its own transaction."""
 SLOW_S: Final = 0.05
-"""A batch that takes longer is set aside, if there is room: the next one is claimed and run beside it."""
+"""After this time a batch runs on concurrently, if capacity allows, and the next one is claimed and run."""
 STILL_WAITING_MS: Final = SECOND_MS
-"""While a suspect waits for actions to end: time between two looks whether another worker has taken it."""
+"""Time between two checks whether another worker has taken the suspect, while it waits for actions to end."""
 
 
 class MutationLoop(Loop):
@@ -60,23 +60,23 @@ class MutationLoop(Loop):
         self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
         self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
-        """Batches that run beside the others: slow ones, and those of newcomers."""
+        """Batches that run concurrently with the others: slow ones, and those of newcomers."""
         self._suspect_waits = False
         self._size = BatchSize(deps.settings.batch, share=SHARE if deps.store.single_engine else SHARE_BESIDE)
         self._news = asyncio.Event()
-        """While a batch runs: it has ended, or what was scheduled meanwhile may be claimed."""
+        """Set while a batch runs: when it has ended, or when jobs were scheduled that may be claimed."""
 
     def hear(self) -> None:
         self._claims.news.heard = True
 
     def poke(self) -> None:
-        """Look again at once, for new tenants too."""
+        """Poll again at once, also for new tenants."""
         self.hear()
         self._news.set()
         super().poke()
 
     async def run(self) -> None:
-        """As `Loop.run`; then wait for the batches that were set aside."""
+        """Run as `Loop.run`, then wait for the concurrent batches."""
         try:
             await super().run()
             while self._aside:
@@ -87,11 +87,11 @@ class MutationLoop(Loop):
                 task.cancel()
 
     async def round(self) -> Instant | None:
-        """Claim a batch of due mutations, run them, write their ends; then a suspect, if it may run."""
+        """Claim a batch of due mutations, run them and write their ends; then a suspect, if it may run."""
         self._forget_ended()
         worker_id = self._worker_id()
         if worker_id is None:
-            return None  # the next registration pokes
+            return None  # the next registration pokes this loop
         beside = {(claim.id, claim.attempt) for claim in self._held_aside}
         found = await self._claims.lost(worker_id, known=beside)
         if found:
@@ -114,7 +114,7 @@ class MutationLoop(Loop):
     # -- due mutations
 
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
-        """Claim due mutations and run them, a few batches while they are full; returns the last claim."""
+        """Claim due mutations and run them, up to a few full batches in a row. Return the last claim."""
         heard: list[Claimed] = []
         task = asyncio.create_task(self._claim_and_run(worker_id, heard), name=self.name)
         if not await self._ended_soon(task, heard, may_claim=True):
@@ -124,10 +124,10 @@ class MutationLoop(Loop):
         return claimed if has_run else await self._run_while_claiming(claimed, worker_id)
 
     async def _claim_and_run(self, worker_id: WorkerId, heard: list[Claimed]) -> tuple[Claimed, bool]:
-        """Claim a batch and run it in the same thread, unless the next is to be claimed while it runs.
+        """Claim a batch and run it in the same thread, unless the next one is to be claimed while it runs.
 
-        Returns the claim and whether the batch has run. It is put into `heard` when the batch begins: one that is set
-        aside earlier would never run.
+        Return the claim and whether the batch has run. The claim is added to `heard` when the batch begins: a batch
+        that became concurrent before that would never run.
         """
         loop = asyncio.get_running_loop()
         nothing = Batch([], worker_id)
@@ -140,7 +140,7 @@ class MutationLoop(Loop):
             if self._batches.reads_before(batch):
                 return None
             heard.append(claimed)
-            if self._claims.news.heard:  # what was scheduled during the claim
+            if self._claims.news.heard:  # set by jobs that were scheduled during the claim
                 loop.call_soon_threadsafe(self._news.set)
             return self._batches.work(batch)
 
@@ -153,9 +153,9 @@ class MutationLoop(Loop):
         return claimed, begun is not None
 
     async def _run_while_claiming(self, claimed: Claimed, worker_id: WorkerId) -> Claimed:
-        """Run a full batch while the next is claimed: the database works on one, this process on the other.
+        """Run a full batch while the next one is claimed: the database works on one, this process on the other.
 
-        Returns the last claim, with what the last look at suspects saw: not every claim looks.
+        Return the last claim, with the last known state of suspects: not every claim polls.
         """
         suspect_is_due = claimed.suspect_is_due
         for _ in range(BATCHES_IN_A_ROW):
@@ -175,13 +175,13 @@ class MutationLoop(Loop):
         return replace(claimed, suspect_is_due=suspect_is_due)
 
     def _claims_ahead(self, claimed: Claimed, worker_id: WorkerId) -> bool:
-        """Whether to claim the next batch while this one runs: it is full, and batches are run in time."""
+        """Whether to claim the next batch while this one runs: this one is full, and batches are not slow."""
         if self._deps.store.single_engine or not self._batches.last_batch_complete:
             return False
         return self._may_claim(worker_id) and self._size.is_filled(claimed.claims, self._deps.clock.now())
 
     def _may_claim(self, worker_id: WorkerId) -> bool:
-        """Under an identity whose lease was lost, whatever is claimed is taken away at once, and counts a crash."""
+        """Whether the lease is valid. Jobs claimed after it is lost are taken away at once, and a crash is counted."""
         return not self.stopping and worker_id == self._worker_id()
 
     async def _claim(self, worker_id: WorkerId, runs: list[Claim], *, newcomers: bool = False) -> Claimed:
@@ -190,17 +190,17 @@ class MutationLoop(Loop):
             return await self._deps.executors.write(work, isolation=self._claims.isolation(Isolation.RELAXED))
 
     def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = (), *, newcomers: bool = False) -> Work[Claimed]:
-        """Claim a batch beside the claims `runs` and what was set aside."""
+        """The work that claims a batch in addition to the claims `runs` and the concurrent batches."""
         clock, held = self._deps.clock, [*runs, *self._held_aside]
         size = sum(size_of(claim.args) for claim in held)
         room = Room(jobs=self._size.jobs(clock.now()), bytes=BYTES_MAX - size)
         claim = self._claims.newcomers if newcomers else self._claims.due
         return lambda transaction: claim(transaction, worker_id, now=clock.now(), room=room)
 
-    # -- batches beside others
+    # -- concurrent batches
 
     async def _run(self, claims: list[Claim], worker_id: WorkerId, *, may_claim: bool = True) -> None:
-        """Run claims; if that takes long, they run on beside the next ones."""
+        """Run claims. If that takes long, they continue concurrently with the next ones."""
         if not claims:
             return
         task = asyncio.create_task(self._batches.run(claims, worker_id), name=self.name)
@@ -210,9 +210,9 @@ class MutationLoop(Loop):
             self._set_aside(task, claims)
 
     async def _ended_soon(self, task: asyncio.Task[Any], heard: Sequence[Claimed], *, may_claim: bool) -> bool:
-        """Wait for a batch; False if it is slow and may be set aside: once it was `heard` of.
+        """Wait for a batch. Return False if it is slow and may continue concurrently: its claim must be in `heard`.
 
-        Newcomers run beside it from then on, if they may be claimed: no other claim is under way.
+        From then on newcomers run concurrently if they may be claimed, that is, if no other claim is in progress.
         """
         time = asyncio.get_running_loop().time
         began_at = time()
@@ -233,7 +233,7 @@ class MutationLoop(Loop):
         return True
 
     async def _run_newcomers(self, runs: list[Claim]) -> None:
-        """Claim what was scheduled beside a large tenant's jobs while its batch `runs`, and run it at once."""
+        """Claim what was scheduled while the batch `runs` of a large tenant is running, and run it at once."""
         worker_id, now = self._worker_id(), self._deps.clock.now()
         if not (self._claims.news.heard and self._may_set_aside and self._size.is_small(now)):
             return
@@ -242,19 +242,19 @@ class MutationLoop(Loop):
         try:
             claims = (await self._claim(worker_id, runs, newcomers=True)).claims
         except (Unavailable, Conflict):
-            return  # the next claim looks for what this one took
+            return  # the next claim searches for what this one took
         if claims:
             self._size.note([*runs, *claims], now)
             self._run_beside(asyncio.create_task(self._batches.run(claims, worker_id), name=self.name), claims)
 
     @property
     def _may_set_aside(self) -> bool:
-        """SQLite runs one batch at a time; and a suspect waits until none is beside it."""
+        """Whether another batch may be concurrent: SQLite runs one at a time, and a suspect waits until none is."""
         return not self._deps.store.single_engine and not self._suspect_waits and len(self._aside) < BATCHES_MAX - 1
 
     @property
     def _held_aside(self) -> list[Claim]:
-        """The claims of the batches that were set aside."""
+        """The claims of the concurrent batches."""
         return [claim for claims in self._aside.values() for claim in claims]
 
     def _set_aside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
@@ -266,7 +266,7 @@ class MutationLoop(Loop):
         task.add_done_callback(lambda _: self.poke())
 
     def _forget_ended(self) -> None:
-        """Raises what ended a batch that was set aside, if it was an error that nothing expected."""
+        """Forget concurrent batches that have ended. Raises the error of one that ended unexpectedly."""
         for task in [task for task in self._aside if task.done()]:
             del self._aside[task]
             task.result()
@@ -274,7 +274,7 @@ class MutationLoop(Loop):
     # -- suspects and lost claims
 
     async def _run_suspect(self, worker_id: WorkerId) -> None:
-        """Claim a suspect and run it: nothing else is held in this process."""
+        """Claim a suspect and run it while nothing else is held in this process."""
         if worker_id != self._worker_id():
             return
         with self._claims.watching():
@@ -294,14 +294,14 @@ class MutationLoop(Loop):
 
 
 class WorkflowLoop(MutationLoop):
-    """Lets due runs of workflows go on: in batches and transactions of the same kind."""
+    """Advances due workflow runs, in batches and transactions of the same kind."""
 
     name = "workflows"
     subscribes = frozenset({Notification.WORKFLOW})
     kind = FunctionKind.WORKFLOW
 
     async def run(self) -> None:
-        """As that of mutations; then the runs in memory are ended, in a thread that their code may block."""
+        """Run as for mutations; then end the runs in memory, in a thread because their code may block it."""
         try:
             await super().run()
             await self._deps.executors.call(self._batches.memory.close)
@@ -309,7 +309,7 @@ class WorkflowLoop(MutationLoop):
             self._batches.memory.close()
 
     async def round(self) -> Instant | None:
-        """As that of mutations; a worker without workflows costs no transaction."""
+        """Run a round as for mutations; a worker without workflows costs no transaction."""
         if any(function.kind is FunctionKind.WORKFLOW for function in self._deps.runner.functions()):
             return await super().round()
         return None

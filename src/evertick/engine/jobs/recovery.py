@@ -1,21 +1,21 @@
 """Recovery: runs batches of claimed mutations again until the end of each mutation is written.
 
-* A conflict, or a job that was taken away: nothing was written. The batch is run again in halves, and these in halves,
-  so the one mutation that stands in the way is found in a few commits, and the others still share theirs. A single
-  mutation that meets conflicts is retried without end, ever more slowly.
-* A mutation whose own function has taken its job away, by SQL of its own say, ends failed.
-* The database will never commit it (a constraint that is checked at the commit), or the engine failed in a way that it
-  does not know: the same halves find the one mutation. That one ends failed, and delays no other. A run of a workflow
-  that is refused runs one step in a transaction; the step that is refused then fails, as if its function had.
+* A conflict, or a job that was taken away: nothing was written. The batch is run again in halves, and these in halves.
+  So the one mutation that causes it is found in a few commits, and the others still share theirs. A single mutation
+  that meets conflicts is retried without limit, at growing intervals.
+* The function of a mutation has ended or changed its own job, for example by SQL: the mutation ends failed.
+* The database can never commit the batch (a constraint that is checked at the commit), or the engine failed with an
+  unknown error: the same halves find the one mutation. It ends failed, and delays no other. A refused run of a workflow
+  runs one step per transaction. The step that is refused then fails, as if its function had.
 * A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
-  never runs again; of the others those do whose ends were not committed.
-* A statement of a function's own loses the connection again and again (it ends its own session, say), or PostgreSQL has
-  no room to commit what it did, while all else of the database works: that mutation ends failed. In an outage other
-  statements fail as well, and it is run again.
-* The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
-  was not, and is run again.
+  never runs again. The others run again if their ends were not committed.
+* A statement in a function loses the connection repeatedly (for example, it ends its own session), or PostgreSQL has
+  no space to commit the writes of the function, while the database works otherwise: that mutation ends failed. In an
+  outage other statements fail as well, and the mutation is run again.
+* The connection broke during the commit: the rows, read under a lock, show whether the commit was applied. If a job is
+  still held, it was not applied, and the job is run again.
 * The time of a batch was over before all had run: the others are the next batch.
-* A function used up its time by waiting: it is run again alone, `WAITING_RUNS_MAX` times in all.
+* A function used up its time limit by waiting: it is run again alone, `WAITING_RUNS_MAX` times in all.
 """
 
 import asyncio
@@ -63,28 +63,28 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 _logger: Final = logging.getLogger("evertick.engine")
 
 REFUSALS_MAX: Final = 3
-"""A batch that the database has refused this often in a row is run again in halves."""
+"""How often in a row the database may refuse a batch before it is run again in halves."""
 LOSSES_MAX: Final = 5
-"""How often in a row a mutation may lose the connection by a statement of its own, or meet a server that cannot commit
-what it did, without an outage between."""
+"""How often in a row a mutation may lose the connection by its own statement, or meet a server that cannot commit its
+writes, without an outage in between."""
 LOST_FOR_MS: Final = 30 * SECOND_MS
-"""A mutation that has met that for less time is run again: it may be a failover."""
+"""For less time than this, such a mutation is run again: the cause may be a failover."""
 NAMES_SHOWN_MAX: Final = 5
-"""Functions that a line about a batch names."""
+"""Functions listed in a log line about a batch."""
 READ_WITHIN_MAX: Final = 16
-"""A batch of no more runs is soon run again. Its transaction reads their records itself, which saves a round trip."""
+"""A batch with at most this many runs is cheap to repeat. Its transaction reads their records: one round trip less."""
 CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
-"""Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are always retried."""
+"""Waits between runs of a mutation that meets conflicts. There is no limit: internal errors are always retried."""
 
 
 class _GivenUp(NamedTuple):
-    """A single mutation can never be committed: it ends failed."""
+    """A single mutation that can never be committed: it ends failed."""
 
     error: Exception
 
 
 class BatchRunner:
-    """Runs claimed mutations to their end. While the database is away, it waits."""
+    """Runs claimed mutations to their end. Waits while the database is unavailable."""
 
     def __init__(self, deps: EngineDeps) -> None:
         self._deps = deps
@@ -94,10 +94,10 @@ class BatchRunner:
         """Failures of the database that no statement of a function can have caused."""
         self._unexpected = RepeatedLog(_logger, deps.clock)
         self.last_batch_complete = False
-        """Whether the last commit held every mutation of its batch: none was left for want of time."""
+        """Whether the last commit contained every mutation of its batch: none was left because the time was over."""
 
     def work(self, batch: Batch, records: Mapping[JobId, RunRecord] | None = None) -> Work[list[JobEnded]]:
-        """The work of a batch's transaction. A caller that begins it by itself then calls `complete`.
+        """The work of a batch's transaction. A caller that begins it then calls `complete`.
 
         `records` are those of its runs, if they were read before.
         """
@@ -116,11 +116,11 @@ class BatchRunner:
         return work
 
     def reads_before(self, batch: Batch) -> bool:
-        """Whether the records of the batch's runs are read before its transaction, and not in it.
+        """Whether the records of the batch's runs are read before its transaction instead of in it.
 
-        PostgreSQL keeps what a serializable transaction has read as pages of indexes, and new runs of all batches are
-        inserted into the same page: of two batches at a time one would be run again, with all its steps. Who has the
-        claim of a run is alone in writing its record, so reading it earlier sees the same.
+        PostgreSQL tracks the reads of a serializable transaction as index pages, and all batches insert new runs into
+        the same page: of two concurrent batches one would be run again, with all its steps. Only the holder of a run's
+        claim writes its record, so reading it earlier returns the same.
         """
         return batch.has_runs and not self._deps.store.single_engine and len(batch.claims) > READ_WITHIN_MAX
 
@@ -129,7 +129,7 @@ class BatchRunner:
         await self._run_all(Batch([], worker_id).only(claims))
 
     async def complete(self, batch: Batch, begun: Awaitable[list[JobEnded]]) -> None:
-        """As `run`, for a batch whose first run has begun."""
+        """Continue as `run` for a batch whose first run has begun."""
         await self._run_all(await self._left_over(batch, begun))
 
     async def _run_all(self, batches: list[Batch]) -> None:
@@ -138,11 +138,11 @@ class BatchRunner:
             if batch.failures > 1:
                 await self._back_off(batch.failures - 1)
             left = await self._left_over(batch, self._write(batch))
-            # A mutation alone that is run again, perhaps for long, does not delay the others.
+            # A single mutation that is run again, perhaps for long, does not delay the others.
             batches = [*batches, *left] if batch.is_single else [*left, *batches]
 
     async def _write(self, batch: Batch) -> list[JobEnded]:
-        """One attempt at a batch."""
+        """Make one attempt at a batch."""
         executors, records = self._deps.executors, None
         if self.reads_before(batch):
             ids = [claim.id for claim in batch.claims]
@@ -150,21 +150,21 @@ class BatchRunner:
         return await executors.write(self.work(batch, records))
 
     async def _left_over(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> list[Batch]:
-        """Wait for a run of a batch; returns what must be run after it."""
+        """Wait for a run of a batch. Return what must be run after it."""
         given_up = 0
         while True:
             left = await self._attempt(batch, running)
             if not isinstance(left, _GivenUp):
                 return left
-            if given_up:  # its end could not be written either, for a reason that the engine does not know
+            if given_up:  # its end could not be written either, because of an unknown error
                 claims = [claim._replace(on_complete=None, schedule=None, retry=None) for claim in batch.claims]
-                batch = replace(batch, claims=claims)  # it may be what follows from the end
+                batch = replace(batch, claims=claims)  # the cause may be what follows from the end
                 await self._back_off(given_up)
             given_up += 1
             running = self._end_failed(batch, left.error)
 
     async def _attempt(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> "list[Batch] | _GivenUp":
-        """As `_left_over`, without the end of a single mutation that is given up."""
+        """Wait as `_left_over`, but do not write the end of a single mutation that is given up."""
         counters = self._deps.counters
         try:
             results = await (self._in_memory(batch, running) if batch.has_runs else running)
@@ -199,16 +199,16 @@ class BatchRunner:
         return left + [self._after_wait(batch, claim) for claim in batch.waited]
 
     def _after_wait(self, batch: Batch, claim: Claim) -> Batch:
-        """A function that has used up its time by waiting, alone."""
+        """The batch to run after a single function has used up its time limit by waiting."""
         _logger.warning("%s used up its time by waiting, for a lock, a network, a sleep or a busy machine, and is run "
                         "again", claim.name, extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
         return Batch([claim], batch.worker_id, batch.failures + 1, waits=batch.waits + 1)
 
     async def _after_loss(self, batch: Batch, error: FenceLost) -> "list[Batch] | _GivenUp":
-        """A mutation alone could not be ended: it was taken away, or its own function ended it, which is undone now.
+        """Handle a single mutation whose job was taken away, or ended by its own function, which is undone now.
 
-        That it is held again need not be the function's doing: the database can forget a claim when it crashes, and
-        this worker may have claimed the job once more since. So it is run again by a transaction that looks first.
+        The function need not be the cause if the job is held again: the database can lose a claim in a crash,
+        and this worker may have claimed the job again. So it is run again by a transaction that checks the claim first.
         """
         if not await self._still_held(batch):
             return []
@@ -217,7 +217,7 @@ class BatchRunner:
         return [replace(batch, failures=max(batch.failures, 1))]
 
     async def _after_outage(self, batch: Batch, error: Unavailable) -> "list[Batch] | _GivenUp":
-        """Look up what became of a batch when the database replies again; returns what must be run again."""
+        """Query the state of a batch when the database replies again. Return what must be run again."""
         unknown = isinstance(error, OutcomeUnknown)
         self._deps.counters.add("outcomes_unknown" if unknown else "database_unavailable")
         if isinstance(error, LostInFunction) and not batch.is_single:
@@ -229,17 +229,17 @@ class BatchRunner:
         if losses and losses.times >= LOSSES_MAX and self._deps.clock.now() - losses.since >= LOST_FOR_MS:
             words = f"its own statements failed {losses.times} times, while those of others worked: {error}"
             return _after_refusal(batch, TransactionRefused(words))
-        # A database that can be read but not written (its disk is full, say) must not keep us busy.
+        # A database that can be read but not written (its disk is full, say) must not cause a busy loop.
         self._unavailable += 1
         await self._back_off(max(self._unavailable, losses.times if losses else 0))
         held = await self._still_held(batch)
         refusals = batch.refusals + (not isinstance(error, StorageFailed | OutcomeUnknown))
         left = replace(batch, claims=held, refusals=refusals, losses=losses)
-        # The database replies, and refuses this batch again and again: a function may have brought it to that.
+        # The database replies, and refuses this batch repeatedly: a function may be the cause.
         return left.halves() if refusals % REFUSALS_MAX == 0 and len(held) > 1 else left.only(held)
 
     def _losses(self, batch: Batch, error: Unavailable) -> Losses | None:
-        """The losses of a batch with this one; they are counted anew if the database has failed at something else."""
+        """The losses of a batch including this one. The count restarts if the database has failed otherwise."""
         if not isinstance(error, LostInFunction):
             self._outages += 1
             return None
@@ -250,7 +250,7 @@ class BatchRunner:
         return batch.losses._replace(times=batch.losses.times + 1)
 
     async def _in_memory(self, batch: Batch, running: Awaitable[list[JobEnded]]) -> list[JobEnded]:
-        """As `running`; its runs stay in memory only if it is committed."""
+        """Await `running`; the runs of the batch stay in memory only if it is committed."""
         try:
             results = await running
         except BaseException:
@@ -270,7 +270,7 @@ class BatchRunner:
         return left + batch.only([claim for claim in held if claim.id != error.job_id])
 
     async def _end_failed(self, batch: Batch, error: Exception) -> list[JobEnded]:
-        """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
+        """End a mutation that cannot be committed as failed. Only that end is written."""
         deps = self._deps
         claim = batch.claims[0]
         outcome = Raised(type(error).__name__, message_of(error))
@@ -288,7 +288,7 @@ class BatchRunner:
         return await deps.executors.write(work)
 
     async def _still_held(self, batch: Batch) -> list[Claim]:
-        """Which claims are still held, so must be run again; asks until the database replies."""
+        """The claims that are still held, so must be run again. Queries until the database replies."""
         failures = 0
         while True:
             try:
@@ -305,7 +305,7 @@ class BatchRunner:
 
 
 def _after_refusal(batch: Batch, error: TransactionRefused) -> "list[Batch] | _GivenUp":
-    """A mutation alone can never be committed. Of a run it is one step that cannot be: the one that fails."""
+    """Handle a single mutation that can never be committed. For a run, it is one step that fails."""
     if not batch.has_runs or (batch.one_step is not None and batch.one_step.refused is not None):
         return _GivenUp(error)
     refused = None if batch.one_step is None else Raised(type(error).__name__, message_of(error))
@@ -313,7 +313,7 @@ def _after_refusal(batch: Batch, error: TransactionRefused) -> "list[Batch] | _G
 
 
 def _was_timed_out(error: BaseException | None) -> bool:
-    """Whether an error of the transaction came from a function that was cut off by its time limit."""
+    """Whether an error of the transaction was raised by a function that was interrupted at its time limit."""
     while error is not None:
         if issubclass(type(error), FunctionTimeout):
             return True

@@ -1,4 +1,4 @@
-"""Repair: what people do to jobs that failed, that wait, or whose arguments do not fit the code any more.
+"""Repair: operations on jobs that failed, that wait, or whose arguments do not fit the code any more.
 
 Plain functions over a transaction. A retry is a new job: the old one keeps its end, its error and its logs.
 """
@@ -19,17 +19,17 @@ from evertick.store.transaction.transaction import Transaction
 _SAME: Final = (
     "tenant", "kind", "name", "args", "key", "retry", "on_complete", "pool", "priority", "limit_key",
 )  # fmt: skip
-"""What two jobs that are alike share."""
+"""Fields that a job and its copy share."""
 
 
 class Check(Protocol):
-    """Raises QuotaExceeded if a tenant has no room for jobs, which are all its."""
+    """Raises QuotaExceeded if the tenant of all the jobs has no capacity for them."""
 
     def __call__(self, transaction: Transaction, jobs: Sequence[NewJob], /, *, now: Instant) -> None: ...
 
 
 def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
-    """A job. Raises JobNotFound."""
+    """Return a job. Raises JobNotFound."""
     job = transaction.get_job(job_id, tenant=tenant)
     if job is None:
         raise no_job(job_id, tenant)
@@ -37,7 +37,7 @@ def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
 
 
 def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tenant: TenantId, now: Instant) -> Job:
-    """Let a pending job be due at another time; returns it. Raises JobNotFound, JobNotPending."""
+    """Change when a pending job is due. Return the job. Raises JobNotFound, JobNotPending."""
     if not transaction.reschedule_job(job_id, tenant=tenant, due_at=due_at, now=now):
         job = job_found(transaction, job_id, tenant)
         state = job.state
@@ -51,16 +51,16 @@ def retry(
     transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId, check: Check,
     trace: str | None = None,
 ) -> JobId:  # fmt: skip
-    """Run a failed or canceled job again, now; returns the id of the new job.
+    """Run a failed or canceled job again, now. Return the id of the new job.
 
-    With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
-    job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one, that of a
-    workflow its attributes, too. But it is no run of a schedule: the ledger keeps how that ended. A job is retried
-    once; when it fails again, it is the new one that can be retried.
+    `args` replaces the arguments. With `args` a pending job can be replaced, too, by one that is due at the same time.
+    The new job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one; that
+    of a workflow also has its attributes. But it is not a run of a schedule: the ledger keeps how that run ended. A job
+    can be retried only once. If the new job fails, the new job can be retried.
 
-    `check` is asked whether there is room for it, and may raise. `trace` is the trace context of the request. Raises
-    JobNotRetryable for another state, for a job that was retried and for a call of a run, AlreadyExists if a job holds
-    the key meanwhile, WorkflowInactive for a run whose workflow is not active.
+    `check` checks the quota for the new job, and may raise. `trace` is the trace context of the request. Raises
+    JobNotRetryable for another state, for a job that was retried and for a call of a run, AlreadyExists if another job
+    has taken the key, WorkflowInactive for a run whose workflow is not active.
     """
     option = tenant_option(job.tenant)
     if job.retried_as is not None:
@@ -70,7 +70,7 @@ def retry(
         raise JobNotRetryable(_why_not(job))
     if not is_replaced and (run_id := called_by(job)) is not None:
         caller = transaction.get_job(JobId(run_id), tenant=job.tenant)
-        has_gone_on = caller is not None and caller.state is JobState.SUCCESS  # in spite of it
+        has_gone_on = caller is not None and caller.state is JobState.SUCCESS  # the run succeeded nevertheless
         where = f"--step {shell_word(job.name)}" if has_gone_on else "--from-failed"
         raise JobNotRetryable(
             f"job {job.id} is a call of the run {run_id}, which would not hear of another one; `evertick workflow "
@@ -98,7 +98,7 @@ def retry(
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
-    # Two people who retry one job at the same moment meet at its row: one of them conflicts, and is told.
+    # If two people retry one job at the same time, both update its row: one of them conflicts and gets the error.
     if not transaction.mark_retried(job.id, again.id, tenant=job.tenant):
         raise _retried(job, "another job")
     if job.kind is FunctionKind.WORKFLOW:
@@ -108,20 +108,20 @@ def retry(
 
 
 def alike(job: Job, job_id: JobId, now: Instant, *, due_at: Instant | None = None) -> NewJob:
-    """A new job that calls what a job has called, with all that was said of it; due now unless it is said."""
+    """A new job with the same call and the same options; due now unless `due_at` is given."""
     due_at = now if due_at is None else due_at
     same = {name: getattr(job, name) for name in _SAME}
     return NewJob(id=job_id, requested_at=due_at, due_at=due_at, created_at=now, **same)
 
 
 def called_by(job: Job) -> str | None:
-    """The run that has called a job as a step, or as a child workflow; None if no run did. Raises SchemaMismatch."""
+    """The run that called a job as a step or as a child workflow. None if no run did. Raises SchemaMismatch."""
     completion = None if job.on_complete is None else job.on_complete.value
     return completion.name if completion is not None and completion.kind == STEP else None
 
 
 def _keep_record(transaction: Transaction, run: Job, again: JobId) -> None:
-    """Write what the run that runs `run` again has before it begins."""
+    """Write the initial record of the run that repeats `run`."""
     record = transaction.get_runs([run.id]).get(run.id)
     attributes = None if record is None else record.attributes
     begins = RunRecord(again, again, attributes=attributes, restarted_from=run.id)
@@ -129,7 +129,7 @@ def _keep_record(transaction: Transaction, run: Job, again: JobId) -> None:
 
 
 def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: TenantId) -> None:
-    """Write what a run has before it begins, with attributes by which lists find it."""
+    """Write the initial record of a run, with the attributes by which it can be searched."""
     transaction.insert_runs([record])
     if record.attributes:
         transaction.save_attributes({record.id: (tenant, record.attributes)})

@@ -1,14 +1,14 @@
 """Tenant fairness: how the free places of a claim are divided among the tenants with ready jobs.
 
-Every tenant gets an equal share of what is running and claimed together; what one leaves goes to the others in the
-next pass. Where there are fewer places than tenants, those that run least come first, then those that were served
-longest ago. Within a tenant the places are divided among its queues, those whose first job has waited longest first.
+Every tenant gets an equal share of its running and newly claimed jobs; places that one does not use go to the others in
+the next pass. If there are fewer places than tenants, those with the fewest running jobs come first, then those that
+were served longest ago. The places of a tenant are divided among its queues, the longest-waiting first job first.
 
-A job that has just been scheduled waits for the batch that runs, and then for its own. So while tenants with few jobs
-are served beside one with many, batches of mutations are smaller. A tenant that is alone would pay for it with more
-commits, and gets full ones. Within a batch the tenants take turns.
+A job that has just been scheduled waits for the batch that runs, and then for its own. So batches of mutations are
+smaller while tenants with few jobs are served together with one that has many. A single tenant gets full batches,
+because smaller ones would only cost it more commits. Within a batch the tenants take turns.
 
-Pure: `divide` is told what runs and who was served when, `left_behind` and `in_turns` what was claimed.
+Pure: running and served jobs are arguments of `divide`; claimed jobs are arguments of `left_behind` and `in_turns`.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ from evertick.base.records.jobs import BY_RANK, Claim
 from evertick.store.records.claims import Head, Share
 
 SHARE: Final = 4
-"""A batch beside others' jobs is so many times smaller."""
+"""The factor by which a batch is smaller while other tenants have jobs."""
 SHARE_BESIDE: Final = 8
-"""The same, where new jobs run beside a batch: they wait for its claim, which is shorter for a smaller one."""
+"""The same factor where new jobs run concurrently with a batch: they wait for its claim, shorter for a small batch."""
 LARGE: Final = 8
-"""A tenant with so great a part of a full batch has many due jobs: an eighth."""
+"""A tenant with at least this fraction (an eighth) of a full batch has many due jobs."""
 KEPT_MS: Final = SECOND_MS
 """How long batches stay small after the last one that tenants with few jobs shared."""
 
@@ -52,10 +52,10 @@ def divide(
 
 
 def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
-    """The heads that may have more jobs: those that got no place, and those whose share was full, from its end on."""
+    """The heads that may have more jobs: those without a place, and those with a full share, from its end on."""
     places = [(claim.queue, claim.tenant) for claim in taken]
     counts = Counter(places)
-    reached = dict(zip(places, [claim.rank for claim in taken], strict=True))  # by rank, so the last one stays
+    reached = dict(zip(places, [claim.rank for claim in taken], strict=True))  # ordered by rank, so the last one stays
     limits = {share.head[:2]: share.limit for share in shares}
     left = []
     for head in heads:
@@ -82,7 +82,7 @@ def in_turns(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def levelled(room: int, running: Sequence[int]) -> list[int]:
-    """`room` places given one by one to who has least, the first among equals."""
+    """`room` places given one by one to the tenant with the fewest, the first among equals."""
     if not running:
         return []
     if len(set(running)) == 1:
@@ -115,21 +115,21 @@ class BatchSize:
         return max(1, self._full // self._share) if self.is_small(now) else self._full
 
     def is_filled(self, claims: Sequence[Claim], now: Instant) -> bool:
-        """Whether more jobs than those of a large batch may be due, so that it is worth claiming ahead.
+        """Whether more jobs may be due than those of a large batch, so that claiming ahead pays.
 
-        A small batch is not: what is claimed ahead would delay what is new.
+        For a small batch it does not: jobs that are claimed ahead would delay new ones.
         """
         return len(claims) == self._full and not self.is_small(now)
 
     def note(self, claims: Sequence[Claim], now: Instant) -> None:
-        """See from a claim whether a tenant has many due jobs, and others few.
+        """Update the batch size after a claim: it is small while one tenant has many due jobs and others have few.
 
-        Where all have few, a job that is new is in the next batch with all of them.
+        If all have few, a new job is in the next batch with all of them.
         """
         shares = Counter(claim.tenant for claim in claims).values()
         if len(shares) > 1 and max(shares) >= max(2, self._full // LARGE) and min(shares) * 2 < max(shares):
             self._small_until = Instant(now + KEPT_MS)
 
     def is_small(self, now: Instant) -> bool:
-        """Whether tenants with few jobs were served beside one with many just now."""
+        """Whether tenants with few jobs were recently served together with one that has many."""
         return self._small_until - KEPT_MS <= now < self._small_until

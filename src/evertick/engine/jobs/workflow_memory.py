@@ -1,16 +1,16 @@
-"""Runs in memory: a run goes on where its code waits, without a replay, on the worker that let it go on last.
+"""Runs in memory: the worker that last advanced a run continues it where its code waits, without a replay.
 
-Memory is ahead of the database until a transaction is committed. So a run is *lent* to the transaction of a batch, and
-kept only when that is known to be committed; whatever else becomes of the batch, its runs leave memory, and come back
-by replay.
+Memory is ahead of the database until a transaction is committed. So a run is *lent* to the transaction of a batch. It
+is kept only when that transaction is known to be committed. Otherwise the runs of the batch leave memory, and replay
+restores them.
 
-A run that is kept is used only for the claim that follows the one under which it was kept: each claim counts `attempt`
-up, and only who has the claim writes the journal. So no one else has written anything to it in between.
+A kept run is used only for the claim that follows the one under which it was kept. Each claim increments `attempt`, and
+only the holder of the claim writes the journal. So nobody else has written to it in between.
 
-Each batch has a loan of its own: two can have the same claim of a run at the same time, when a crash of the database
-has forgotten a claim and the same worker makes it once more. One of them is committed.
+Each batch has its own loan. Two batches can have the same claim of a run at the same time, if the database has lost a
+claim in a crash and the same worker claims the run again. Only one of them is committed.
 
-To leave memory runs code of the user's (`finally`), so it happens in the threads of batches, in limited time.
+Removing a run from memory runs user code (`finally`), so it happens in the threads of batches, in limited time.
 """
 
 import threading
@@ -28,26 +28,26 @@ from evertick.engine.runtime.metrics import Counters
 from evertick.rules.jobs.lifecycle import grown_ms
 from evertick.rules.workflows.run import Run
 
-# -- Runs whose journals this worker's code does not fit: how long each is left alone.
+# -- Misfits: runs whose journals do not fit this worker's code, and how long each is left alone.
 #
-# While a new release is rolled out, runs that it has begun or taken further meet the old code, and the other way round.
-# So a run is soon tried again, by whichever worker comes first: there is probably one that it fits. The waits of each
-# worker double, for it may also be that no code fits; then the journal need not be read all the time.
+# During the rollout of a release, the old code meets runs that the new code has begun or advanced, and vice versa. So a
+# run is soon tried again, by any worker: there is probably one whose code fits. The waits of each worker double,
+# because possibly no code fits, and then the journal need not be read all the time.
 
 WAITS: Final = RetryPolicy(attempts_max=1_000, first_ms=250, factor=2.0, cap_ms=TRY_AGAIN_MS, jitter=0.0)
-"""How long a run is left alone. There is no last try."""
+"""How long a run is left alone. The number of tries is not limited."""
 KNOWN_MAX: Final = 10_000
 
 
 class Misfits:
-    """The runs that did not fit when they were last tried here, the most recent ones."""
+    """The most recent runs that did not fit when they were last tried here."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tries: OrderedDict[JobId, int] = OrderedDict()
 
     def add(self, run_id: JobId) -> int:
-        """The code does not fit the run. Returns how often that was so in a row, with this time."""
+        """Note that the code does not fit the run. Return how often in a row this has happened, including this time."""
         with self._lock:
             tries = self._tries[run_id] = self._tries.pop(run_id, 0) + 1
             if len(self._tries) > KNOWN_MAX:
@@ -55,32 +55,32 @@ class Misfits:
         return tries
 
     def discard(self, run_id: JobId) -> None:
-        """The code fits the run."""
+        """Note that the code fits the run."""
         if self._tries:
             with self._lock:
                 self._tries.pop(run_id, None)
 
 
 def wait_ms(tries: int) -> int:
-    """How long a run is left alone that did not fit so often in a row."""
+    """How long a run is left alone after this many misfits in a row, in milliseconds."""
     return round(grown_ms(tries, WAITS))
 
 
 SLEEP_MAX_MS: Final = 5 * MINUTE_MS
-"""A run that only sleeps, and longer than this, leaves memory at once."""
+"""A run that only sleeps, and for longer than this, leaves memory at once."""
 TIMED: Final = frozenset({CallKind.SLEEP, CallKind.TIMER})
-"""Kinds of calls that end at a time that is known."""
+"""Kinds of calls that end at a known time."""
 
 
 class KeptRun(NamedTuple):
-    """A run in memory and the claim under which it went on last."""
+    """A run in memory and the claim under which it was last advanced."""
 
     run: Run
     claim: Claim
 
 
 Loan = dict[JobId, KeptRun]
-"""The runs that the transaction of a batch has, until it is known what became of it."""
+"""The runs that the transaction of a batch uses until its result is known."""
 
 
 class RunsInMemory:
@@ -98,7 +98,7 @@ class RunsInMemory:
         self._lock = threading.Lock()
         self._kept: OrderedDict[JobId, KeptRun] = OrderedDict()
         self._loans: dict[int, Loan] = {}
-        """What transactions have that are not known to be committed, by the identity of the dict."""
+        """Loans of transactions that are not known to be committed, by the identity of the dict."""
         self._leaving: list[KeptRun] = []
         self._is_closed = False
         self.misfits = Misfits()
@@ -125,14 +125,14 @@ class RunsInMemory:
             self.evict(*each)
 
     def take(self, loan: Loan, claim: Claim) -> Run | None:
-        """The run that was lent for a claim: it is about to go on."""
+        """Return the run that was lent for a claim, in order to advance it. None if there is none."""
         with self._lock:
             lent = loan.pop(claim.id, None)
         return None if lent is None else lent.run
 
     def give(self, loan: Loan, run: Run, claim: Claim, wait_ms: int) -> None:
-        """The run has gone on as far as it can, and waits for so long at most. It leaves memory if it only sleeps, and
-        for long.
+        """Put back a run that has advanced as far as it can and waits at most `wait_ms`. It leaves memory if it only
+        sleeps, and for long.
         """
         waits_for_others = any(call.kind not in TIMED for call in run.open_calls.values())
         stays = waits_for_others or wait_ms <= SLEEP_MAX_MS
@@ -148,12 +148,12 @@ class RunsInMemory:
         try:
             self._within_limit(claim, run.evict)
         except FunctionTimeout:
-            pass  # what it has not ended by then comes to nothing: it can call no step any more
+            pass  # code that has not ended by then has no effect: it can call no step any more
 
     # -- when the transaction has ended
 
     def keep(self, loan: Loan) -> None:
-        """The transaction is committed."""
+        """Keep the runs of a loan: the transaction is committed."""
         with self._lock:
             for job_id, lent in self._returned(loan).items():
                 older = self._kept.pop(job_id, None)
@@ -164,12 +164,12 @@ class RunsInMemory:
                 self._leaving.append(self._kept.popitem(last=False)[1])
 
     def drop(self, loan: Loan) -> None:
-        """The transaction is not known to be committed."""
+        """Drop the runs of a loan: the transaction is not known to be committed."""
         with self._lock:
             self._leaving += self._returned(loan).values()
 
     def close(self) -> None:
-        """The worker ends: no run is kept any more."""
+        """Drop all runs, because the worker ends."""
         with self._lock:
             self._is_closed = True
             lent = [run for loan in list(self._loans.values()) for run in self._returned(loan).values()]
@@ -180,7 +180,7 @@ class RunsInMemory:
             self.evict(*each)
 
     def _returned(self, loan: Loan) -> dict[JobId, KeptRun]:
-        """What a loan holds; it is empty from now on."""
+        """Return the contents of a loan and empty it."""
         self._loans.pop(id(loan), None)
         runs = dict(loan)
         loan.clear()
@@ -188,7 +188,7 @@ class RunsInMemory:
 
 
 def _follows(claim: Claim, last: Claim) -> bool:
-    """Whether a claim of a job is the next one after another."""
+    """Whether a claim of a job directly follows another one."""
     return claim.attempt == last.attempt + 1
 
 
@@ -196,7 +196,7 @@ def _follows(claim: Claim, last: Claim) -> bool:
 
 
 class OneStep(NamedTuple):
-    """The run goes on by no more than one step in its transaction, so that it is known which one is refused."""
+    """The run executes at most one step per transaction, so that the refused step is known."""
 
     refused: Raised | None = None
-    """How that step ends, without being run once more: the commit of it alone was refused, too."""
+    """The end of that step, which is not run again: the commit of this step alone was refused, too."""

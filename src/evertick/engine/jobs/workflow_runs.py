@@ -1,12 +1,12 @@
-"""Open runs: those of a batch, from what the database has of them to what is written back.
+"""Open runs: the workflow runs of a batch, from reading their state to writing the results.
 
-What is known of all runs of a batch is read at once, when its transaction begins or just before; the journals only of
-those that are not in memory (`workflow_memory.py`). Each then goes on as far as it can
-(`rules/workflows/advance.py`), and ends or is *parked*: pending until its first timer, or until it is sent a message.
-Rows of journals, ends and parked runs are written under the fence of the claims, in the commit that holds what the
-steps did.
+The state of all runs of a batch is read at once, when its transaction begins or just before. Journals are read only for
+runs that are not in memory (`workflow_memory.py`). Each run then advances as far as it can
+(`rules/workflows/advance.py`), and ends or is *parked*: pending until its first timer, or until it receives a message.
+Journal rows, ends and parked runs are written under the fence of the claims, in the same commit as the writes of the
+steps.
 
-A run that is sent a message after the batch has read its messages is made due when it is parked (`wake_parked`).
+A run that receives a message after the batch has read its messages is made due when it is parked (`wake_parked`).
 """
 
 import logging
@@ -55,7 +55,7 @@ from evertick.store.records.workflows import Entry, Parked
 from evertick.store.transaction.transaction import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
-# -- Child workflows with keys: one that cannot have its key does not begin, and its step fails.
+# -- Child workflows with keys: if the key is taken, the child does not begin and its step fails.
 
 Begun = list[tuple[JobId, Call]]
 """Calls that begin as jobs."""
@@ -64,8 +64,8 @@ Begun = list[tuple[JobId, Call]]
 def without_key_conflicts(claim: Claim, begun: Begun, flushed: Callable[[], Transaction], *, now: Instant) -> Begun:
     """The calls of a run that begin: those without a key, and those whose key no unfinished job has.
 
-    To the run the others have ended at once, with AlreadyExists. `flushed` returns the transaction when the database
-    sees all that was scheduled before.
+    For the run, the other calls have ended at once with AlreadyExists. `flushed` returns the transaction after all
+    scheduled jobs were written.
     """
     if all(call.options.key is None for _, call in begun):
         return begun
@@ -106,9 +106,9 @@ class OpenRuns:
         self._memory = memory
         self._loan = loan
         self.one_step: OneStep | None = None
-        """If the batch is a run whose transaction was refused."""
+        """Set if the batch is a run whose transaction was refused."""
         self.runs_again = False
-        """Whether a run that uses up its time by waiting is run again, and not ended."""
+        """Whether a run that uses up its time limit by waiting is run again instead of ended."""
         ids = [claim.id for claim in claims]
         self._records = dict(transaction.get_runs(ids) if records is None else records)
         memory.lend(loan, claims)
@@ -125,14 +125,14 @@ class OpenRuns:
         self._attributes: dict[JobId, tuple[TenantId, str]] = {}
         self._taken: list[int] = []
         self._seen: list[int] = []
-        """Messages that were taken and are written as such."""
+        """Messages that were consumed and are recorded as such."""
         self._given_up: list[tuple[JobId, Claim]] = []
         self._parked: list[Parked] = []
 
     def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
-        """Let a run go on; returns its end, or its being parked, and whether a step of its own has written that.
+        """Advance a run. Return its end or its parking, and whether one of its own steps has written that.
 
-        Raises what the database raises; whatever the run's code raises is its end.
+        Raises errors of the database; every error of the run's code is its end.
         """
         tracing = self._deps.tracing
         if tracing is None:
@@ -144,7 +144,7 @@ class OpenRuns:
         return end, is_written
 
     def write(self) -> None:
-        """Write what the runs did since the last call. Their ends are the caller's."""
+        """Write what the runs did since the last call. The caller writes their ends."""
         transaction, now = self._transaction, self._deps.clock.now()
         transaction.insert_runs(self._new)
         transaction.append_journal(self._entries)
@@ -158,14 +158,12 @@ class OpenRuns:
         self._attributes.clear()
 
     def finish(self) -> None:
-        """After everything else of the batch is written: cancel what was given up, and wake runs that were sent
-        more.
-        """
+        """Cancel abandoned jobs and wake runs that received more messages, after all other writes of the batch."""
         now = self._deps.clock.now()
         for job_id, claim in self._given_up:
             cancel(self._transaction, job_id, tenant=claim.tenant, now=now, make_id=self._deps.ids.make)
         self._transaction.wake_parked(self._parked, now=now)
-        # At last: SQLite gives the id of a removed row to another one, and ids tell what the runs have not seen.
+        # Last, because SQLite reuses the id of a removed row, and ids determine which messages the runs have not seen.
         self._transaction.drop_messages(self._seen)
 
     # -- helpers
@@ -176,7 +174,7 @@ class OpenRuns:
         around = _Around(self._transaction, self._unit, claim, self._deps, self.one_step, runs_again=self.runs_again)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
-        if self._transaction.has_withdrawn:  # a step of a run before this one may have withdrawn what this one was sent
+        if self._transaction.has_withdrawn:  # a step of an earlier run may have withdrawn messages to this one
             self._messages[claim.id] = self._transaction.waiting_messages([claim.id])
         run = self._memory.take(self._loan, claim) or self._new_run(claim, journal, record)
         run.on_line = around.write_line
@@ -192,7 +190,7 @@ class OpenRuns:
             if self.runs_again and _has_waited(error):
                 self._unit.undo_to(depth)
                 raise WaitedTooLong from error
-            outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
+            outcome = self._deps.runner.raised(self._unit, claim, error)  # raises errors that are not the run's
             self._unit.undo_to(depth)
             waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
             self._given_up += [(job_id, claim) for job_id in waited_for if job_id is not None]
@@ -209,7 +207,7 @@ class OpenRuns:
         return end._replace(logs=around.logs), progress.run_is_over
 
     def _cannot_go_on(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
-        """Log why a run cannot go on, the first time; returns for how many milliseconds it is left alone."""
+        """Log why a run cannot continue, the first time. Return for how many milliseconds it is left alone."""
         level, tries, wait = logging.WARNING, 1, TRY_AGAIN_MS
         if isinstance(error, ReplayMismatch):
             level, tries = logging.ERROR, self._memory.misfits.add(claim.id)
@@ -249,7 +247,7 @@ class OpenRuns:
         return ended(claim, outcome, now=self._deps.clock.now(), entropy=self._deps.entropy)
 
     def _note(self, claim: Claim, record: RunRecord | None, run: Run, progress: Progress) -> None:
-        """Keep what is to be written of a run that went on."""
+        """Collect what is to be written about a run that was advanced."""
         if record is None:
             record = RunRecord(claim.id, claim.id, progress=run.progress)
             self._new.append(record)
@@ -274,7 +272,7 @@ class OpenRuns:
             self._parked.append(Parked(claim.id, max(seen, default=0)))
 
     def _job_of(self, job_id: JobId, call: Call, claim: Claim, now: Instant) -> NewJob:
-        """The job as which a call begins. Its end is told to the run."""
+        """The job as which a call begins. The run is notified of its end."""
         function = self._deps.runner.function(call.function)
         assert function is not None  # noqa: S101
         options, retry = call.options, call.options.retry or function.retry
@@ -299,7 +297,7 @@ class OpenRuns:
 
 
 class _Around:
-    """What a run needs while it goes on."""
+    """The functions that a run needs while it advances."""
 
     def __init__(
         self,
@@ -324,7 +322,7 @@ class _Around:
         self._runs_again = runs_again
 
     def write_line(self, at: Instant, level: str, text: str) -> None:
-        """Keep a line that the run's code logs, behind those of the steps so far."""
+        """Store a line that the run's code logs, after those of the steps so far."""
         append(self.logs, [line_of(0, at, level, text)])
 
     def make_job_id(self) -> JobId:
@@ -356,14 +354,14 @@ class _Around:
 
 
 def _has_waited(error: BaseException) -> bool:
-    """Whether a step or the code of a run has used up its time by waiting."""
+    """Whether a step or the code of a run has used up its time limit by waiting."""
     if type(error) is FunctionTimeout:
         return error.over is not None and error.over.by is TimeOver.WAITED
     return type(error) is WaitedTooLong
 
 
 def _parked(claim: Claim, due_at: Instant, error: Exception | None = None) -> JobEnd:
-    """A run that waits."""
+    """The end of an attempt whose run waits."""
     stored = None if error is None else JOB_ERROR.value(JobError(type(error).__name__, str(error)))
     return JobEnd(
         claim.id, claim.tenant, claim.name, claim.attempt, JobState.PENDING, None, due_at,

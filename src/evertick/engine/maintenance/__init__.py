@@ -1,1 +1,1 @@
-"""Loops that keep the store in order: reaper, pruner and clock sync."""
+"""Loops that maintain the store: reaper, pruner and clock sync."""

@@ -1,7 +1,7 @@
-"""Activity: how the attempts of this worker end, added up in memory and written down once a minute.
+"""Activity: how the attempts of this worker end, counted in memory and written once a minute.
 
-A job costs a few additions here, and a minute a few rows. What a process counted in its last minute is lost with it if
-it is killed: these are numbers for charts.
+A job costs a few additions here, and a minute a few rows. If a process is killed, the counts of its last minute are
+lost: these are numbers for charts.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from evertick.store.store import Isolation
 _logger: Final = logging.getLogger("evertick.engine")
 
 KEYS_MAX: Final = 5_000
-"""Functions of tenants that are told apart in a minute. What further ones do is not counted."""
+"""Functions of tenants that are counted separately in a minute. Further ones are not counted."""
 END_OF_TIME: Final = Instant(2**62)
 
 Durations = dict[tuple[TenantId, QueueId], Counter[int]]
-"""How often each duration was met, in milliseconds."""
+"""How often each duration occurred, in milliseconds."""
 Span = tuple[TenantId, str, Instant]
-"""When it begins, and of what of a tenant it is: of a function, with an empty name of all of them, or of a pool."""
+"""The tenant, the subject and the start. The subject is a function, a pool, or empty for all functions together."""
 
 
 class ActivityWriter(Loop):
-    """Writes what `Activity` has counted: a few rows for each minute in which something ended."""
+    """Writes the counts of `Activity`: a few rows for each minute in which an attempt ended."""
 
     name = "activity"
     subscribes = frozenset()
@@ -55,13 +55,13 @@ class ActivityWriter(Loop):
         return Instant(minute + MINUTE_MS) if self._activity.is_counting else None
 
     async def run(self) -> None:
-        """As other loops; at the end, the minute that has begun is written, too."""
+        """Run as other loops; at the end, also write the current minute."""
         self._activity.on_minute = partial(call_in_loop, asyncio.get_running_loop(), self.poke)
         await super().run()
         self._deps.counters.batch_observers.remove(self._activity)
         try:
             await self._write(END_OF_TIME)
-        except Exception as error:  # numbers for charts are not worth a wait, nor a worker that ends with an error
+        except Exception as error:  # numbers for charts justify neither a wait nor a worker that ends with an error
             _logger.warning("the activity of the last minute is not counted: %s", error)
 
     async def _write(self, before: Instant) -> None:
@@ -74,7 +74,7 @@ class ActivityWriter(Loop):
 
 
 class Activity:
-    """An observer of ended attempts. `pool_of_queue` has the full names of pools; attempts of others have none."""
+    """An observer of ended attempts. `pool_of_queue` has the full names of pools; attempts in others have none."""
 
     def __init__(self, pool_of_queue: Mapping[QueueId, str]) -> None:
         self._pool_of_queue = pool_of_queue
@@ -83,13 +83,13 @@ class Activity:
         self._late: dict[Instant, Durations] = {}
         self._took: dict[Instant, Durations] = {}
         self._late_in_pools: dict[Span, Counter[int]] = {}
-        """The spreads of the ten minutes that go on: each is written whole again when one of their minutes is over."""
+        """The spreads of the current ten minutes: each is written again, complete, when one of its minutes is over."""
         self.on_minute: Callable[[], object] | None = None
         """Called at the first end of a minute, in any thread."""
 
     @property
     def is_counting(self) -> bool:
-        """Whether something is counted that was not taken yet."""
+        """Whether there are counts that `take` has not returned yet."""
         return bool(self._ends)
 
     def jobs_ended(self, events: Sequence[JobEnded]) -> None:
@@ -121,7 +121,7 @@ class Activity:
             self.on_minute()
 
     def take(self, before: Instant, source: str) -> tuple[list[ActivityRow], list[PoolActivityRow]]:
-        """The rows of the minutes that began before a moment; they are forgotten here."""
+        """Return the rows of the minutes that began before `before`, and forget them."""
         with self._lock:
             minutes = [minute for minute in self._ends if minute < before]
             taken = [(each, self._ends.pop(each), self._late.pop(each), self._took.pop(each)) for each in minutes]
@@ -173,7 +173,7 @@ def _text(durations: Counter[int]) -> str:
 
 
 def _spread(durations: Counter[int]) -> Counter[int]:
-    """The spread of durations in milliseconds, which were counted as they are: that is quicker, and there are few."""
+    """The spread of durations in milliseconds. They are counted exactly before, which is faster, and there are few."""
     spread: Counter[int] = Counter()
     for milliseconds, count in durations.items():
         spread[bucket_of(milliseconds)] += count

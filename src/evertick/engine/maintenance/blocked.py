@@ -1,6 +1,6 @@
-"""Blocked jobs: due, while no live worker has their function in their pool. They are logged, once for each function.
+"""Blocked jobs: due, but no live worker has their function in their pool. They are logged, once per function.
 
-A job is shown as blocked wherever it is read; this loop says so to the people who only read the log.
+Every view of a job shows that it is blocked; this loop reports it to people who only read the log.
 """
 
 import logging
@@ -20,13 +20,13 @@ from evertick.store.transaction.transaction import Transaction
 _logger: Final = logging.getLogger("evertick.engine")
 
 HEADS_MAX: Final = 100
-"""Queues of others that one look reads."""
+"""Queues of other functions that one poll reads."""
 JOBS_MAX: Final = 100
-"""Jobs of one function that are searched for one of the queue."""
+"""Jobs of one function among which one of the queue is searched."""
 
 
 class BlockedJobs(Loop):
-    """Warns of jobs that no live worker runs: of the first one of each function, and again once that has changed."""
+    """Warns of jobs that no live worker runs: of the first one of each function, and again after that has changed."""
 
     name = "blocked jobs"
     subscribes = frozenset()
@@ -36,7 +36,7 @@ class BlockedJobs(Loop):
         self._said: set[QueueId] = set()
 
     async def round(self) -> Instant | None:
-        """Look at the ready jobs of functions that this worker does not run."""
+        """Check the ready jobs of functions that this worker does not run."""
         own = self._deps.runner.functions()
         queues = [queue_of(pool, each.name) for each in own for pool in {each.pool, DEFAULT_POOL}]
         now = self._deps.clock.now()
@@ -54,7 +54,7 @@ class BlockedJobs(Loop):
 
 
 def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict[QueueId, JobSummary]:
-    """A blocked job of each function that has one, by queue."""
+    """One blocked job per function that has any, by queue."""
     found: dict[QueueId, JobSummary] = {}
     heads = transaction.ready_heads(others=own, limit=HEADS_MAX)
     workers = transaction.workers_alive(now) if heads else []
@@ -66,27 +66,27 @@ def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict
 
 
 def _first(transaction: Transaction, queue: QueueId, tenant: TenantId, now: Instant) -> JobSummary | None:
-    """A ready job of a queue; None for a queue that holds jobs in a newer format."""
+    """A ready job of a queue. None if the queue holds jobs in a newer format."""
     named = transaction.queue_name(queue)
     if named is None or queue_of(*named) != queue:
         return None
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,), name=named[1], due_until=Instant(now + 1))
-    jobs = transaction.list_jobs(where, limit=JOBS_MAX)  # some may be another app's, under the same name
+    jobs = transaction.list_jobs(where, limit=JOBS_MAX)  # some may belong to another app, under the same name
     return next((job for job in jobs if job.pool == named[0]), None)
 
 
-# -- Unreadable schedules: found and set aside before their time comes.
+# -- Unreadable schedules: found and marked before they are due.
 #
-# What a release can read is known when a worker starts, with its code and its time zone data. So each worker reads
-# every schedule once after its start, and again every three hours for what was changed by hand; one that it cannot
-# read is logged and gets the status `unreadable`, which metrics and lists show. The evaluator looks at it every
-# minute from then on.
+# The worker's code and its time zone data determine which schedules it can read. So each worker reads every schedule
+# once after its start, and again every three hours in case rows were changed by hand. A schedule that it cannot read
+# is logged and gets the status `unreadable`, which metrics and lists show. From then on the evaluator tries it every
+# minute.
 
 _schedules_logger: Final = logging.getLogger("evertick.schedules")
 
 PAGE: Final = 200
 PAGE_EVERY_MS: Final = 200
-"""A thousand schedules a second: the check takes some percent of a core, and keeps nobody waiting."""
+"""A thousand schedules a second: the check takes some percent of a core and delays no other work."""
 EVERY_MS: Final = 3 * HOUR_MS
 BEGIN: Final = (TenantId(""), "")
 
@@ -102,7 +102,7 @@ class UnreadableSchedules(Loop):
         self._after: tuple[TenantId, str] = BEGIN
 
     async def round(self) -> Instant | None:
-        """Read a page, and set aside what cannot be read."""
+        """Read a page, and mark the schedules that cannot be read."""
         after = self._after
         rows = await self._deps.executors.read(lambda transaction: transaction.awake_schedules(after, limit=PAGE))
         broken = [row for row in rows if row.unreadable]
@@ -123,6 +123,6 @@ class UnreadableSchedules(Loop):
                 row.kind, row.id, whose, row.why_unreadable, extra={"schedule_id": row.id, "tenant": row.tenant},
             )  # fmt: skip
             self._deps.counters.add("schedules_broken")
-            # Not later than it wanted to be looked at: another worker may have newer time zone data, and run it.
+            # Not later than its own wake-up time: another worker may have newer time zone data, and run it.
             wake_at = min(row.wake_at or now, now + LOOK_AT_LEAST_EVERY_MS)
             transaction.save_schedules([row.set_aside(Instant(wake_at))])

@@ -1,9 +1,9 @@
 """Clock sync: this process's clock follows the database's, so that all machines agree on the time.
 
-Leases and due times are judged by that time. So the difference is known before anything else happens, and a jump is not
-believed at once: a worker that went along with it would take others for dead, run jobs early and use up times of
-schedules. It keeps its own time, looks again and again, and follows only if the machine's own clock has jumped as far
-(then this process stood still), or if the jump lasts.
+Leases and due times are judged by that time. So the difference is measured before anything else happens, and a jump is
+not accepted at once: a worker that accepted it would treat others as dead, run jobs early and use up times of
+schedules. The worker keeps its own time and compares repeatedly. It follows only if the machine's own clock has jumped
+by as much (then this process was suspended), or if the jump lasts.
 """
 
 import logging
@@ -19,15 +19,15 @@ _logger: Final = logging.getLogger("evertick.engine")
 CLOCK_EVERY_MS: Final = 10_000
 """Time between two comparisons."""
 JUMP_MS: Final = 1_000
-"""A difference that two steady clocks do not gather between two comparisons."""
+"""A difference that two steady clocks do not accumulate between two comparisons."""
 LOOK_AGAIN_MS: Final = 1_000
 """Time to the next comparison after a jump."""
 LOOKS_UNTIL_FOLLOWED: Final = 30
-"""A jump that is seen so often in a row is followed: everyone in the fleet has seen it by then."""
+"""A jump is followed after this many comparisons in a row: every worker has seen it by then."""
 
 
 class ClockSync(Loop):
-    """Keeps a clock of the system to the database's."""
+    """Keeps a system clock synchronized with the database's."""
 
     name = "clock"
 
@@ -39,7 +39,7 @@ class ClockSync(Loop):
         self._settled_at = Instant(0)
 
     async def begin(self) -> None:
-        """Set the clock by the database's, before anything else happens. Raises DatabaseUnavailable."""
+        """Set the clock to the database's time before anything else happens. Raises DatabaseUnavailable."""
         moved_ms = await self._deps.executors.ask(lambda: synchronize(self._clock, self._deps.store.database_now))
         self._machine_moved_ms = self._clock.machine_moved_ms
         if abs(moved_ms) > JUMP_MS:
@@ -47,7 +47,7 @@ class ClockSync(Loop):
 
     @property
     def is_settled(self) -> bool:
-        """Whether leases can be judged: no jump is in doubt, and after one others had time to follow it."""
+        """Whether leases can be judged: no jump is pending, and after a jump others have had time to follow it."""
         return self._jumps == 0 and self._clock.now() >= self._settled_at
 
     async def round(self) -> Instant | None:

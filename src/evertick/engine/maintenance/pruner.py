@@ -1,4 +1,4 @@
-"""The pruner: removes what was kept long enough, in small batches: jobs, remembered calls, the ledger, logs."""
+"""The pruner: removes rows after their retention, in small batches: jobs, remembered calls, the ledger, logs."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ ACTIVITY_KEPT_MS: Final = 2 * DAY_MS
 
 
 class Pruner(Loop):
-    """Removes what has been kept long enough."""
+    """Removes rows whose retention is over."""
 
     name = "pruner"
 
@@ -21,7 +21,7 @@ class Pruner(Loop):
         super().__init__(deps, poll_ms=deps.settings.prune_every // MILLISECOND)
 
     async def round(self) -> Instant | None:
-        """Remove one batch of each kind; look again at once while batches come out full."""
+        """Remove one batch of each kind; run again at once while batches are full."""
         settings, now = self._deps.settings, self._deps.clock.now()
         limit = settings.prune_batch
         before = Instant(now - settings.retention // MILLISECOND)
@@ -48,16 +48,16 @@ class Pruner(Loop):
         return self._deps.clock.now() if max(pruned.values()) >= limit else None
 
 
-# -- Count sums: changes of the kept counts are added to them, where a database keeps changes as rows of their own.
+# -- Count sums: where a database stores changes of the kept counts as separate rows, they are added to the counts.
 #
-# Between two looks the changes are added up by who reads the counts: 5,000 of them take a millisecond.
+# Before that, readers of the counts add the changes themselves: 5,000 changes take a millisecond.
 
 CHANGES_MAX: Final = 10_000
 """Changes added in one transaction."""
 
 
 class CountSums(Loop):
-    """Adds up the changes of kept counts. Any worker does; those at work at once take different changes."""
+    """Adds changes to the kept counts. Any worker does; concurrent workers take different changes."""
 
     name = "count sums"
 
@@ -65,7 +65,7 @@ class CountSums(Loop):
         super().__init__(deps, poll_ms=deps.settings.poll // MILLISECOND)
 
     async def round(self) -> Instant | None:
-        """Add up one batch; look again at once while batches come out full."""
+        """Add one batch; run again at once while batches are full."""
         count = await self._deps.executors.write(
             lambda transaction: transaction.sum_counts(limit=CHANGES_MAX), isolation=Isolation.READ_COMMITTED
         )

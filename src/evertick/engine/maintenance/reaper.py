@@ -1,11 +1,11 @@
 """The reaper: gives back the jobs of dead workers. Any worker reaps; there is no leader.
 
-While the database is away leases run out although their workers live. So when it is back, the reaper rests until each
-of them can have renewed its lease: else the first to be back would take the jobs of all others, and end their actions.
+While the database is unavailable, leases expire although their workers live. So after an outage the reaper pauses until
+every worker can have renewed its lease. Otherwise the first worker to return would take and cancel the jobs of others.
 
-There are outages that a reaper does not see: commits may wait for a standby while its own reads and empty commits do
-not, and all workers may be suspended with their machine. When that ends, the leases of all are over for a moment. So a
-lease counts as over when two looks have found it so, and a reaper that was suspended rests.
+A reaper does not see every outage: commits may wait for a standby while its own reads and empty commits do not, and all
+workers may be suspended with their machine. When that ends, all leases are briefly expired. So a lease counts as
+expired only after two polls have found it expired, and a reaper that was suspended pauses.
 """
 
 import logging
@@ -30,20 +30,20 @@ _logger: Final = logging.getLogger("evertick.engine")
 REAP_BATCH: Final = 500
 """Jobs given back in one transaction."""
 REST_MIN_MS: Final = 3_000
-"""A heartbeat may just be trying to connect to a server that does not reply, which takes two seconds."""
+"""A heartbeat may be connecting to a server that does not reply, which takes two seconds."""
 AGAIN_MS: Final = SECOND_MS
-"""The time from the first look that finds a lease over to the one that gives its jobs back."""
+"""The time from the first poll that finds a lease expired to the one that gives its jobs back."""
 WORKERS_MAX: Final = 100
-"""Expired workers looked at in one round."""
+"""Expired workers handled in one round."""
 
 
 class Reaper(Loop):
-    """Recovers the jobs of workers whose lease ran out."""
+    """Recovers the jobs of workers with an expired lease."""
 
     name = "reaper"
 
     def __init__(self, deps: EngineDeps, clock_sync: ClockSync | None = None) -> None:
-        """While `clock_sync` doubts the clock, leases of others are not judged."""
+        """While `clock_sync` is not settled, leases of others are not judged."""
         super().__init__(deps, poll_ms=max(1, deps.settings.lease // MILLISECOND // 4))
         self._clock_sync = clock_sync
         self._rests_until = Instant(0)
@@ -51,7 +51,7 @@ class Reaper(Loop):
         self._over = Over()
 
     async def round(self) -> Instant | None:
-        """Recover one batch; look again at once while there may be more."""
+        """Recover one batch; run again at once while there may be more."""
         if self._clock_sync is not None and not self._clock_sync.is_settled:
             return None
         try:
@@ -64,7 +64,7 @@ class Reaper(Loop):
             await self._deps.executors.ask(self._deps.store.database_now)
             return self._rest()
         if self._ended_at != LONG_AGO and began_at - self._ended_at > self._poll_ms + REST_MIN_MS:
-            return self._rest()  # this process was suspended, and perhaps those of others with it
+            return self._rest()  # this process was suspended, and perhaps other workers with it
         if began_at < self._rests_until:
             return self._rests_until
         more, ended = await self._deps.executors.write(
@@ -72,26 +72,26 @@ class Reaper(Loop):
         )
         self._deps.counters.jobs_ended(ended)
         if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
-            return self._rest()  # the database hung, and those of others may still do
+            return self._rest()  # the database hung, and the statements of other workers may still hang
         return self._deps.clock.now() if more else self._over.again_at
 
     def _rest(self) -> Instant:
-        """Judge no lease for as long as a renewal takes."""
+        """Pause: judge no lease for as long as a renewal takes. Return when the pause ends."""
         rest_ms = max(REST_MIN_MS, self._deps.settings.renew_every_ms)
         self._rests_until = Instant(self._deps.clock.now() + rest_ms)
         return self._rests_until
 
 
 class Over:
-    """Leases that the last look has found over."""
+    """Leases that the last poll has found expired."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[WorkerId, Instant], Instant] = {}
         self.again_at: Instant | None = None
-        """When to look again at those that were found so for the first time."""
+        """When to check the leases again that were found expired for the first time."""
 
     def judge(self, found: Sequence[Worker], now: Instant) -> list[WorkerId]:
-        """Which of the workers are given up: those whose leases were over before."""
+        """Return the workers to give up: those with a lease that was found expired at least AGAIN_MS ago."""
         before = self._since
         self._since = {
             place: min(before.get(place, now), now) for place in ((each.id, each.leased_until) for each in found)
@@ -102,10 +102,10 @@ class Over:
 
 
 def reap(transaction: Transaction, deps: EngineDeps, now: Instant, over: Over) -> tuple[bool, list[JobEnded]]:
-    """Recover up to REAP_BATCH jobs of workers without a lease; whether there may be more, and how they ended.
+    """Recover up to REAP_BATCH jobs of workers without a lease. Return whether there may be more, and the ends.
 
-    `now` is when it was asked for: leases that ran out while the database let it wait are not judged. `over` are those
-    that were found over before.
+    `now` is the time before the transaction: leases that expired while it waited for the database are not judged.
+    `over` holds the leases that were found expired before.
     """
     expired = over.judge(transaction.expired_workers(now, limit=WORKERS_MAX), now)
     ended: list[JobEnded] = []
@@ -115,7 +115,7 @@ def reap(transaction: Transaction, deps: EngineDeps, now: Instant, over: Over) -
 
 
 def recover_all(transaction: Transaction, deps: EngineDeps) -> list[JobEnded]:
-    """Recover the jobs of every worker in the database: none lives, because this process alone holds the file."""
+    """Recover the jobs of every worker in the database: none is alive, because only this process has the file open."""
     now = deps.clock.now()
     ended: list[JobEnded] = []
     for worker_id in [row.id for row in transaction.list_workers()] + transaction.holders_without_row():
@@ -125,7 +125,7 @@ def recover_all(transaction: Transaction, deps: EngineDeps) -> list[JobEnded]:
 
 
 def _lost(claim: Claim, deps: EngineDeps, now: Instant) -> JobEnd:
-    """As `lost`; a job whose row is damaged has failed, so that the others are given back."""
+    """Return the end as `lost` does. A job with a damaged row fails, so that the others are given back."""
     try:
         return lost(claim, now=now, entropy=deps.entropy)
     except Exception as error:
@@ -137,7 +137,7 @@ def _lost(claim: Claim, deps: EngineDeps, now: Instant) -> JobEnd:
 def _recover(
     transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, now: Instant, ended: list[JobEnded]
 ) -> bool:
-    """Give back up to REAP_BATCH jobs of a dead worker, and remove it when none is left; whether some are left."""
+    """Give back up to REAP_BATCH jobs of a dead worker, and remove it when none is left. Return whether any is left."""
     held = transaction.held_jobs(worker_id, limit=REAP_BATCH)
     if held:
         given_back = "1 job that it ran is" if len(held) == 1 else f"{len(held)} jobs that it ran are"

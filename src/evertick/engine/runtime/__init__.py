@@ -1,1 +1,1 @@
-"""What every part of the engine stands on: loops, executors, heartbeat, settings, metrics."""
+"""The base of every part of the engine: loops, executors, heartbeat, settings, metrics."""

@@ -1,4 +1,4 @@
-"""What the loops of one worker share."""
+"""Dependencies that the loops of one worker share."""
 
 from dataclasses import dataclass, field
 
@@ -14,12 +14,12 @@ from evertick.store.store import Store
 
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
-    """What calls and workers of one app share: its database and where transactions run, time, ids, chance, settings."""
+    """Shared by calls and workers of one app: the database, the executors, time, ids, randomness, settings."""
 
     app: str = ""
     """The app's name."""
     apps: tuple[str, ...] = ("",)
-    """The names of the app: its name, and those that it had."""
+    """All names of the app: the current one and earlier ones."""
     store: Store
     executors: Executors
     clock: Clock
@@ -37,6 +37,6 @@ class EngineDeps(Surroundings):
     runner: Runner
     counters: Counters
     pools: tuple[str, ...] | None = None
-    """The pools that the worker serves, by their full names; None for all of the app's."""
+    """The full names of the pools that the worker serves. None means all of the app's."""
     pool_of_queue: dict[QueueId, str] = field(default_factory=dict)
-    """The pool, by its full name, of each queue that its loops have learned to serve."""
+    """The full name of the pool of each queue that its loops have found to be served."""

@@ -1,8 +1,8 @@
-"""The worker's event loop: what functions do to it ends neither it nor the worker.
+"""The worker's event loop, protected from functions that would end it or the worker.
 
 asyncio ends a loop when any task or callback in it raises SystemExit or KeyboardInterrupt, and when any code calls its
-`stop`. A task that an action has started in the background may do either. Then the loop goes on, and says so. An action
-may also cancel every task of its loop, those of the engine among them. Then the worker begins anew.
+`stop`. A task that an action has started in the background may do either. Then the loop continues and logs it. An
+action may also cancel every task of its loop, including the engine's. Then the worker begins again.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ _logger: Final = logging.getLogger("evertick.engine")
 FROZEN_BY_PYTHON_MAX: Final = 5_000
 """Objects that the interpreter itself has frozen when it starts: 375 in Python 3.12, none in others."""
 LAST_TASKS_S: Final = 2.0
-"""How long what still runs on a loop, and is cancelled then, may take to end when the loop is closed."""
+"""How long tasks that are cancelled when a loop is closed may take to end."""
 
 
 def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwargs: Any) -> T:
-    """Like `asyncio.run(main(...))`, until that itself has ended, whatever else the loop's tasks raise.
+    """Like `asyncio.run(main(...))`, but until `main` itself has ended, whatever other tasks of the loop raise.
 
     Raises what `main` raises, and KeyboardInterrupt for Ctrl-C.
     """
@@ -45,12 +45,12 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
 
 @contextmanager
 def loop_of_its_own() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop for as long as a block lasts, which then ends in time.
+    """An event loop for the duration of a block, which is closed in limited time.
 
-    asyncio cancels what still runs on a loop that it closes, and waits for ever for what ignores that. Here it has
-    LAST_TASKS_S, is named and left behind.
+    asyncio cancels the remaining tasks of a loop that it closes, and waits forever for a task that ignores that. Here
+    such a task has LAST_TASKS_S; then it is logged and abandoned.
     """
-    from concurrent.futures import ThreadPoolExecutor  # which a program that ends cannot import any more
+    from concurrent.futures import ThreadPoolExecutor  # cannot be imported any more when the program ends
 
     loop = asyncio.new_event_loop()
     threads = ThreadPoolExecutor(thread_name_prefix="asyncio")  # for `asyncio.to_thread`
@@ -72,7 +72,7 @@ def loop_of_its_own() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def _completed(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[T]") -> T:
-    """The result of a task, whatever others do to the loop meanwhile."""
+    """The result of a task, whatever other tasks do to the loop."""
     while True:
         try:
             return loop.run_until_complete(task)
@@ -94,7 +94,7 @@ def _cancelled(tasks: Iterable["asyncio.Task[Any]"]) -> "list[asyncio.Task[Any]]
 
 
 def _end_in_time(loop: asyncio.AbstractEventLoop, tasks: "list[asyncio.Task[Any]]", end_by: float) -> None:
-    """Let tasks end; what has not ended at `end_by` is named in the log and left behind."""
+    """Let tasks end. Those that have not ended at `end_by` are logged and abandoned."""
     if not tasks:
         return
     left_s = max(0.0, end_by - time.monotonic())
@@ -104,13 +104,13 @@ def _end_in_time(loop: asyncio.AbstractEventLoop, tasks: "list[asyncio.Task[Any]
             _logger.error(
                 "the %s does not end although it was cancelled; the event loop ends without it", name_of(task)
             )
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it was said
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is logged already
         elif not task.cancelled() and (error := task.exception()) is not None:
             loop.call_exception_handler({"message": "a task raised at its end", "exception": error, "task": task})
 
 
 async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:
-    """What `work` returns. It is called again if it was cancelled, unless the cancel is meant: `is_over` is true."""
+    """Return the result of `work`, called again if it was cancelled, unless the cancellation is meant (`is_over`)."""
     while True:
         try:
             return await work()
@@ -124,11 +124,10 @@ async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], boo
 
 @contextmanager
 def program_set_aside() -> Iterator[None]:
-    """Let the garbage collector pass by what is loaded by now: modules, classes, the app. For a process of its own.
+    """Exclude loaded objects (modules, classes, the app) from garbage collection. For a dedicated process.
 
-    They live as long as the process, and each full collection would walk through all of them, for tens of milliseconds
-    in which no function begins and no request is replied to. A program that has frozen its objects itself keeps them
-    as they are.
+    They live as long as the process. Each full collection would traverse all of them, for tens of milliseconds in which
+    no function begins and no request is answered. If the program has frozen objects itself, nothing is changed.
     """
     if gc.get_freeze_count() > FROZEN_BY_PYTHON_MAX:
         yield
@@ -141,7 +140,7 @@ def program_set_aside() -> Iterator[None]:
 
 
 def a_loop_runs_here() -> bool:
-    """Whether an event loop runs in this thread, so that what would block must be awaited instead."""
+    """Whether an event loop runs in this thread, so that blocking calls must be awaited instead."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,13 +1,13 @@
-"""Executors: where transactions and blocking functions run, so that the event loop never waits for them.
+"""Executors: run transactions and blocking functions elsewhere, so that the event loop never waits for them.
 
-The engine and the functions of users never share threads: a function can block its thread for as long as it likes, and
-the engine must go on claiming, evaluating and writing ends meanwhile.
+The engine and user functions never share threads: a function can block its thread for any time, and meanwhile the
+engine must continue to claim, evaluate and write ends.
 
 `ThreadExecutors` has threads; `InlineExecutors` runs everything at once in the caller's thread, which makes tests and
 simulations deterministic.
 
-`Store.write` makes one attempt at a transaction. Calls from programs, actions and commands want a result, so
-`retry_conflicts` runs one again that met a conflict, after a wait that grows; the engine's own loops handle conflicts
+`Store.write` makes one attempt at a transaction. Calls from programs, actions and commands need a result, so
+`retry_conflicts` repeats a transaction that met a conflict, with growing waits. The engine's own loops handle conflicts
 by batch.
 """
 
@@ -36,54 +36,54 @@ Work = Callable[[Transaction], T]
 READERS: Final = 4
 """Threads for the reads of the engine."""
 JOB_THREADS_MAX: Final = 100_000
-"""No limit: a job's slot is its thread. A function that goes on after its job was canceled keeps its thread, and must
-not make the next one wait for it."""
+"""No limit: a job's slot is its thread. A function that continues after its job was canceled keeps its thread, and must
+not delay the next one."""
 
 
 class Executors(Protocol):
-    """Runs work elsewhere and lets the caller await it."""
+    """Runs work elsewhere while the caller awaits the result."""
 
     async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """`Store.write`, one attempt."""
+        """Call `Store.write`: one attempt."""
         ...
 
     async def write_two(
         self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
     ) -> tuple[A, Awaitable[B] | None]:
-        """`first`, with the isolation given, and then in a transaction of its own what `then` makes of its result.
+        """Run `first` with this isolation, then the work that `then` makes of its result, in a separate transaction.
 
-        Returns the result of `first`, whose errors are raised, and the second to be awaited; None if there is none.
+        Returns the result of `first`, and an awaitable for the second; None if there is none. Raises errors of `first`.
         """
         result = await self.write(first, isolation=isolation)
         second = then(result)
         return result, None if second is None else self.write(second)
 
     async def read(self, work: Work[T]) -> T:
-        """`Store.read`."""
+        """Call `Store.read`."""
         ...
 
     async def view(self, work: Work[T]) -> T:
-        """`Store.view`."""
+        """Call `Store.view`."""
         ...
 
     async def ask(self, function: Callable[[], T]) -> T:
-        """Call a blocking function of the engine's own."""
+        """Call a blocking function of the engine."""
         ...
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Call what may block in a user's function that is called by `await`."""
+        """Call a user function that may block and that `async` code awaits."""
         ...
 
     async def call_to_end(self, function: Callable[[], T]) -> T:
-        """As `call` from a job: when that is cancelled, the function has ended, or has not begun."""
+        """Call as `call` does, from a job: if the call is cancelled, the function has ended or has not begun."""
         return await self.call(function)
 
     async def run_job(self, function: Callable[[], T]) -> T:
-        """Call the blocking function of a job. It has a thread at once: the slots of actions bound their number."""
+        """Call the blocking function of a job. It has a thread at once: action slots limit the number of threads."""
         ...
 
     def close(self, *, wait: bool = True) -> None:
-        """Give the threads back; without `wait`, also those whose transactions have not ended."""
+        """Release the threads; without `wait`, also those with transactions that have not ended."""
         ...
 
 
@@ -95,7 +95,7 @@ class _Pools(NamedTuple):
 
 
 class ThreadExecutors(Executors):
-    """Threads for the engine's transactions (one for SQLite's writer, several for PostgreSQL), and others for users'
+    """Threads for the engine's transactions (one for SQLite's writer, several for PostgreSQL), and others for user
     functions.
     """
 
@@ -112,7 +112,7 @@ class ThreadExecutors(Executors):
     async def write_two(
         self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
     ) -> tuple[A, Awaitable[B] | None]:
-        """Both run in one thread, one after the other: the event loop is not asked between."""
+        """Run both in one thread, one after the other, without a detour through the event loop."""
 
         def both() -> "tuple[A, Future[B] | None]":
             result = self._store.write(first, isolation=isolation)
@@ -150,7 +150,7 @@ class ThreadExecutors(Executors):
         except asyncio.CancelledError:
             if ended.done() or in_thread.cancel():
                 raise
-        while not ended.done() and pools is self._pools:  # at the worker's end it is left behind
+        while not ended.done() and pools is self._pools:  # at the worker's end the function is abandoned
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((ended,))
         raise asyncio.CancelledError
@@ -159,20 +159,20 @@ class ThreadExecutors(Executors):
         return await asyncio.get_running_loop().run_in_executor(self._pools.jobs, in_context(function))
 
     def close(self, *, wait: bool = True) -> None:
-        """A function that still runs keeps its thread, not the process.
+        """Release the threads. A running function keeps its thread, but not the process.
 
-        Later work, as of a program that outlives its worker, gets new threads.
+        Later work, for example of a program that outlives its worker, gets new threads.
         """
         pools, self._pools = self._pools, self._new_pools()
         pools.writers.shutdown(wait=wait, cancel_futures=not wait)
         if not wait and self._sizes[0] == 1:
-            # Writes stay in their order: what a next worker recovers includes the claim that is under way.
+            # Writes keep their order: the recovery by the next worker then includes a claim in progress.
             self._pools.writers.submit(pools.writers.shutdown)
         for pool in (pools.readers, pools.callers, pools.jobs):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _new_pools(self) -> _Pools:
-        """No thread is there before its first work."""
+        """New pools. No thread starts before its first work."""
         writers, callers = self._sizes
         return _Pools(
             writers=ThreadPoolExecutor(writers, thread_name_prefix="evertick-executor"),
@@ -183,7 +183,7 @@ class ThreadExecutors(Executors):
 
 
 class InlineExecutors(Executors):
-    """No threads: work runs where it is awaited, after every other task had its turn."""
+    """No threads: work runs where it is awaited, after every other task has had its turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -213,32 +213,32 @@ class InlineExecutors(Executors):
         return function()
 
     def close(self, *, wait: bool = True) -> None:
-        """Nothing is to be given back."""
+        """Do nothing: there are no threads to release."""
 
 
 def in_context(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that is called in another thread with the caller's context variables, such as the current span."""
+    """The function for another thread, with the caller's context variables, such as the current span."""
     return partial(copy_context().run, function)
 
 
 CONFLICTS: Final = RetryPolicy(attempts_max=16, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
-"""How often a transaction is attempted before its caller gets the WriteConflict: for some nine seconds. PostgreSQL sees
-conflicts in pages of indexes, too, so in a small database every second attempt can fail while many write."""
+"""How often a transaction is attempted before its caller gets the WriteConflict: for some nine seconds. PostgreSQL also
+detects conflicts in pages of indexes, so in a small database every second attempt can fail during many writes."""
 
 
 LOCKED_FOR_S: Final = 15
-"""After so long, a caller whose attempt has waited for a lock in vain gets the WriteConflict: PostgreSQL lets each wait
-for ten seconds, and a lock that is held for so long is often held for minutes."""
+"""After this time, a caller whose attempt could not get a lock gets the WriteConflict: PostgreSQL lets each attempt
+wait for ten seconds, and a lock that is held for that long is often held for minutes."""
 
 
 def retry_conflicts(
     attempt: Callable[[], T], entropy: Entropy, *, sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> T:  # fmt: skip
-    """The result of `attempt`, called again while it raises WriteConflict.
+    """Return the result of `attempt`, called again while it raises WriteConflict.
 
-    Raises WriteConflict after the last of the attempts that `CONFLICTS` and `LOCKED_FOR_S` allow, and whatever else
-    `attempt` raises.
+    Raises WriteConflict after the last attempt that `CONFLICTS` and `LOCKED_FOR_S` allow, and every other error of
+    `attempt`.
     """
     conflicts = _Conflicts(entropy, monotonic)
     while True:
@@ -261,7 +261,7 @@ async def retry_conflicts_async(attempt: Callable[[], Awaitable[T]], entropy: En
 
 
 class _Conflicts:
-    """The conflicts that the attempts at one transaction have met."""
+    """The conflicts of the attempts at one transaction."""
 
     def __init__(self, entropy: Entropy, monotonic: Callable[[], float]) -> None:
         self._entropy = entropy
@@ -279,6 +279,6 @@ class _Conflicts:
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
-    """Call `function` in the loop's thread, from another. If the loop has been closed meanwhile, nothing happens."""
+    """Call `function` in the loop's thread, from another thread. If the loop has been closed, nothing happens."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)

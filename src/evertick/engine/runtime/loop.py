@@ -1,8 +1,8 @@
 """Loops: the common shape of everything that runs without being called.
 
-A loop does one bounded round of work, which returns when to look again; then it waits until then, or for a poke.
-A poke only makes a loop prompt: what is due is read from the store. Sleeping, stopping, backing off and reporting
-happen here and nowhere else.
+A loop does one bounded round of work, which returns when to poll again. Then it waits until that time, or for a poke.
+A poke only makes a loop prompt: due work is read from the store. Sleeping, stopping, backing off and reporting happen
+here and nowhere else.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from evertick.base.instants import SECOND_MS, Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.store.notifications import EVERYTHING, Notifications
 
-# -- Repeated log: a failure that comes again and again is said at once, and then now and then with how often it came.
+# -- Repeated log: a repeated failure is logged at once, and later from time to time with the number of repetitions.
 
 SAY_EVERY_MS: Final = 10 * SECOND_MS
 FAILURES_MAX: Final = 100
-"""Failures that are told apart at a time; those that were said longest ago are forgotten."""
+"""Failures that are distinguished at a time; those that were logged longest ago are forgotten."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _Said:
 
 
 class RepeatedLog:
-    """Logs errors with their tracebacks. Those of one class from one line of code are the same failure."""
+    """Logs errors with their tracebacks. Errors of one class from one line of code are the same failure."""
 
     def __init__(self, logger: logging.Logger, clock: Clock) -> None:
         self._logger = logger
@@ -39,7 +39,7 @@ class RepeatedLog:
         self._said: dict[tuple[str, str, int], _Said] = {}
 
     def error(self, error: BaseException, message: str, *args: object) -> None:
-        """Log an error with a `message` as for `logging`, unless the same failure was said a moment ago."""
+        """Log an error with a `message` as for `logging`, unless the same failure was logged recently."""
         now, failure = self._clock.now(), _failure(error)
         said = self._said.pop(failure, None)
         if said is not None and 0 <= now - said.at < SAY_EVERY_MS:
@@ -55,7 +55,7 @@ class RepeatedLog:
 
 
 def _failure(error: BaseException) -> tuple[str, str, int]:
-    """What tells a failure from others. Its text does not: it may name the job, for example."""
+    """The identity of a failure. It excludes the text, which may contain the name of a job, for example."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -73,11 +73,11 @@ LEAST_WAIT_S: Final = 0.001
 
 
 class Loop(ABC):
-    """A loop; a subclass does its work in `round`."""
+    """A loop. A subclass does its work in `round`."""
 
     name = "loop"
     subscribes: Notifications = EVERYTHING
-    """The notifications after which it must look."""
+    """The notifications after which the loop must poll."""
 
     def __init__(self, deps: EngineDeps, *, poll_ms: int) -> None:
         self._deps = deps
@@ -90,36 +90,36 @@ class Loop(ABC):
 
     @abstractmethod
     async def round(self) -> Instant | None:
-        """Do one bounded round of work. Return when to look again, or None to wait for a poke."""
+        """Do one bounded round of work. Return when to poll again, or None to wait for a poke."""
 
     def hear(self) -> None:  # noqa: B027
-        """In any thread, before a poke: something may be new. What is under way may see it."""
+        """Note, in any thread and before a poke, that there may be new work. A round in progress may find it."""
 
     def poke(self) -> None:
-        """Look again at once. Call it in the loop's own thread."""
+        """Poll again at once. Call it in the loop's own thread."""
         self._poked.set()
 
     def stop(self) -> None:
-        """Let the running round be the last."""
+        """End the loop after the current round."""
         self._stopping = True
         self._poked.set()
 
     @property
     def is_away(self) -> bool:
-        """Whether the last round found the database away."""
+        """Whether the last round found the database unavailable."""
         return self._away_since is not None
 
     @property
     def stopping(self) -> bool:
-        """Whether the loop was told to stop."""
+        """Whether the loop was asked to stop."""
         return self._stopping
 
     async def run(self) -> None:
-        """Round after round until stopped.
+        """Run rounds until stopped.
 
-        That the database refuses a statement of the loop's own (a trigger on one of our tables, say) is waited out. So
-        is an error that is not expected, with a traceback in the log: a damaged row, say, must not end the worker for
-        all others.
+        If the database refuses a statement of the loop (for example because of a trigger on an Evertick table), the
+        loop waits and tries again. It does the same after an unexpected error, with a traceback in the log: a damaged
+        row, for example, must not end the worker for all others.
         """
         while not self._stopping:
             self._poked.clear()
@@ -153,7 +153,7 @@ class Loop(ABC):
         if wake_at is None:
             return poll_s
         wait_ms = wake_at - self._deps.clock.now()
-        # A clock that runs fast must not turn a millisecond of its own into no wait at all.
+        # With a clock that runs fast, a millisecond of that clock must not become no wait at all.
         return min(max(wait_seconds(self._deps.clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
 
     async def _back_off(self, error: EvertickError) -> None:

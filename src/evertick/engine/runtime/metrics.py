@@ -1,6 +1,6 @@
-"""Metrics: what the engine reports: how often things happened, and each end of an attempt to the observers.
+"""Metrics: what the engine reports: counts of events, and each end of an attempt to the observers.
 
-Log lines, the output of `evertick dev` and a metrics page are made from them. `JobLog` is in every worker: it writes
+Log lines, the output of `evertick dev` and a metrics page are made from them. Every worker has a `JobLog`, which writes
 how jobs end to the standard logger `evertick.jobs`.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class JobEnded(NamedTuple):
     """An attempt ended and its end is committed.
 
-    `lost`: its worker died, and this one wrote the end. When it was started is not known then.
+    `lost`: its worker died, and this worker wrote the end. Then the start time is not known.
     """
 
     claim: Claim
@@ -32,7 +32,7 @@ class JobEnded(NamedTuple):
 
 
 class Observer(Protocol):
-    """Told of each ended attempt, in the engine's threads: it must be quick and must not raise."""
+    """Notified of each ended attempt, in the engine's threads: it must be quick and must not raise."""
 
     def job_ended(self, event: JobEnded, /) -> None:
         """An attempt ended."""
@@ -40,7 +40,7 @@ class Observer(Protocol):
 
 
 class BatchObserver(Protocol):
-    """Told of ended attempts as `Observer`, of those that were committed together at once."""
+    """Notified of ended attempts like `Observer`, once for all that were committed together."""
 
     def jobs_ended(self, events: Sequence[JobEnded], /) -> None:
         """Attempts ended."""
@@ -48,10 +48,10 @@ class BatchObserver(Protocol):
 
 
 class ScheduleObserver(Protocol):
-    """Told of each decided occurrence, in the engine's threads: it must be quick and must not raise."""
+    """Notified of each decided occurrence, in the engine's threads: it must be quick and must not raise."""
 
     def occurrences_decided(self, function: str, rows: Sequence[OccurrenceRow], /) -> None:
-        """An evaluator decided what becomes of occurrences of a schedule that calls `function`; it is committed."""
+        """An evaluator has decided on occurrences of a schedule that calls `function`, and has committed that."""
         ...
 
 
@@ -59,7 +59,7 @@ _COUNTED: Final = {state: f"jobs_{'retried' if state is JobState.PENDING else st
 
 
 class Counters:
-    """How often each thing happened since the process started, and who is told when it happens."""
+    """Counts of events since the process started, and the observers of these events."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -68,11 +68,11 @@ class Counters:
         self.batch_observers: list[BatchObserver] = []
 
     def add(self, name: str, count: int = 1) -> None:
-        """Count something that happened."""
+        """Add to the count of an event."""
         self._counts[name] += count
 
     def jobs_ended(self, events: Sequence[JobEnded]) -> None:
-        """Count ended attempts and tell the observers."""
+        """Count ended attempts and notify the observers."""
         for state, count in Counter([event.end.state for event in events]).items():
             self._counts[_COUNTED[state]] += count
         for batch_observer in self.batch_observers:
@@ -135,7 +135,7 @@ class JobLog:
 
 
 def _lost(event: JobEnded) -> str:
-    """What became of a job whose worker died."""
+    """The state of a job after its worker died, as text."""
     if event.end.state is JobState.PENDING:
         return "is tried again, because its worker died"
     error = NO_ERROR if event.end.error is None else event.end.error.value

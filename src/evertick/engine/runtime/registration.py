@@ -1,7 +1,7 @@
 """Registration: the identity under which a worker holds jobs, and the lease that keeps it.
 
-A worker whose lease is lost has lost its jobs to others. It goes on under a new identity, so that nothing it still
-writes under the old one counts.
+A worker that loses its lease has lost its jobs to others. It continues under a new identity, so that later writes under
+the old one have no effect.
 """
 
 import asyncio
@@ -25,43 +25,43 @@ from evertick.store.schema import code_version
 from evertick.store.store import Isolation
 from evertick.store.transaction.transaction import Transaction
 
-# -- Heartbeat: a worker renews its lease from a thread and a connection of its own.
+# -- Heartbeat: a worker renews its lease in a separate thread with a separate connection.
 #
-# A busy event loop must not look like a dead worker, so the lease is renewed beside it. When a renewal finds the lease
-# gone, another worker has already given its jobs away: everything that runs here must be cancelled at once.
+# A busy event loop must not look like a dead worker, so the lease is renewed outside it. When a renewal finds that the
+# lease is gone, other workers may already have these jobs: all running functions must be cancelled at once.
 
 _logger: Final = logging.getLogger("evertick.engine")
 
 RETRIES: Final = 8
-"""How often a renewal that failed is tried again in the time between two."""
+"""How often a failed renewal is tried again in the time between two renewals."""
 STOP_TIMEOUT_S: Final = 0.5
-"""How long `stop` waits for a renewal that is under way."""
+"""How long `stop` waits for a renewal in progress."""
 
 
 class Heartbeat(Protocol):
-    """Renews a worker's lease beside its event loop."""
+    """Renews a worker's lease independently of its event loop."""
 
     def start(self) -> None:
         """Begin to renew."""
         ...
 
     def stop(self) -> None:
-        """Stop renewing, without giving the lease up."""
+        """Stop renewing, without giving up the lease."""
         ...
 
 
 MakeHeartbeat = Callable[[EngineDeps, WorkerId, Callable[[], object]], Heartbeat]
-"""Makes the heartbeat of a worker. The function it is given is called when the lease was lost, in any thread."""
+"""Creates the heartbeat of a worker. Its argument is called, in any thread, when the lease is lost."""
 
 
 def renew(deps: EngineDeps, worker_id: WorkerId) -> bool:
-    """Renew a lease once; False if it was taken away."""
+    """Renew a lease once. Return False if it was taken away."""
     until = Instant(deps.clock.now() + deps.settings.lease // MILLISECOND)
 
     def work(transaction: Transaction) -> bool:
         is_there = transaction.renew_lease(worker_id, leased_until=until)
         if not is_there:
-            transaction.confirm()  # before all that runs is cancelled
+            transaction.confirm()  # before all running functions are cancelled
         return is_there
 
     return deps.store.write(work, isolation=Isolation.READ_COMMITTED)
@@ -83,7 +83,7 @@ class HeartbeatThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop renewing, without giving the lease up."""
+        """Stop renewing, without giving up the lease."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=STOP_TIMEOUT_S)
@@ -99,10 +99,10 @@ class HeartbeatThread:
                     self._on_lost()
                     return
                 if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
-                    wait_s = 0.0  # the lease counts from before, and may be over already: the commit was late
+                    wait_s = 0.0  # the lease counts from before the commit, which was late; it may have expired
             except (Unavailable, Conflict) as error:
-                # While the database is away no other worker can take the lease, and when it is back they rest for as
-                # long as a renewal takes (`Reaper`): the next one must come sooner than that.
+                # While the database is unavailable no other worker can take the lease, and afterwards they pause for as
+                # long as a renewal takes (`Reaper`): the next renewal must come sooner than that.
                 wait_s = renew_every_s / RETRIES
                 _logger.debug("the lease could not be renewed: %s", error)
             except Exception as error:  # without this thread others would take what the worker runs, and run it again
@@ -111,21 +111,21 @@ class HeartbeatThread:
 
 
 HELD_MAX: Final = 10_000
-"""Jobs that one worker can hold at most, with the default settings many times over."""
+"""Jobs that one worker can hold at most: many times what the default settings allow."""
 
 RECENT_JOBS: Final = 100
-"""Jobs of which a worker looks at its start whether they belong to another app."""
+"""Recent jobs that a worker checks at its start for those of another app."""
 SHARING: Final = (
     "whose workers run its own jobs alone; if both are not meant to share documents, tenants and keys, give this one "
     "tables of its own by its address (?schema=NAME or ?prefix=NAME_)"
 )
-"""What is said to one of two apps on the same tables."""
+"""The warning for one of two apps that use the same tables."""
 
 
 class Registration:
     """The row of one worker, under one identity after another.
 
-    `on_lost` is called when the lease is lost, `on_renewed` when the worker is registered anew; both in the event
+    `on_lost` is called when the lease is lost, `on_renewed` when the worker is registered again; both in the event
     loop's thread.
     """
 
@@ -142,7 +142,7 @@ class Registration:
         self._on_lost = on_lost
         self._on_renewed = on_renewed
         self.refused = asyncio.Event()
-        """Set when the worker cannot go on under a new identity, because of `refusal`."""
+        """Set when the worker cannot continue under a new identity, because of `refusal`."""
         self.refusal: SchemaMismatch | None = None
         self._worker_id = self._new_id()
         self._registered = False
@@ -151,7 +151,7 @@ class Registration:
         self._stopped = False
 
     def current_id(self) -> WorkerId | None:
-        """The identity under which jobs are claimed; None between a lost lease and the next identity."""
+        """The identity under which jobs are claimed. None between a lost lease and the next identity."""
         return self._worker_id if self._registered else None
 
     async def begin(self) -> None:
@@ -159,13 +159,13 @@ class Registration:
         try:
             await self._register()
         except Unavailable:
-            self._worker_id = self._new_id()  # the row of the last one may be there
+            self._worker_id = self._new_id()  # the row of the last identity may exist
             raise
         if not self._deps.store.single_engine:
             self._start_heartbeat()
 
     def lost(self) -> None:
-        """Another worker has given our jobs away: go on under a new identity."""
+        """Continue under a new identity, because another worker has given this worker's jobs away."""
         _logger.error("worker %s lost its lease; its running actions are canceled", self._worker_id)
         self._deps.counters.add("leases_lost")
         self._registered = False
@@ -173,15 +173,15 @@ class Registration:
         self._registering = asyncio.create_task(self._register_again(), name="register again")
 
     def stop(self) -> None:
-        """Seek no new identity from now on."""
+        """Do not request a new identity any more."""
         self._stopped = True
 
     async def sign_off(self) -> None:
-        """Give back the mutations and runs of workflows that are still held, and remove the worker.
+        """Give back the mutations and workflow runs that are still held, and remove the worker.
 
-        Nothing of a mutation has happened before its end is written, and one that still runs cannot write that any
-        more: its job is not held. While an action is held, the worker stays; others recover it when the lease has run
-        out.
+        A mutation has no effect before its end is written, and a running one cannot write its end any more because its
+        job is not held. While an action is held, the worker's row is kept, and others recover the action after the
+        lease has expired.
         """
         worker_id = self._worker_id
 
@@ -196,7 +196,7 @@ class Registration:
         await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
 
     def close(self) -> None:
-        """Stop everything that goes on beside the worker's loops."""
+        """Stop everything that runs outside the worker's loops."""
         if self._registering is not None:
             self._registering.cancel()
         if self._heartbeat is not None:
@@ -225,7 +225,7 @@ class Registration:
         _compare_apps(deps, alive, recent)
 
     async def _check_release(self) -> None:
-        """Now that migrations see this worker: raise SchemaMismatch if one was faster that shuts its release out."""
+        """After the row is visible to migrations: raise SchemaMismatch if a faster migration excludes this release."""
         try:
             await self._deps.executors.ask(self._deps.store.check_schema)
         except SchemaMismatch:
@@ -237,11 +237,11 @@ class Registration:
 
     async def _register_again(self) -> None:
         while not self._stopped:
-            # A new one for each try: if the reply to a registration was lost, the row may be there.
+            # A new identity for each try: if the reply to a registration was lost, the row may exist.
             self._worker_id = self._new_id()
             try:
                 await self._register()
-            except SchemaMismatch as error:  # a newer release has migrated the database meanwhile
+            except SchemaMismatch as error:  # a newer release has migrated the database in the meantime
                 self.refusal = error
                 self.refused.set()
                 return
@@ -261,7 +261,7 @@ class Registration:
 
 
 def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
-    """Warn if another worker computes the times of schedules from other time zone data."""
+    """Warn if another worker computes the times of schedules with different time zone data."""
     others = {each.zone_data: each for each in alive if each.zone_data not in ("", worker.zone_data)}
     for each in others.values():
         _logger.warning(
@@ -275,7 +275,7 @@ def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
 
 
 def _compare_apps(deps: EngineDeps, alive: Sequence[Worker], recent: Sequence[JobSummary]) -> None:
-    """Warn if other apps use these tables: those of live workers and of the latest jobs."""
+    """Warn if other apps use these tables, according to live workers and the latest jobs."""
     found = {each.app: f"job {each.id} is one of" for each in recent if each.app}
     found |= {each.app: f"worker {each.id} on {each.host} runs" for each in alive if each.app}
     for app in sorted(found.keys() - {*deps.apps}):

@@ -1,4 +1,4 @@
-"""Runner: what runs the code of a job. The engine decides when; a runner knows how.
+"""Runner: runs the code of a job. The engine decides when; a runner knows how.
 
 The app's own runner calls the registered function in this process; others may use a sandbox, a cluster or a gateway.
 """
@@ -20,31 +20,31 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
 class Ran(NamedTuple):
-    """How a function ended, and the lines that a mutation logged; those of an action stand in `RunningAction.log`."""
+    """How a function ended, and the log lines of a mutation; those of an action are in `RunningAction.log`."""
 
     outcome: Outcome
     logs: Sequence[LogLine] = ()
     over: TimeOver | None = None
-    """How its time was over, if that has ended a mutation. One that has waited may be run again."""
+    """Set if a mutation ended because its time was over. One that has used it up by waiting may be run again."""
     end: JobEnd | None = None
-    """The end of an action that is written already, by `RunningAction.finish`."""
+    """The end of an action if `RunningAction.finish` has written it already."""
     again_at: Instant | None = None
-    """When an action is to be run again of which nothing has happened; `outcome` is the reason."""
+    """When to run an action again that has not had any effect; `outcome` is the reason."""
 
 
 WAITING_RUNS_MAX: Final = 3
-"""How often a job is run in all whose function in a transaction uses up its time by waiting."""
+"""How often in all a job is run if its function, in a transaction, uses up its time limit by waiting."""
 
 
 class WaitedTooLong(Exception):
-    """A function in a transaction has used up its time by waiting. Nothing of it is written, and it is run again."""
+    """A function in a transaction has used up its time limit by waiting. It wrote nothing, and is run again."""
 
 
 class RunningAction(ABC):
-    """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread.
+    """Messages between the engine and a running action, in both directions. All of them in the loop's thread.
 
-    The engine has one object for each action, which this is the runner's view of: several that know each other would
-    wait for the garbage collector.
+    The engine has one object per action, and this is the runner's view of it. Several objects that reference each other
+    would wait for the garbage collector.
     """
 
     __slots__ = ("asked", "is_stuck", "log", "on_asked")
@@ -55,7 +55,7 @@ class RunningAction(ABC):
         """Called by `ask`; the runner sets it."""
         self.is_stuck = False
         self.log = AttemptLog()
-        """What the function logs, at once."""
+        """The lines that the function logs, available at once."""
 
     @abstractmethod
     def finish(
@@ -64,53 +64,53 @@ class RunningAction(ABC):
         """Write the end of the job in a transaction, under the fence of its claim, in any thread: for a runner whose
         function writes together with its end.
 
-        Returns what was written, which is canceled if the job was, or None if the claim is not held any more: then
+        Returns the written end, which is canceled if the job was, or None if the claim is not held any more: then
         nothing else may be written. The runner returns it as `Ran.end`.
         """
 
     @abstractmethod
     def on_stuck(self) -> None:
-        """It is stuck."""
+        """Handle an action that is stuck."""
 
     @abstractmethod
     def on_held(self, held: Blocking) -> None:
-        """It holds the event loop. Called in a thread of its own."""
+        """Handle an action that blocks the event loop. Called in a separate thread."""
 
     def ask(self, stop: Stop) -> None:
-        """Ask the function to stop. What was asked before counts only if it was less."""
+        """Ask the function to stop. Has no effect after an equal or stronger request."""
         if stop > self.asked:
             self.asked = stop
             self.on_asked()
 
     def report_stuck(self) -> None:
-        """The function goes on although it was interrupted: its time is over, or it was stopped by force."""
+        """Report that the function goes on although it was interrupted, at its time limit or by a forced stop."""
         if not self.is_stuck:
             self.is_stuck = True
             self.on_stuck()
 
     def report_held(self, held: Blocking) -> None:
-        """The function holds the event loop. Unlike all else, this is called in a thread of its own."""
+        """Report that the function blocks the event loop. Unlike the other methods, called in a separate thread."""
         self.is_stuck = self.is_stuck or held.is_stuck
         self.on_held(held)
 
 
 def _nothing() -> None:
-    """Nothing is to be done when it is asked to stop."""
+    """Do nothing when the action is asked to stop."""
 
 
 class Runner(Protocol):
-    """Runs functions. What the user's code raises is an outcome; only the database's errors pass through."""
+    """Runs functions. Errors of user code are outcomes; only errors of the database are raised."""
 
     def function(self, name: str, /) -> ServedFunction | None:
-        """What this process has under a name; None if it has nothing that jobs can call."""
+        """The function of this process with a name. None if jobs cannot call such a function."""
         ...
 
     def functions(self) -> Sequence[ServedFunction]:
-        """Everything that jobs can call here."""
+        """Every function of this process that jobs can call."""
         ...
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
-        """Run a mutation inside `unit`; if it fails, nothing of it stays there."""
+        """Run a mutation inside `unit`. If it fails, none of its writes remain there."""
         ...
 
     def workflow(self, claim: Claim, arguments: str, /) -> Body:
@@ -118,24 +118,24 @@ class Runner(Protocol):
         ...
 
     def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
-        """Run a query or mutation that the run `claim` calls, inside `unit`; if it fails, nothing of it stays there."""
+        """Run a query or mutation that the run `claim` calls, inside `unit`. If it fails, none of its writes remain."""
         ...
 
     def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
-        """Raise QuotaExceeded if their tenant has no room for jobs that the steps of a run begin as."""
+        """Raise QuotaExceeded if their tenant has no capacity for the jobs as which the steps of a run begin."""
         ...
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:
-        """Let a run's code go on. Raises FunctionTimeout if it takes longer than it may."""
+        """Advance a run's code by `deliver`. Raises FunctionTimeout if it exceeds its time limit."""
         ...
 
     def raised(self, unit: UnitOfWork, claim: Claim, error: BaseException, /) -> Outcome:
-        """How a run has ended whose code could not go on. Raises what is an error of the database, or Ctrl-C."""
+        """The outcome of a run that could not continue because of `error`. Raises database errors and Ctrl-C."""
         ...
 
     async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:
         """Run an action until its function has really ended, also when it was asked to stop or its time is over.
 
-        The outcome is `Canceled` if a `CancelledError` ended it. Only the end of the event loop leaves it behind.
+        The outcome is `Canceled` if a `CancelledError` ended it. It is abandoned only at the end of the event loop.
         """
         ...

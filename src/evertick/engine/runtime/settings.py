@@ -9,7 +9,7 @@ from evertick.base.instants import MILLISECOND
 from evertick.base.options import Rule, shown, whole
 
 VALUE_MAX: Final = 1_000_000_000_000
-"""More than any number, or duration in milliseconds (31 years), that makes a difference."""
+"""More than any useful number, or duration in milliseconds (31 years)."""
 AT_LEAST_ONE: Final = frozenset({"await_within", "batch", "action_threads", "poll", "prune_batch", "tenants"})
 """Settings that may not be 0, because nothing would run."""
 
@@ -27,42 +27,42 @@ class Settings:
     - `batch_time` (200 ms): a batch is committed early once its functions have taken this long. Lower it if short
       mutations wait for slow ones.
     - `mutation_cpu_limit` (1 s): processor time one query or mutation may use, unless its decorator has
-      `cpu_limit=` or `timeout=`. What else runs on the machine does not count.
+      `cpu_limit=` or `timeout=`. Other load of the machine does not count.
     - `mutation_timeout` (10 s): time one query or mutation may take in all, unless its decorator has `timeout=`.
       A job that has used it up mostly by waiting (a lock, a sleep, a busy machine) is run again, three times in all.
 
     Running workflows:
 
-    - `runs_in_memory` (1,000): runs of workflows that a worker keeps in memory between their steps. Others are replayed
-      from their journals before they go on, which takes the longer the more steps they have behind them. A run takes
-      about 10 KB and what its code holds; one that only sleeps for more than five minutes is not kept. With 0 none is.
+    - `runs_in_memory` (1,000): workflow runs that a worker keeps in memory between their steps. Other runs are replayed
+      from their journals before they continue, which takes longer the more steps they have. A run takes about 10 KB and
+      the memory of its code. One that only sleeps for more than five minutes is not kept. With 0 none is.
 
     Running actions:
 
-    - `action_slots` (64): actions that one worker runs at a time. Raise it for actions that mostly wait for a network.
+    - `action_slots` (64): concurrent actions of one worker. Raise it for actions that mostly wait for a network.
     - `action_threads` (16): threads for queries, mutations and plain `def` actions that `async` code awaits. Raise it
       if such calls wait for a free thread. Plain `def` actions that are jobs need none of them: each has its own.
     - `action_timeout` (10 minutes): time one action may take, unless its decorator has `timeout=`.
     - `await_within` (10 s): processor time that an `async def` action may use until its next `await`; it may take
-      twice that long in all until then. Meanwhile it holds the event loop, and its worker starts and ends no other
-      action. One that takes longer is interrupted and ends timed out. Raise it only if no health check restarts a
-      worker whose event loop stands still for so long.
-    - `drain` (30 s): time that running actions have to end when the worker is told to stop. Keep it below the time
+      twice that long in all until then. Meanwhile it blocks the event loop, and its worker starts and ends no other
+      action. An action that takes longer is interrupted and ends timed out. Raise it only if no health check restarts a
+      worker whose event loop is blocked for so long.
+    - `drain` (30 s): time that running actions have to end when the worker is asked to stop. Keep it below the time
       after which your service manager kills the process.
 
-    Looking for work:
+    Polling for work:
 
-    - `poll` (5 s): longest time between two looks at the database. Notifications make workers prompt; this is how
-      late a job can be if one was lost. Raise it to spare a database with many idle workers. While actions run, a
-      worker looks five times as often whether one of them was canceled.
+    - `poll` (5 s): longest time between two polls of the database. Notifications make workers prompt; this is the
+      maximum delay of a job if one is lost. Raise it to reduce the load of many idle workers on a database. While
+      actions run, a worker polls five times as often whether one of them was canceled.
     - `lease` (10 s): how long a worker counts as alive after its last heartbeat, which it sends three times as
       often. Jobs of a dead worker are given back after this time. Raise it if the network stalls for seconds. SQLite
       has no leases.
-    - `tenants` (1,000): tenants that one round looks at. Raise it if more of them have work at the same time.
+    - `tenants` (1,000): tenants that one round polls. Raise it if more of them have work at the same time.
 
     Schedules:
 
-    - `evaluate_every` (1 minute): longest time between two looks at the schedules, whatever `poll` is.
+    - `evaluate_every` (1 minute): longest time between two polls of the schedules, whatever `poll` is.
     - `schedule_interval_min` (1 s): least time between two times of a schedule. A closer spec is refused.
     - `schedule_starts_per_minute` (60): most times a schedule may have in one minute. A denser spec is refused. Change
       both to allow or forbid schedules that run often.

@@ -1,8 +1,8 @@
-"""Spans: which there are, and what they say, by OpenTelemetry's semantic conventions for messaging where those fit.
+"""Spans: their kinds, names and attributes, by OpenTelemetry's semantic conventions for messaging where those fit.
 
-A job is a message whose destination is its function: scheduling it is the producer's span, an attempt at it the
-consumer's, a child of it however much later it runs. What follows from a job (`on_complete`, the steps of a workflow's
-run) continues its trace. An occurrence of a schedule begins a trace of its own, since a schedule has no end: it is
+A job is a message with its function as destination. Scheduling it is the producer's span, and an attempt at it is the
+consumer's: a child of the former, however much later it runs. Jobs that follow from a job (`on_complete`, the steps of
+a workflow's run) continue its trace. An occurrence of a schedule begins a new trace, since a schedule has no end: it is
 linked to the request that created or updated the schedule.
 """
 
@@ -25,7 +25,7 @@ PARKED: Final = "parked"
 
 
 def scheduled(tracing: Tracing, jobs: Sequence[NewJob]) -> list[NewJob]:
-    """Jobs that are scheduled together, with the trace context of that."""
+    """The jobs, with the trace context of the span in which they are scheduled together."""
     names = {job.name for job in jobs}
     attributes: dict[str, str | int] = {**SYSTEM, **_operation("schedule", "send"), **_of_new(jobs[0])}
     if len(jobs) == 1:
@@ -41,7 +41,7 @@ def scheduled(tracing: Tracing, jobs: Sequence[NewJob]) -> list[NewJob]:
 
 
 def started(tracing: Tracing, schedule: Schedule, job: NewJob) -> NewJob:
-    """The job that runs an occurrence of a schedule, with the trace context of that."""
+    """The job that runs an occurrence of a schedule, with the trace context of its span."""
     attributes: dict[str, str | int] = {
         **SYSTEM,
         **_operation("start", "create"),
@@ -58,7 +58,7 @@ def started(tracing: Tracing, schedule: Schedule, job: NewJob) -> NewJob:
 
 
 def attempt(claim: Claim, pool: str) -> NewSpan:
-    """An attempt at a job, or a workflow's run that goes on; `pool` is the full name of its function's pool."""
+    """The span of an attempt at a job or at advancing a run; `pool` is the full name of its function's pool."""
     attributes: dict[str, str | int] = {
         **SYSTEM,
         **_operation("process", "process"),
@@ -73,12 +73,12 @@ def attempt(claim: Claim, pool: str) -> NewSpan:
         try:
             attributes["evertick.schedule.id"] = claim.schedule.value.id
         except SchemaMismatch:
-            pass  # the attempt itself says so
+            pass  # the attempt itself reports that
     return NewSpan(f"process {claim.name}", SpanKind.CONSUMER, attributes, parent=claim.trace or "")
 
 
 def step(call: Call) -> NewSpan:
-    """A query or a mutation that a workflow's run calls, inside its transaction."""
+    """The span of a query or a mutation that a workflow's run calls inside its transaction."""
     return NewSpan(
         f"step {call.function}", SpanKind.INTERNAL,
         {"evertick.function": call.function, "evertick.workflow.step": call.seq},
@@ -86,13 +86,13 @@ def step(call: Call) -> NewSpan:
 
 
 def called(name: str, kind: str, tenant: str) -> NewSpan:
-    """A call of a function from outside, or from an action."""
+    """The span of a function call from outside or from an action."""
     attributes = {"evertick.function": name, "evertick.function.kind": kind, "evertick.tenant": tenant}
     return NewSpan(f"call {name}", SpanKind.INTERNAL, attributes)
 
 
 def tell(span: Span, outcome: Outcome, claim: Claim) -> None:
-    """How an attempt has ended."""
+    """Record in a span how an attempt has ended."""
     if isinstance(outcome, Raised):
         span.note(OUTCOME, RETRIED if _is_retried(claim, outcome) else JobState.FAILED.value)
         span.fail(outcome.type, outcome.message, outcome.traceback)
@@ -101,7 +101,7 @@ def tell(span: Span, outcome: Outcome, claim: Claim) -> None:
 
 
 def tell_run(span: Span, end: JobEnd, claim: Claim) -> None:
-    """How a workflow's run has gone on: it waits (parked), or it has ended."""
+    """Record in a span whether a workflow's run waits (is parked) or has ended."""
     is_parked = end.state is JobState.PENDING and end.failures == claim.failures
     span.note(OUTCOME, PARKED if is_parked else RETRIED if end.state is JobState.PENDING else end.state.value)
     if end.error is not None:
@@ -110,7 +110,7 @@ def tell_run(span: Span, end: JobEnd, claim: Claim) -> None:
 
 
 def _is_retried(claim: Claim, outcome: Raised) -> bool:
-    """Whether the rules will let a failed attempt be followed by another one (`rules/jobs/lifecycle.py`)."""
+    """Whether the rules follow a failed attempt by another one (`rules/jobs/lifecycle.py`)."""
     if claim.retry is None or not outcome.retryable:
         return False
     try:

@@ -1,13 +1,13 @@
-"""Requests to stop: signals and what a supervisor says, heard whatever holds the event loop or the main thread.
+"""Requests to stop: signals and requests of a supervisor, received even if a function blocks event loop or main thread.
 
-The first request drains. The second ends at once, and one that the event loop does not hear because a function holds it
-leaves the process as it is, as does a third, or an end that does not come: everything that counts is in the database,
-and what was running is given back by the next worker.
+The first request drains. The second ends at once. The process exits immediately at the third, or if the event loop is
+blocked and cannot react to the second, or if the end takes too long: everything important is in the database, and the
+next worker gives back what was running.
 
-Handlers of signals run in the main thread alone, and not while it waits inside C code that does not come back for them
-(some drivers of databases do that). So a thread reads signals from a pipe (`signal.set_wakeup_fd`) and puts them into a
-queue; where an event loop of the program has taken that over, a handler does. One more thread reads the queue, counts
-and keeps the time: until the process ends, or the worker is over in a program that goes on.
+Signal handlers run only in the main thread, and not while it waits inside C code that does not return for them (some
+database drivers do that). So a thread reads signals from a pipe (`signal.set_wakeup_fd`) and puts them into a queue. If
+an event loop of the program has taken over the pipe, a handler does so. Another thread reads the queue, counts requests
+and watches the deadlines: until the process ends, or until the worker has ended in a program that continues.
 """
 
 import asyncio
@@ -29,25 +29,25 @@ from evertick.base.step_limit import blocker_of
 _logger: Final = logging.getLogger("evertick.engine")
 
 INTERRUPTED: Final = 130
-"""The exit code of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
+"""The exit code of an interrupted process, as in shells: 128 plus the number of SIGINT."""
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """SIGHUP comes from supervisors that reload, and from a terminal that is closed."""
 SIGNALS: Final = "signals"
 """The source of requests that are signals."""
 NO_FILE: Final = -1
-"""What `signal.set_wakeup_fd` takes and gives for none."""
+"""No file, as argument and result of `signal.set_wakeup_fd`."""
 TOGETHER_S: Final = 0.25
-"""Signals that come within this time of each other are one request to stop."""
+"""Signals within this time of each other are one request to stop."""
 GRACE_S: Final = 6.0
 """Time for the last writes, and for tasks that end late, after the deadline or a request to stop at once."""
 HEARD_S: Final = 1.0
-"""How long the event loop may take to hear of a request to stop at once."""
+"""How long the event loop may take to receive a request to stop at once."""
 LOOK_S: Final = 3_600.0
 """The longest wait at a time."""
 
 
 class _Bursts:
-    """Signals that come together: launchers and `timeout` pass on what the whole process group has got."""
+    """Signals that come together: launchers and `timeout` forward signals that the whole process group has received."""
 
     def __init__(self) -> None:
         self._last_at = -TOGETHER_S
@@ -59,10 +59,10 @@ class _Bursts:
 
 
 class StopRequests:
-    """The requests to stop that one process gets.
+    """The requests to stop that one process receives.
 
-    Several sources may say the same, as a signal to a process group reaches both a worker and its supervisor, who tells
-    the worker. So what counts is how often that source has asked that asked most often.
+    Several sources may report the same request: a signal to a process group reaches both a worker and its supervisor,
+    which forwards it to the worker. So the number of requests is that of the source with the most requests.
     """
 
     def __init__(self, obey: Callable[[bool], object]) -> None:
@@ -82,15 +82,15 @@ class StopRequests:
 
     @property
     def has_begun(self) -> bool:
-        """Whether requests are obeyed by now; those that came before are kept until then."""
+        """Whether requests are obeyed already; earlier ones are kept until then."""
         return self._loop is not None
 
     def ask(self, source: str) -> None:
-        """One more request of a source. From any thread, and in a handler of signals."""
+        """Add a request of a source. May be called in any thread, and in a signal handler."""
         self._steps.put(partial(self._hear, source, time.monotonic()))
 
     def hear_signals(self) -> None:
-        """Let signals be requests. In the main thread."""
+        """Treat signals as requests. Call it in the main thread."""
         woken, self._wakes = os.pipe()
         os.set_blocking(self._wakes, False)
         threading.Thread(target=self._read_signals, args=(woken,), name="evertick-signals", daemon=True).start()
@@ -103,25 +103,25 @@ class StopRequests:
         )
 
     def begin(self, drain_s: float) -> None:
-        """Obey from now on, in this thread's running loop; the first request gives what runs `drain_s` to end."""
+        """Start to obey in this thread's running loop. The first request gives running functions `drain_s` to end."""
         self._drain_s = drain_s
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, name="evertick-stop", daemon=True).start()
 
     def close(self) -> None:
-        """The loop has ended: what is left to be closed has its time, too, if the process was asked to stop."""
+        """Note that the loop has ended. If the process was asked to stop, the cleanup gets a time limit, too."""
         self._steps.put(self._begin_to_close)
 
     def over(self) -> None:
-        """The program goes on: signals are its own again, and nothing leaves its process any more."""
+        """Give signals back to the program, which continues, and never exit its process any more."""
         self._forget_signals()
         self._steps.put(self._end)
 
     # -- signals
 
     def _take_wakeups(self) -> bool:
-        """Let signals be written into the pipe, unless an event loop of the program has them written into a file of its
-        own. Returns whether they were before.
+        """Write signals into the pipe, unless an event loop of the program writes them into its own file. Returns
+        whether signals were written into the pipe before.
         """
         before = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
         if before not in (NO_FILE, self._wakes):
@@ -129,7 +129,7 @@ class StopRequests:
         return before == self._wakes
 
     def _handle(self, *_: object) -> None:
-        if not self._take_wakeups():  # else the thread has read it
+        if not self._take_wakeups():  # otherwise the thread has read the signal
             self.ask(SIGNALS)
 
     def _read_signals(self, woken: int) -> None:
@@ -183,7 +183,7 @@ class StopRequests:
         within_s = HEARD_S if asked == 2 else GRACE_S + (0.0 if self._is_closing else self._drain_s)
         self._deadline = time.monotonic() + within_s
         if self._loop is not None:
-            with suppress(RuntimeError):  # it has ended
+            with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._tell, asked == 2)
 
     def _tell(self, now: bool) -> None:
@@ -211,9 +211,9 @@ class StopRequests:
 
 
 def on_stop_signals(ask: Callable[[], None]) -> None:
-    """Call `ask` at signals to stop, in the loop of this thread; once for those within a moment. For supervisors.
+    """Call `ask` at signals to stop, in the loop of this thread, once for signals that come together. For supervisors.
 
-    What comes when the loop has ended does nothing: the process ends in any case.
+    Signals after the end of the loop have no effect: the process ends in any case.
     """
     loop, bursts = asyncio.get_running_loop(), _Bursts()
 
@@ -227,7 +227,7 @@ def on_stop_signals(ask: Callable[[], None]) -> None:
 
 
 def _heard() -> list[signal.Signals]:
-    """The signals that stop this process: not SIGHUP under `nohup`, which ignores it."""
+    """The signals that stop this process: without SIGHUP under `nohup`, which ignores it."""
     ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [each for each in STOP_SIGNALS if each is not signal.SIGHUP or not ignores_hangup]
 

@@ -1,10 +1,10 @@
-"""Tracing: the seam between the engine and a tracer such as OpenTelemetry's.
+"""Tracing: the interface between the engine and a tracer such as OpenTelemetry's.
 
-`spans.py` says which spans there are and what they are called; a `Tracing` makes them. An app that is not traced has
-None in its place: then nothing is asked, and no job carries a trace context.
+`spans.py` defines the spans and their names; a `Tracing` creates them. In an app that is not traced it is None: then
+no spans are created, and no job carries a trace context.
 
 A *trace context* is text: a W3C `traceparent`, and after a space the `tracestate` if there is one. A job carries the
-one in which it was scheduled, so that its attempts, in whichever process, continue that trace.
+context in which it was scheduled, so that its attempts, in whichever process, continue that trace.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 
 class SpanKind(StrEnum):
-    """What a span is in the conversation of two sides."""
+    """The role of a span in a communication between two sides."""
 
     INTERNAL = "internal"
     PRODUCER = "producer"
@@ -26,7 +26,7 @@ class NewSpan(NamedTuple):
     """A span that is about to begin.
 
     It is a child of the current span. With a trace context as `parent` it is a child of that one; with an empty text,
-    or one that cannot be read, it begins a trace. `links` are trace contexts that it has to do with otherwise.
+    or one that cannot be read, it begins a trace. `links` are other related trace contexts.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Span(Protocol):
     """A span that has begun."""
 
     def rename(self, name: str, /) -> None:
-        """Give it another name."""
+        """Change the name."""
         ...
 
     def note(self, name: str, value: str | int, /) -> None:
@@ -48,7 +48,7 @@ class Span(Protocol):
         ...
 
     def fail(self, error_type: str, message: str = "", traceback: str = "", /) -> None:
-        """Mark it as failed; an error without a message is a status alone."""
+        """Mark the span as failed; without a message only its status is set."""
         ...
 
 
@@ -56,9 +56,9 @@ class Tracing(Protocol):
     """Makes spans. It is called in any thread and must not raise."""
 
     def carried(self) -> str | None:
-        """The trace context of the current span; None if there is none."""
+        """The trace context of the current span. None if there is none."""
         ...
 
     def span(self, new: NewSpan, /) -> AbstractContextManager[Span]:
-        """A span for as long as a block lasts, in which it is current. An exception that leaves the block fails it."""
+        """A span for the duration of a block, in which it is current. An exception that leaves the block fails it."""
         ...

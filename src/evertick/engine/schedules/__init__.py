@@ -1,1 +1,1 @@
-"""The evaluator and everything it does to a schedule."""
+"""The evaluator and all operations on schedules."""

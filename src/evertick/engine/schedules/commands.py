@@ -1,8 +1,8 @@
-"""Requests: what a user or a function does to a schedule, as plain functions over a transaction.
+"""Requests: operations of users and functions on schedules, as plain functions over a transaction.
 
-Every request first lets the schedule catch up with what has happened (ends of runs, due times), then happens itself,
+Every request first evaluates what has already happened to the schedule (ends of runs, due times), and is then applied,
 all in the caller's transaction: a mutation that pauses a schedule pauses it together with its other writes, or not at
-all. Each leaves a line in the schedule's history; what changes what it is, or pauses it, makes it a new version.
+all. Each request adds a line to the schedule's history. If it changes the definition or pauses, it makes a new version.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,29 +49,29 @@ from evertick.store.transaction.transaction import Transaction
 
 REPORTS_MAX: Final = 1_000
 ROUNDS_MAX: Final = 800
-"""Pages of due times that a request judges before it happens; a schedule further behind must be caught up first."""
+"""Pages of due times that a request evaluates first. If a schedule is further behind, it must be caught up before."""
 
 LEDGER_LOOK_MAX: Final = 1_000
-"""Rows of the ledger beyond the present that a new schedule looks at for times of a namesake."""
+"""Future rows of the ledger that are checked for times of a deleted schedule with the id of a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """Who asks, in whose name and when: what every request needs beside its own words."""
+    """The actor, the tenant and the time of a request: what every request needs in addition to its content."""
 
     tenant: TenantId
     actor: str
     now: Instant
     make_id: MakeId
     targets: Targets | None = WORKFLOWS
-    """Who is asked whether a target may run; None lets all of them."""
+    """Decides whether a target may run. None allows every target."""
     retention_ms: int = COMPLETED_RETENTION_MS
     tracing: Tracing | None = None
     function_of: FunctionOf = no_function
-    """The functions at hand: a run that a request starts is in the pool of its function, and has its retry policy."""
+    """The functions of this process: a run that a request starts gets the pool and the retry policy of its function."""
 
     def evaluation(self, transaction: Transaction) -> Evaluation:
-        """What evaluations on its behalf need. A function whose code is not at hand is what a live worker says."""
+        """The evaluation for this request. If a function is not in this process, a live worker describes it."""
 
         def function_of(name: str, app: str | None) -> ServedFunction | None:
             own = self.function_of(name, app)
@@ -86,11 +86,11 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is requested of a schedule: `events` for the rules, and `edit`, which gives it another spec, target, note or
-    other metadata. `action` and `detail` are what its history says about it.
+    """A request to a schedule: `events` for the rules, and `edit`, which replaces its spec, target, note or other
+    metadata. `action` and `detail` describe it in the history.
 
-    With `if_version`, the change is refused if the schedule has another version. `is_edit`: it makes the schedule a new
-    version. Triggers and backfills do not: who has read the schedule may still change it.
+    With `if_version`, the change is refused if the schedule has another version. `is_edit` says that it makes a new
+    version. Triggers and backfills do not: whoever has read the schedule may still change it.
     """
 
     action: str = "updated"
@@ -103,9 +103,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update(Change):
-    """A change of what a schedule is: what `edit` gives it, its policies, and the names of its runs. None keeps.
+    """A change of the definition: by `edit`, to the policies, and to the names of runs. None keeps the current value.
 
-    `first_at` is the first moment that may be a time of a new spec, where that shall not be the one after the update.
+    `first_at` is the earliest time of a new spec, if that is not the first one after the update.
     """
 
     policies: Policies | None = None
@@ -116,11 +116,11 @@ class Update(Change):
 def create(
     transaction: Transaction, row: Schedule, requests: Sequence[Event], by: Requester, *, detail: str = ""
 ) -> Schedule:
-    """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
+    """Write a new schedule and apply its first requests (a trigger, a backfill) at once.
 
-    The caller has seen in this transaction that no schedule has its id. Most have no requests: such a schedule is
-    written as it waits for its first time, without an evaluation. Its version goes on from that of a deleted one with
-    its id: who has read that one shall not change this one.
+    The caller has checked in this transaction that no schedule has its id. Most schedules have no requests: they are
+    written as waiting for their first time, without an evaluation. The version continues after that of a deleted
+    schedule with the same id, so that a caller who has read that one cannot change this one.
     """
     row = row._replace(version=transaction.last_version(row.id, tenant=row.tenant) + 1)
     row = _in_trace(_beyond_ledger(transaction, row), by)
@@ -136,12 +136,12 @@ def create(
 
 
 def _may_be_blocked(row: Schedule, by: Requester) -> bool:
-    """Whether someone must be asked if the target may run: workflows may be paused, and an app may have other rules."""
+    """Whether the target may be blocked: workflows may be paused, and an app may have other rules."""
     return row.target.kind is FunctionKind.WORKFLOW or by.targets not in (None, WORKFLOWS)
 
 
 def _first_time(row: Schedule, now: Instant) -> FireTime | None:
-    """The time that a new schedule waits for; None if it does not just wait, or something is due already."""
+    """The time for which a new schedule waits. None if it does not only wait, or a time is due already."""
     if row.state.paused or row.state.ending is not None:
         return None
     first = times_of(row).after(row.seen_until)
@@ -149,10 +149,10 @@ def _first_time(row: Schedule, now: Instant) -> FireTime | None:
 
 
 def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by: Requester) -> Schedule:
-    """Let a change happen to a schedule; returns the schedule as it is then.
+    """Apply a change to a schedule. Return the schedule after the change.
 
-    Raises ScheduleNotFound, VersionConflict if the schedule is not of the version that the change is for, and
-    SchemaMismatch for one that this release cannot read, unless the change pauses or resumes it.
+    Raises ScheduleNotFound, VersionConflict if the schedule does not have the version that the change expects, and
+    SchemaMismatch if this release cannot read it, unless the change pauses or resumes it.
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     if row.unreadable:
@@ -164,7 +164,7 @@ def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by:
 
 
 def refuse_unreadable(row: Schedule, what: str) -> None:
-    """Raise SchemaMismatch for a schedule that this release cannot read, so that `what` cannot be done to it."""
+    """Raise SchemaMismatch for a schedule that this release cannot read, which prevents the operation `what`."""
     if problems := row.why_unreadable:
         error = SchemaMismatch(
             f"schedule {row.id!r} cannot be {what}, because it cannot be read ({problems}); give it a new "
@@ -176,9 +176,9 @@ def refuse_unreadable(row: Schedule, what: str) -> None:
 
 
 def _rest(transaction: Transaction, row: Schedule, change: Change, by: Requester) -> Schedule:
-    """Pause or resume a schedule that cannot be read. No time of it is judged before it can be.
+    """Pause or resume a schedule that cannot be read. None of its times is judged until it can be read.
 
-    One whose state cannot be read has no place for a pause there: it is not looked at until it is resumed.
+    If its state cannot be read, the pause cannot be stored there. Then it is not evaluated until it is resumed.
     """
     pauses = any(isinstance(event, Paused) for event in change.events)
     if change.edit is not None or not all(isinstance(event, Paused | Resumed) for event in change.events):
@@ -195,13 +195,13 @@ def _rest(transaction: Transaction, row: Schedule, change: Change, by: Requester
 
 
 def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:
-    """Change what a schedule is.
+    """Change the definition of a schedule.
 
-    Runs, waiting occurrences, counters, pause and results stay. The old spec and policies decide what becomes of the
-    times until the update; those that start with it have the new target, as all that starts later: the code that the
-    old one names may be gone. Times before the update are never made up; a time of the old spec that is between its
-    nominal and its actual moment is kept. Of a schedule that cannot be read, `edit` gets one with defaults in place of
-    what cannot be read, and has to replace these. Raises as `locked` does.
+    Runs, waiting occurrences, counters, pause and results stay. The old spec and policies decide about the times until
+    the update. Occurrences that start with the update have the new target, as all later ones: the code of the old
+    target may be gone. Times before the update are never caught up. A time of the old spec between its nominal and its
+    actual time is kept. If the schedule cannot be read, `edit` receives it with defaults for the unreadable parts, and
+    has to replace them. Raises the same errors as `locked`.
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     if is_readable := not (problems := row.why_unreadable):
@@ -231,11 +231,11 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
 
 
 def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
-    """Remove a schedule. What waits or is due is dropped and noted in the ledger; what runs goes on.
+    """Remove a schedule. Waiting and due occurrences are dropped and recorded in the ledger; running ones continue.
 
-    Also one that this release cannot read: then times that it has not judged yet stay without a row in the ledger.
+    A schedule that this release cannot read can be removed, too. Times that it has not judged then get no ledger row.
     """
-    by = replace(by, targets=None)  # also what has no target any more can be deleted
+    by = replace(by, targets=None)  # a schedule whose target is gone can be deleted, too
     row = locked(transaction, schedule_id, by.tenant, if_version)
     if problems := row.why_unreadable:
         _drop_waiting(transaction, row, by.now)
@@ -247,9 +247,9 @@ def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, 
 
 
 def _made_readable(transaction: Transaction, row: Schedule, by: Requester) -> Schedule:
-    """The schedule with defaults in place of what cannot be read.
+    """Replace the unreadable parts of a schedule by defaults. Return the schedule.
 
-    With its state go its counters, its open runs and what waits: the ledger notes that. It stays paused if it was.
+    An unreadable state loses counters, open runs and waiting occurrences, which the ledger records. A pause remains.
     """
     fresh = row.with_defaults()
     if "state" not in row.unreadable:
@@ -263,7 +263,7 @@ def _made_readable(transaction: Transaction, row: Schedule, by: Requester) -> Sc
 
 
 def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None:
-    """Note in the ledger that what waits will not run, without reading the schedule."""
+    """Record in the ledger that waiting occurrences will not run, without reading the schedule."""
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, fates=(Fate.BUFFERED.value,))
     waiting = transaction.list_occurrences(where, limit=BUFFER_MAX)
     dropped = "the schedule was deleted"
@@ -280,9 +280,9 @@ def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None
 def locked(
     transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId, if_version: int | None = None
 ) -> Schedule:
-    """The schedule, to be changed.
+    """Lock a schedule in order to change it, and return it.
 
-    Raises ScheduleNotFound, or VersionConflict if it is not of version `if_version` any more.
+    Raises ScheduleNotFound, or VersionConflict if its version is not `if_version`.
     """
     row = transaction.lock_schedule(schedule_id, tenant=tenant)
     if row is None:
@@ -298,7 +298,7 @@ def locked(
 def _write(
     transaction: Transaction, row: Schedule, change: Change, by: Requester, *, spec_since: Instant | None = None
 ) -> Evaluated:
-    """Let the events of a change happen, write what follows, and add a line to the history."""
+    """Apply the events of a change, write the results, and add a line to the history."""
     item = _evaluated(transaction, row, change.events, by, spec_since=spec_since)
     write(transaction, [item], by.evaluation(transaction))
     _add_line(transaction, row, change, by)
@@ -319,12 +319,12 @@ def _evaluated(
     *,
     spec_since: Instant | None = None,
 ) -> Evaluated:
-    """What follows for a schedule when all that came before the requests, and then the requests, have happened.
+    """The result for a schedule after all earlier events, and then the requests, were evaluated.
 
-    Due times that do not fit into one evaluation are judged and written here, page by page, so that the requests come
-    after all of them. A schedule that is being changed is not removed for having ended.
+    Due times that do not fit into one evaluation are evaluated and written here, page by page, so that the requests
+    come after all of them. A schedule that is being changed is not removed because it has ended.
 
-    Raises Unavailable if that is more than a transaction should hold.
+    Raises Unavailable if there are too many for one transaction.
     """
     evaluation = by.evaluation(transaction)
     ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], evaluation)
@@ -353,7 +353,7 @@ def _in_trace(row: Schedule, by: Requester) -> Schedule:
 
 
 def _beyond_ledger(transaction: Transaction, row: Schedule) -> Schedule:
-    """The new row; if one of this id was deleted and the clock set back, what the ledger holds is not named again."""
+    """The new row. It skips ledger times of a deleted schedule with its id, in case the clock was set back."""
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=Instant(row.seen_until + 1))
     beyond = transaction.list_occurrences(where, limit=LEDGER_LOOK_MAX, newest_first=True)
     seen_until = next((each.nominal_at for each in beyond if each.origin == Origin.SCHEDULE), None)

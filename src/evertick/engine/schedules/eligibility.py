@@ -1,8 +1,8 @@
-"""Eligibility: may the target of a schedule run now?
+"""Eligibility: whether the target of a schedule may run now.
 
 A mutation or an action may always run, a workflow unless it was paused, deprecated or deleted. The evaluator asks
 before it judges the times of a page of schedules. While the target is blocked, times are skipped and the schedule
-advances; a schedule whose target is gone is removed.
+advances. A schedule whose target is gone is removed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,21 +20,21 @@ if TYPE_CHECKING:  # every app imports this module, and only those with schedule
     from evertick.store.records.schedule import Schedule
 
 CODE: Final = "code"
-"""The source of a cron that the code declares."""
+"""The source of a cron that is declared in code."""
 
 _Key = tuple[TenantId, ScheduleId]
 
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """`reason` says why the target may not run now ("workflow report is paused"); `gone`, that it never will."""
+    """`reason` says why the target may not run now ("workflow report is paused"); `gone` that it never will."""
 
     reason: str | None = None
     gone: bool = False
 
     @property
     def blocked_reason(self) -> str | None:
-        """Why nothing may be started now, or None."""
+        """The reason why nothing may be started now, or None."""
         return "its target is gone" if self.gone else self.reason
 
 
@@ -42,17 +42,17 @@ ELIGIBLE: Final = Eligibility()
 
 
 class Targets(Protocol):
-    """Who knows about targets."""
+    """Decides which targets may run."""
 
     def ineligible(
         self, transaction: Transaction, rows: "Sequence[Schedule]", evaluation: "Evaluation", /
     ) -> Mapping[_Key, Eligibility]:
-        """Of these schedules, those whose target may not run now. Each page of the evaluator asks once."""
+        """The schedules among `rows` whose target may not run now. Called once per page of the evaluator."""
         ...
 
 
 class WorkflowTargets:
-    """Workflows run unless their status forbids it; everything else runs."""
+    """Workflows run unless their status forbids it; all other targets run."""
 
     def ineligible(
         self, transaction: Transaction, rows: "Sequence[Schedule]", evaluation: "Evaluation", /
@@ -75,15 +75,15 @@ WORKFLOWS: Final = WorkflowTargets()
 
 
 def _workflow_names(row: "Schedule", evaluation: "Evaluation") -> tuple[str, ...]:
-    """What the workflow that a schedule starts is called there and in the code, which may have renamed it."""
+    """The names of the workflow that a schedule starts: in the schedule and in the code, which may have renamed it."""
     try:
         function = evaluation.function(row.target)
     except SchemaMismatch:
-        return ()  # a newer release wrote it: its evaluation says so
+        return ()  # a newer release wrote it: its evaluation reports that
     return (row.function, function.present) if function.kind is FunctionKind.WORKFLOW else ()
 
 
 def _eligibility(row: "Schedule", name: str, status: WorkflowStatus) -> Eligibility:
-    """A cron of the code stays: the next start of its app would bring it back."""
+    """The eligibility of a workflow. A cron in code is never gone: the next start of its app would create it again."""
     gone = status is WorkflowStatus.DELETED and row.metadata.source != CODE
     return Eligibility(f"workflow {name} is {status.value}", gone)

@@ -1,11 +1,10 @@
-"""Evaluation: what follows for one schedule from everything that happened since it was last seen.
+"""Evaluation: the result for one schedule of everything that happened since its last evaluation.
 
-It collects the ends of runs and the due times in the order of time, folds them through the rules together with what
-is requested just now, and `outcome` turns the plan into rows. The caller writes these, in the transaction in which the
-schedule is locked.
+It collects ends of runs and due times in the order of time and folds them through the rules together with the current
+requests. `outcome` converts the plan to rows. The caller writes these in the transaction that has locked the schedule.
 
-One evaluation takes a bounded number of times. If further ones are due it says so (`more`): then what happened after
-them is left for the next evaluation, so that nothing is judged before what came earlier.
+The number of times per evaluation is limited. If more are due, the result says so (`more`). Events after them are left
+for the next evaluation, so that nothing is judged before earlier events.
 """
 
 from collections.abc import Sequence
@@ -51,20 +50,20 @@ from evertick.rules.schedules.state import (
 from evertick.store.records.schedule import STATE, Schedule
 
 CLOCKS_DIFFER_MS: Final = 1_000
-"""How far the clocks of a fleet's processes are taken to differ. An end further in the future says nothing of now."""
+"""The maximum assumed clock difference within a fleet. An end further in the future does not affect the present."""
 
 DIED: Final = (LOST_WORKER, QUARANTINED)
-"""How the message of a run begins whose worker died: nothing was alive when that was found."""
+"""Prefixes of the message of a run that ended because its worker died: no worker was alive when that was found."""
 STOPPED_RUNS: Final = frozenset({RunOutcome.CANCELED.value, RunOutcome.TERMINATED.value})
-"""The outcomes that a request can give to a run which no worker has."""
+"""The outcomes that a request can give to a run that no worker holds."""
 
 
 class Inputs(NamedTuple):
-    """What an evaluation takes into account beside the times that are due.
+    """The inputs of an evaluation in addition to the due times.
 
-    `requests` are judged after all that came before them; if the evaluation says `more`, that was not all.
-    `eligibility` is that of the target: one that is gone takes the schedule with it. Times up to `spec_since` are none
-    of the schedule's: an update has just given it this spec.
+    `requests` are judged after everything earlier; if the result has `more`, there are earlier events left.
+    `eligibility` is that of the target: if the target is gone, the schedule is removed. Times up to `spec_since` do not
+    belong to the schedule: an update has just set this spec.
     """
 
     reports: Sequence[RunReport] = ()
@@ -74,11 +73,11 @@ class Inputs(NamedTuple):
 
 
 def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
-    """Everything that follows now for a schedule. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
+    """Everything that follows for a schedule now. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
     now, gone = evaluation.now, inputs.eligibility.gone
     happened = _happened(schedule, inputs, evaluation)
     judged_at = _after_ends(schedule.state, happened.reports, now)
-    # While more times are due, nothing later than these has come: a pause that has ended meanwhile is still about them.
+    # While more times are due, only events before them count: a pause that has ended since then still applies to them.
     looked = Looked(
         at=Instant(happened.following.actual_at - 1) if happened.more and happened.following is not None else now
     )
@@ -88,7 +87,7 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
 
 
 def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Happened:
-    """What happened to the schedule since it was seen, in order, and what is requested now."""
+    """The events of a schedule since its last evaluation, in order, followed by the current requests."""
     state, eligibility, now = schedule.state, inputs.eligibility, evaluation.now
     reports = _with_timeouts(state, inputs.reports)
     times = times_of(schedule)
@@ -106,18 +105,18 @@ def _happened(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Hap
     if eligibility.gone and not more:
         events.append(Deleted(at=now))
     elif state.backfills and not more:
-        # The room they have is what is left after all that happened.
+        # Backfills get the capacity that is left after all these events.
         events += _backfill_portions(fold(state, events, now).state, times, now)
     events += inputs.requests
     if any(isinstance(request, Deleted) for request in inputs.requests):
-        events.insert(0, Deleted(at=state.seen_until))  # so that what is due does not start any more
-    if following is None and times.recurrence.spec.has_sources:  # without any it waits for triggers, and never ends
+        events.insert(0, Deleted(at=state.seen_until))  # so that due times do not start any more
+    if following is None and times.recurrence.spec.has_sources:  # without sources it waits for triggers and never ends
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return Happened(events, reports, following, more)
 
 
 def _with_timeouts(state: ScheduleState, reports: Sequence[RunReport]) -> Sequence[RunReport]:
-    """The ends of runs; one that was terminated because it was open for too long has timed out."""
+    """The ends of runs. A run that was terminated because it was open for too long has timed out."""
     timed_out = {run.occurrence.key for run in state.running if run.stop is Stop.TIME_OUT}
     if not timed_out:
         return reports
@@ -131,21 +130,21 @@ def _with_timeouts(state: ScheduleState, reports: Sequence[RunReport]) -> Sequen
 
 
 def _after_ends(state: ScheduleState, reports: Sequence[RunReport], now: Instant) -> Instant:
-    """The moment at which runs start: `now`, but not before an end that is known, where clocks differ a little."""
+    """The time at which runs start: `now`, but not before a known end, where clocks differ a little."""
     ends = [report.ended_at for report in reports]
     ends += [end.ended_at for end in (state.last_result, state.last_failure) if end is not None]
     return max([now, *(end for end in ends if end - now <= CLOCKS_DIFFER_MS)])
 
 
 def _begin(state: ScheduleState, inputs: Inputs, now: Instant) -> Instant:
-    """The moment up to which times were seen, unless a request has just moved that."""
+    """The time up to which due times were evaluated, unless a request has just changed it."""
     begin = state.seen_until if inputs.spec_since is None else max(state.seen_until, inputs.spec_since)
     recounts = any(isinstance(request, Resumed) and request.recount is not None for request in inputs.requests)
     return min(begin, now) if recounts else begin
 
 
 def _attended_until(reports: Sequence[RunReport], attended_since: Instant) -> Instant:
-    """Up to when workers from before `attended_since` were alive: a function returned or raised there then."""
+    """Until when workers from before `attended_since` were alive: a function returned or raised there then."""
     ends = [
         report.ended_at
         for report in reports
@@ -157,7 +156,7 @@ def _attended_until(reports: Sequence[RunReport], attended_since: Instant) -> In
 
 
 def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool, attended_since: Instant) -> list[Event]:
-    """Ends of runs and due times as they happened. Times between two ends are handed over together."""
+    """Ends of runs and due times in order. Times between two ends form one event."""
     attended_until = _attended_until(reports, attended_since)
     events: list[Event] = []
     position = 0
@@ -185,7 +184,7 @@ def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool, 
 
 
 def _backfill_portions(state: ScheduleState, times: ScheduleTimes, now: Instant) -> list[Event]:
-    """The next portion of every backfill that is under way and has room."""
+    """The next portion of every running backfill that has capacity."""
     events: list[Event] = []
     for backfill in state.backfills:
         fits = portion(state, backfill)
@@ -198,7 +197,7 @@ def _backfill_portions(state: ScheduleState, times: ScheduleTimes, now: Instant)
 
 
 def _times_of(backfill: Backfill, times: ScheduleTimes, limit: int) -> list[FireTime]:
-    """The next times of a backfill, without those it leaves out."""
+    """The next times of a backfill, without those that it excludes."""
     kept: list[FireTime] = []
     beyond = backfill.done_until
     while len(kept) < limit:
@@ -211,32 +210,32 @@ def _times_of(backfill: Backfill, times: ScheduleTimes, limit: int) -> list[Fire
     return kept
 
 
-# -- Usual evaluations, in a few steps.
+# -- Common cases, in a few steps.
 #
-# Mostly one time of a schedule has just come, while nothing runs or waits and nothing is requested: it starts. And a
-# moment later its run has succeeded. The rules say what follows in some thirty steps, which is most of what a busy
-# second costs. Here their answer is written down at once, for nothing but these two cases; `evaluation` judges
-# everything else, and stays the truth: a test compares the two for many thousands of schedules.
+# In most evaluations one time of a schedule has come, nothing runs or waits and nothing is requested: it starts. Soon
+# afterwards its run succeeds. The rules take some thirty steps for that, which is most of the cost of a busy second.
+# Here their result is computed directly, for only these two cases. `evaluation` judges everything else and is
+# authoritative: a test compares the two for many thousands of schedules.
 
 NEXT_MAX: Final = 4_096
 _LIMITS: Final = slice(ScheduleState._fields.index("blocked_reason"), ScheduleState._fields.index("running"))
 _OPEN: Final = slice(ScheduleState._fields.index("waiting"), ScheduleState._fields.index("counters"))
 _NO_LIMITS: Final = tuple(ScheduleState._field_defaults[name] for name in ScheduleState._fields[_LIMITS])
-"""Of a state that nothing blocks, limits or ends."""
+"""The fields of a state without blocks, limits or an end."""
 _NOTHING_OPEN: Final = tuple(ScheduleState._field_defaults[name] for name in ScheduleState._fields[_OPEN])
-"""Of a state in which nothing waits, is kept or is made up for, and that lists its runs."""
+"""The fields of a state that lists its runs, with nothing waiting, kept or to catch up."""
 _STATE: Final = Schedule._fields.index("stored_state")
 _KEPT: Final = slice(Schedule._fields.index("version"), Schedule._fields.index("late"))
 _ON_TIME: Final = Reason.ON_TIME
 
 
 def evaluate_usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
-    """As `evaluate`, and sooner for what is usual. Raises as it does."""
+    """Return the same as `evaluate`, faster in common cases. Raises the same errors."""
     return usual(schedule, inputs, evaluation) or evaluate(schedule, inputs, evaluation)
 
 
 def usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated | None:
-    """What follows for a schedule, if this is a usual case; None if the rules must be asked."""
+    """The result for a schedule in a common case. None if the rules must decide."""
     if inputs.requests or inputs.spec_since is not None or inputs.eligibility is not ELIGIBLE:
         return None
     state, now = schedule.state, evaluation.now
@@ -246,7 +245,7 @@ def usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluat
         return None
     for end in (state.last_result, state.last_failure):
         if end is not None and end.ended_at > now:
-            return None  # by a clock that is ahead: a run starts no earlier
+            return None  # the end has a clock that is ahead: a run starts no earlier
     if not state.running and not inputs.reports:
         return _started(schedule, evaluation)
     if len(state.running) == len(inputs.reports) == 1:
@@ -254,7 +253,7 @@ def usual(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluat
     return None
 
 
-# A time that comes alone, and is on time
+# A single time that is not late
 
 
 def _started(schedule: Schedule, evaluation: Evaluation) -> Evaluated | None:
@@ -272,7 +271,7 @@ def _started(schedule: Schedule, evaluation: Evaluation) -> Evaluated | None:
 
 
 def _only_time(times: ScheduleTimes, seen_until: Instant, now: Instant) -> tuple[FireTime, FireTime] | None:
-    """The time that has come, if it is the only one and on time; and the one after it."""
+    """The time that has come and the one after it. None unless it is the only one and not late."""
     nominal = _next(times.recurrence, seen_until // 1000)
     if nominal is None:
         return None
@@ -287,12 +286,12 @@ def _only_time(times: ScheduleTimes, seen_until: Instant, now: Instant) -> tuple
 
 @lru_cache(maxsize=NEXT_MAX)
 def _next(recurrence: Recurrence, after: int) -> int | None:
-    """The next time of a spec: what is due in a busy second shares few of them."""
+    """The next time of a spec. Cached: schedules that are due in a busy second share a few specs."""
     return recurrence.next(after)
 
 
 def _start(state: ScheduleState, time: FireTime, now: Instant) -> Plan:
-    """As the rules plan it: the time starts, whatever the policies are, because nothing is in its way."""
+    """The plan of the rules for a time that starts. Policies do not matter because nothing else is open."""
     last_result, last_failure, by_reason = state.last_result, state.last_failure, state.counters.by_reason
     occurrence = Occurrence(time.nominal_at, time.actual_at, state.policies.overlap)
     name = run_id(state.run_id_template, time.nominal_at)
@@ -348,7 +347,7 @@ def _after(
     started: tuple[Instant | None, int | None],
     reports: Sequence[RunReport] = (),
 ) -> Schedule:
-    """The schedule in this state: active, and awake for its next time. `started` are its `last_at` and `late`."""
+    """The schedule in this state: active, and due at its next time. `started` are its `last_at` and `late`."""
     last_at, late = started
     last_failure = state.last_failure
     fields: tuple[Any, ...] = schedule

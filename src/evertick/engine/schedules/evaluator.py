@@ -1,11 +1,11 @@
-"""The evaluator: turns due schedules into occurrences and runs. It has no chain that could break.
+"""The evaluator: turns due schedules into occurrences and runs. No schedule depends on its previous run to continue.
 
-Each round takes a page of schedules whose wake-up has come, or whose runs have ended, found by an index scan; rows
-that another evaluator holds are skipped, so any number may run and none leads. It takes one more than a page, so that
-it sees that there is more and looks again at once. All that follows from a page is one transaction, and a page
-ends early when enough has followed from it: after an outage, other writers wait for a small part of what is made up
-for, not for all of it. Where several may write, two pages are under way while more is due: one is worked out while the
-database writes the other. Whatever goes wrong, the next look is at most a minute away, and finds everything that is
+Each round takes a page of schedules that are due, or whose runs have ended, found by an index scan. Rows that another
+evaluator has locked are skipped, so any number may run and none is the leader. A round reads one more row than a page,
+so that it sees that there is more and runs again at once. The results of a page are one transaction. A page ends early
+when its results are many: after an outage, other writers then wait for a small part of the catch-up, not for all of it.
+Where concurrent writers are possible, two pages are processed at once while more is due: one is computed while the
+database writes the other. If anything fails, the next poll is at most a minute away, and finds everything that is
 overdue.
 """
 
@@ -36,26 +36,26 @@ from evertick.store.transaction.transaction import Transaction
 _logger: Final = logging.getLogger("evertick.engine")
 
 PAGE: Final = 250
-"""Schedules of one transaction: more share the price of a commit, and keep other writers waiting for longer."""
+"""Schedules per transaction: more of them share the cost of a commit, but block other writers for longer."""
 PAGES_AT_ONCE: Final = 2
-"""Pages of one round where several may write and more is due than a page takes."""
+"""Pages per round where concurrent writers are possible and more is due than one page."""
 REPORTED_MIN: Final = 25
-"""Schedules looked at in every round because their runs ended, however many are due."""
+"""Schedules evaluated in every round because their runs ended, however many are due."""
 PAGE_MIN: Final = 8
-"""Schedules that are read at least, after pages that ended early."""
+"""The least number of schedules to read after pages that ended early."""
 OCCURRENCES_MAX: Final = 500
-"""Occurrences and ends of runs after which a page takes no further schedule; fewer while pages take long."""
+"""Occurrences and ends of runs after which a page takes no further schedule; fewer while pages are slow."""
 OCCURRENCES_MIN: Final = 100
-"""Fewer would not pay for the commit, and leave no room for what is due beside those that reported."""
+"""Fewer would not justify the commit, and would leave no capacity for due schedules next to those with ended runs."""
 PAGE_MS: Final = 100
 """Time after which a page takes no further schedule. A page that took twice as long makes the next ones smaller."""
 REPORTS_MAX: Final = 1_000
-"""Ends of runs that are heard in one round."""
+"""Ends of runs that are processed in one round."""
 ORPHANS_EVERY_MS: Final = 10_000
-"""How often ends of runs are heard whose schedules were deleted, while there is other work."""
+"""How often ends of runs of deleted schedules are processed while there is other work."""
 LOOK_AT_LEAST_EVERY_MS: Final = MINUTE_MS
 STEP_ASIDE_MS: Final = 20
-"""How long to wait when all that is due is being looked at by others."""
+"""How long to wait when other evaluators have locked all due schedules."""
 
 _Key = tuple[TenantId, ScheduleId]
 
@@ -70,7 +70,7 @@ class _Round:
 
 
 class _Budget:
-    """What one transaction may still take on."""
+    """The remaining capacity of one transaction."""
 
     def __init__(self, clock: Clock, occurrences: int) -> None:
         self._clock = clock
@@ -78,7 +78,7 @@ class _Budget:
         self._left = occurrences
 
     def spend(self, item: Evaluated) -> None:
-        """Something is to be written."""
+        """Subtract the rows of a result that will be written."""
         self._left -= len(item.occurrences) + len(item.reports)
 
     @property
@@ -88,12 +88,12 @@ class _Budget:
 
     @property
     def took_ms(self) -> float:
-        """Milliseconds of the machine since it began."""
+        """Milliseconds of real time since it began."""
         return 1000 * real_seconds(self._clock, self._clock.now() - self._began)
 
 
 class Evaluator(Loop):
-    """Looks at schedules when they want to be looked at."""
+    """Evaluates schedules that are due."""
 
     name = "evaluator"
     subscribes = frozenset({Notification.SCHEDULE})
@@ -107,7 +107,7 @@ class Evaluator(Loop):
         self._orphans_heard_at = Instant(0)
 
     async def round(self) -> Instant | None:
-        """Evaluate a page, or two at once; each skips what the other has locked. Raises what ended one of them."""
+        """Evaluate a page, or two at once; each skips rows that the other has locked. Raises the first error."""
         if not self._more_is_due:
             done = [await self._write_page()]
         else:
@@ -133,7 +133,7 @@ class Evaluator(Loop):
         now = self._deps.clock.now()
         size = min(self._page_size, PAGE)
         due = transaction.due_schedules(now, limit=size + 1)
-        room = max(size - len(due), REPORTED_MIN)  # what is due comes first, but for a few
+        room = max(size - len(due), REPORTED_MIN)  # due schedules have priority, except for a few places
         reported = transaction.reported_schedules(limit=room + 1)
         rows = (*reported[:REPORTED_MIN], *due[:size], *reported[REPORTED_MIN:room])
         page = {(row.tenant, row.id): row for row in rows}
@@ -152,14 +152,14 @@ class Evaluator(Loop):
         return _Round(items, again, wake_at, budget)
 
     def _adapt(self, took_ms: float) -> None:
-        """Let pages grow while they are quick, and shrink when one has kept others waiting."""
+        """Let pages grow while they are quick, and shrink after one has blocked others for long."""
         if took_ms > 2 * PAGE_MS:
             self._occurrences_max = max(OCCURRENCES_MIN, self._occurrences_max // 2)
         elif took_ms < PAGE_MS:
             self._occurrences_max = min(OCCURRENCES_MAX, 2 * self._occurrences_max)
 
     def _evaluation(self, transaction: Transaction, began: Instant) -> Evaluation:
-        """What was read may have happened since the page began, and a run starts after the end that it heard."""
+        """The evaluation of a page. It is not earlier than the rows it read: a run starts after an earlier end."""
         now = max(began, self._deps.clock.now())
 
         def attended_since() -> Instant:
@@ -187,7 +187,7 @@ class Evaluator(Loop):
         evaluation: Evaluation,
         budget: _Budget,
     ) -> tuple[list[Evaluated], int]:
-        """What follows from a page, and how many of its schedules are left for the next one."""
+        """The results of a page, and how many of its schedules are left for the next one."""
         told: dict[_Key, list[RunReport]] = {}
         for report in reports:
             told.setdefault((report.tenant, report.schedule_id), []).append(report)
@@ -203,7 +203,7 @@ class Evaluator(Loop):
                     refuse_unreadable(row, "evaluated")
                 item = evaluate_usual(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
             except Exception as error:
-                # What this release cannot read must not stop the other schedules; it is looked at again in a minute.
+                # A schedule that this release cannot read must not stop the others; it is tried again in a minute.
                 known = isinstance(error, InvalidSpec | SchemaMismatch)
                 _logger.error(
                     "schedule %s cannot be evaluated: %s", row.id, error,
@@ -218,7 +218,7 @@ class Evaluator(Loop):
         return items, len(page) - len(items) - len(broken)
 
     def _hear_orphans(self, transaction: Transaction, now: Instant, *, idle: bool) -> bool:
-        """Hear ends of runs whose schedules were deleted: the ledger still wants to know. Whether there may be more."""
+        """Record ends of runs of deleted schedules in the ledger. Return whether there may be more."""
         if not idle and abs(now - self._orphans_heard_at) < ORPHANS_EVERY_MS:
             return False
         self._orphans_heard_at = now
@@ -230,14 +230,14 @@ class Evaluator(Loop):
     def _next_look(self, transaction: Transaction, now: Instant, *, idle: bool) -> Instant | None:
         wake_at = transaction.next_wake()
         if idle and wake_at is not None and wake_at <= now:
-            return Instant(now + STEP_ASIDE_MS)  # another evaluator is looking at it
+            return Instant(now + STEP_ASIDE_MS)  # another evaluator is processing it
         return wake_at
 
 
 def _heard_out(page: dict[_Key, Schedule], reports: list[RunReport]) -> dict[_Key, Schedule]:
-    """The schedules of the page whose reports are all among `reports`; if there is none, the one that has them all.
+    """The schedules of the page whose reports are all in `reports`; if there is none, the one that has all of them.
 
-    A schedule must not be judged before the ends of its runs were heard: it would find runs open that are not.
+    A schedule must not be judged before all ends of its runs are processed: it would treat ended runs as open.
     """
     last = (reports[-1].tenant, reports[-1].schedule_id)
     return {key: row for key, row in page.items() if key < last} or {last: page[last]}

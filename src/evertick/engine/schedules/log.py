@@ -1,4 +1,4 @@
-"""What is said about schedules: a line for skipped and missed occurrences, and for what a plan noted."""
+"""Log lines about schedules: for skipped and missed occurrences, and for notes of a plan."""
 
 import logging
 from collections import Counter
@@ -17,7 +17,7 @@ _logger: Final = logging.getLogger("evertick.schedules")
 
 
 def log_evaluated(items: Sequence[Evaluated], counters: Counters) -> None:
-    """Count what became of occurrences, and log what an operator should know."""
+    """Count the outcomes of occurrences, and log those that an operator should know."""
     counters.add("schedules_evaluated", len(items))
     for fate, count in Counter([row.fate for item in items for row in item.occurrences]).items():
         counters.add(f"occurrences_{fate}", count)
@@ -35,7 +35,7 @@ def log_evaluated(items: Sequence[Evaluated], counters: Counters) -> None:
 
 
 def _is_known(schedule: Schedule, first: OccurrenceRow) -> bool:
-    """Whether an earlier line says that a schedule is paused, which it may be for years: it skipped times before."""
+    """Whether an earlier line reports that a schedule is paused, perhaps for years: it skipped times before."""
     pause = schedule.state.pause
     if pause is None or first.reason != Reason.PAUSED:
         return False

@@ -1,7 +1,7 @@
-"""Outcome: what a plan becomes: the jobs of its runs, the rows of the ledger, and the schedule as it is then.
+"""Outcome: converts a plan to rows: the jobs of its runs, the rows of the ledger, and the new state of the schedule.
 
-A job that runs an occurrence carries what its function may ask about it (`ctx.schedule`): the schedule, the nominal
-time, the run's name, and what earlier runs left behind at the moment it was started.
+A job that runs an occurrence carries the data of `ctx.schedule` for its function: the schedule, the nominal time, the
+run's name, and the results of earlier runs at the time when it was started.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,34 +40,34 @@ from evertick.store.transaction.transaction import Transaction
 COMPLETED_RETENTION_MS: Final = 7 * DAY_MS
 """How long an ended schedule stays, as `completed`, after its last start or change."""
 ASLEEP_LOOK_EVERY_MS: Final = DAY_MS
-"""How often the times that a paused or exhausted schedule skips are written down, so that its resumption need not write
+"""How often the times that a paused or exhausted schedule skips are recorded, so that resuming it need not record
 years.
 """
 
 FunctionOf = Callable[[str, str | None], ServedFunction | None]
-"""What this process has under a name in an app (None: any app that has it); None if it has nothing."""
+"""The function of this process with a name in an app (None: in any app that has it). None if there is none."""
 
 
 def no_function(name: str, app: str | None) -> None:
-    """What is known of a function where none is at hand."""
+    """Return None: no functions are available."""
 
 
 def always() -> Instant:
-    """Workers have always been alive."""
+    """Return LONG_AGO: workers have always been alive."""
     return LONG_AGO
 
 
 def oldest_start(workers: Sequence[Worker], now: Instant) -> Instant:
-    """When the oldest of some workers was started; `now` if there is none."""
+    """The start time of the oldest worker; `now` if there is none."""
     return min((worker.started_at for worker in workers), default=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What evaluations need beside the schedules: the present, new ids, a retention, and the functions at hand.
+    """The inputs of evaluations in addition to the schedules: time, new ids, a retention, and the available functions.
 
-    `function_of` knows the functions: a schedule that was made without them at hand may have taken its own for one of
-    another kind. `attended_since` finds when the oldest of the workers that are alive was started.
+    `function_of` returns functions. A schedule that was created where its function is not available may have assumed
+    the wrong kind. `attended_since` returns when the oldest of the live workers was started.
     """
 
     now: Instant
@@ -78,7 +78,7 @@ class Evaluation:
     attended_since: Callable[[], Instant] = always
 
     def function(self, target: Target) -> ServedFunction:
-        """What a target calls; as the target knows it, where the function is not at hand."""
+        """The function that a target calls; if it is not available, the description in the target."""
         function = self.function_of(target.name, target.app)
         if function is not None:
             return function
@@ -87,7 +87,7 @@ class Evaluation:
 
 
 class Happened(NamedTuple):
-    """What happened, as events; the reports among it; and the spec's next time after it."""
+    """Events of a schedule, the reports among them, and the spec's next time after them."""
 
     events: list[Event]
     reports: Sequence[RunReport]
@@ -96,10 +96,10 @@ class Happened(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What is to be written for one schedule.
+    """The rows to write for one schedule.
 
-    `more` says that further times are due already, and were not judged yet; `gone`, that its target is; `retired`, that
-    it had ended and its retention is over.
+    `more` says that further times are due and not judged yet; `gone` that the target is gone; `retired` that the
+    schedule had ended and its retention is over.
     """
 
     row: Schedule
@@ -113,7 +113,7 @@ class Evaluated(NamedTuple):
 
 
 def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Evaluation) -> Evaluated:
-    """What is to be written after `plan`."""
+    """The rows to write after `plan`."""
     now = evaluation.now
     if plan.starts and (kind := evaluation.function(schedule.target).kind) is not schedule.target.kind:
         schedule = schedule.with_target(replace(schedule.target, kind=kind))
@@ -131,9 +131,9 @@ def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Eval
 
 
 def job_of(schedule: Schedule, start: Start, reports: Sequence[RunReport], evaluation: Evaluation) -> NewJob:
-    """The job that runs an occurrence, with the arguments of the target or those that its trigger brought.
+    """The job that runs an occurrence, with the arguments of the target or of its trigger.
 
-    The run of a workflow has its name as its key: it is found, sent events and ended by it.
+    The run of a workflow has its name as its key, by which it can be found, sent events and ended.
     """
     occurrence, target, now, last_failure = start.occurrence, schedule.target, evaluation.now, start.last_failure
     ref = OccurrenceRef(
@@ -164,7 +164,7 @@ def job_of(schedule: Schedule, start: Start, reports: Sequence[RunReport], evalu
 
 
 def ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: Instant) -> OccurrenceRow:
-    """The row of the ledger that a verdict becomes; `job` is the one that was started for it."""
+    """The row of the ledger for a verdict; `job` is the one that was started for it."""
     occurrence = verdict.occurrence
     job_id = job.id if job is not None and verdict.fate is Fate.STARTED else None
     return OccurrenceRow(
@@ -185,9 +185,9 @@ def ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: In
 
 
 def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instant | None, now: Instant) -> Schedule:
-    """The schedule in the plan's state, and when to look at it again.
+    """The schedule in the plan's state, with its next wake-up time.
 
-    A schedule that paused itself has a new version: who would change it must see that first.
+    A schedule that paused itself gets a new version: whoever wants to change it must read that first.
     """
     before, after = schedule.state, plan.state
     paused_itself = before.pause is None and after.pause is not None and after.pause.by == PAUSED_BY_FAILURE
@@ -213,14 +213,14 @@ def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instan
 
 
 def _lateness(plan: Plan, now: Instant) -> int | None:
-    """Whether the last start came late, 1 or 0; None if nothing started by the schedule itself."""
+    """1 if the last start was late, 0 if not. None if the schedule itself started nothing."""
     started = [start.occurrence for start in plan.starts if start.occurrence.origin is Origin.SCHEDULE]
     last = max(started, key=lambda each: each.actual_at, default=None)
     return None if last is None else int(started_late(last.origin, now - last.actual_at))
 
 
 def result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:
-    """The result that an end stands for: that of a run just reported, or the one remembered before."""
+    """The result of an end: that of a run just reported, or the stored one."""
     if end is None:
         return None
     for report in reports:
@@ -233,19 +233,19 @@ def _actual(time: FireTime | None) -> Instant | None:
     return None if time is None else time.actual_at
 
 
-# -- Lines of logs about runs of schedules: how each ended, and which times were skipped because it had not.
+# -- Log lines about runs of schedules: how each ended, and which times were skipped because it was still open.
 #
-# They are stored as lines of the run's job, attempt 0, so that lists of lines have them, and they are deleted with the
-# job. The lines that its function wrote have attempts from 1 on.
+# They are stored as lines of the run's job with attempt 0, so that lists of lines contain them, and they are deleted
+# with the job. Lines of its function have attempts from 1 on.
 
 BY_SCHEDULE: Final = 0
 """The attempt of these lines."""
 RESULT_CHARS_MAX: Final = 1_000
-"""Of a result in a line."""
+"""Characters of a result in a line, at most."""
 
 
 def run_lines(transaction: Transaction, item: Evaluated, now: Instant) -> Iterator[AttemptLines]:
-    """The lines that follow from an evaluation whose ledger is written already."""
+    """The lines that follow from an evaluation. Its ledger rows are written already."""
     for report in item.reports:
         level = "error" if report.outcome in FAILURES else "info"
         yield _line(item, report.job_id, 0, now, level, _ended(report))
@@ -254,13 +254,13 @@ def run_lines(transaction: Transaction, item: Evaluated, now: Instant) -> Iterat
         return
     times = "" if len(skipped) == 1 else f" and {len(skipped) - 1} more"
     text = f"skipped the run of {item.row.id} for {to_iso(skipped[0].occurrence.nominal_at)}{times}: "
-    # One line a minute: a run that stays open for months while every second is skipped must not fill the table.
+    # One line a minute: a run that is open for months while every second is skipped must not fill the table.
     number = 1 + skipped[0].occurrence.nominal_at // MINUTE_MS
     yield _line(item, job_id, number, now, "warning", text + skipped[0].detail)
 
 
 def _blocker(transaction: Transaction, item: Evaluated) -> JobId | None:
-    """The job of the run that is open, or was until now."""
+    """The job of the run that is open, or was open until now."""
     running = item.plan.state.running
     if not running:
         return item.reports[-1].job_id if item.reports else None
@@ -280,21 +280,21 @@ def _line(item: Evaluated, job_id: JobId, number: int, at: Instant, level: str, 
     return AttemptLines(job_id, BY_SCHEDULE, [line], item.row.tenant, item.row.function)
 
 
-# -- Persistence: writes, in one transaction, what follows from evaluations.
+# -- Persistence: writes the results of evaluations in one transaction.
 #
-# Jobs, ledger, heard reports, stops and the schedules' new states are written together or not at all. A page of
-# schedules takes a handful of statements, however many there are.
+# Jobs, ledger, processed reports, stops and the schedules' new states are written together or not at all. A page of
+# schedules takes a handful of statements, however many schedules it has.
 
 EVALUATOR: Final = "evaluator"
-"""Who did it, where a schedule was changed without a request."""
+"""The actor of a change that nobody requested."""
 MISSED_NOTHING: Final = Instant(0)
-"""When a schedule missed a time that has missed none."""
+"""The time of the last missed occurrence of a schedule that has missed none."""
 LOOKED_AT: Final = 200
-"""Schedules among which one may have been meant that is not there."""
+"""Schedules among which similar ids are searched when an id is not found."""
 
 
 def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId) -> ScheduleNotFound:
-    """The error for a schedule that is not there; it names those of the tenant that begin alike and may be meant."""
+    """The error for a schedule that does not exist. It suggests schedules of the tenant with similar ids."""
     if not schedule_id.isprintable():  # no schedule has such an id, and PostgreSQL takes no NUL
         return no_schedule(schedule_id, tenant)
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=LOOKED_AT, after=(None, schedule_id[:1]))
@@ -302,9 +302,9 @@ def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantI
 
 
 def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Evaluation) -> None:
-    """Write what follows from evaluations.
+    """Write the results of evaluations.
 
-    Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
+    Raises WriteConflict if a schedule has changed since it was read. Then nothing of these writes may be committed.
     """
     reports = [report for item in items for report in item.reports]
     tracing, now = evaluation.tracing, evaluation.now
@@ -330,9 +330,9 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
 
 
 def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule:
-    """The schedule; one that has missed nothing any more, if a backfill has just started the last of what it missed.
+    """The schedule, without missed times if a backfill has just started the last of them.
 
-    The ledger is asked once for each backfill, at its end: until then it has times to make up for.
+    The ledger is queried once per backfill, at its end: until then it has times to catch up.
     """
     row, state = item.row, item.plan.state
     is_over = not state.backfills and not any(each.origin is Origin.BACKFILL for each in state.waiting)
@@ -346,7 +346,7 @@ def _health(transaction: Transaction, item: Evaluated, now: Instant) -> Schedule
 
 
 def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
-    """The jobs, without the keys that unfinished ones hold: a schedule runs all the same."""
+    """The jobs, without keys that unfinished jobs hold: the schedule runs nevertheless."""
     keys: dict[TenantId, set[str]] = {}
     for job in jobs:
         if job.key is not None:

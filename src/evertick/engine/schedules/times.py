@@ -1,6 +1,6 @@
-"""Times: what a stored spec names, in the milliseconds of the engine.
+"""Times: the times of a stored spec, in the milliseconds of the engine.
 
-The recurrence engine counts whole seconds and knows nothing of jitter; here its times get their delay and their unit.
+The recurrence engine counts whole seconds and does not know jitter; this module adds the delay and converts the unit.
 """
 
 from evertick.base.ids import ScheduleId, TenantId
@@ -19,7 +19,7 @@ class ScheduleTimes:
         self._seed = f"{tenant}-{schedule_id}"
 
     def fire_time(self, nominal: int) -> FireTime:
-        """A nominal time (seconds) with its actual one."""
+        """A nominal time (in seconds) with its actual time."""
         jitter_limit_ms = self.recurrence.spec.jitter_ms
         delay_ms = 0
         if jitter_limit_ms:
@@ -28,7 +28,7 @@ class ScheduleTimes:
         return FireTime(Instant(nominal * 1000), Instant(nominal * 1000 + delay_ms))
 
     def due(self, seen_until: Instant, now: Instant, limit: int) -> tuple[list[FireTime], FireTime | None]:
-        """Times later than `seen_until` whose actual time has come, at most `limit`; and the first one after them."""
+        """Times after `seen_until` whose actual time has come, at most `limit`; and the first one after them."""
         following = self.recurrence.next
         times: list[FireTime] = []
         nominal = following(seen_until // 1000)
@@ -41,16 +41,16 @@ class ScheduleTimes:
         return times, None
 
     def after(self, nominal_at: Instant) -> FireTime | None:
-        """The first time later than a nominal one."""
+        """The first time after a nominal time. None if there is none."""
         nominal = self.recurrence.next(nominal_at // 1000)
         return None if nominal is None else self.fire_time(nominal)
 
     def upcoming(self, after: Instant, number: int) -> list[FireTime]:
-        """The next times, nominally later than `after`."""
+        """The next times with a nominal time after `after`."""
         return [self.fire_time(nominal) for nominal in self.recurrence.preview(number, after // 1000)]
 
     def between(self, start: Instant, end: Instant, limit: int, *, beyond: Instant | None = None) -> list[FireTime]:
-        """Times whose actual time lies in [start, end] and nominally later than `beyond`, in order, at most `limit`."""
+        """Times with an actual time in [start, end] and a nominal time after `beyond`, in order, at most `limit`."""
         times: list[FireTime] = []
         first = self._before_delayed(start // 1000) - 1
         nominal = self.recurrence.next(first if beyond is None else max(first, beyond // 1000))
@@ -62,7 +62,7 @@ class ScheduleTimes:
         return times
 
     def _before_delayed(self, second: int) -> int:
-        """The last nominal time before `second`, if its delay may end later; else `second`.
+        """The last nominal time before `second`, if its delay may end later; otherwise `second`.
 
         A delay ends before the next nominal time, so the times before that one have all fired.
         """

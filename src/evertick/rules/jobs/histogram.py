@@ -1,7 +1,7 @@
-"""Spreads: many durations as counts in buckets that grow with them, from which quantiles are read.
+"""Spreads: many durations as counts in buckets of growing width, from which quantiles are computed.
 
 Each power of two has four buckets, so a quantile is exact to an eighth. A spread of any number of durations has at most
-a few dozen counts, and spreads of several workers are added.
+a few dozen counts, and spreads of several workers can be added.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 Spread = Mapping[int, int]
-"""How many durations there are in each bucket."""
+"""The number of durations in each bucket."""
 
 
 def bucket_of(milliseconds: int) -> int:
@@ -29,7 +29,7 @@ def duration_of(bucket: int) -> int:
 
 
 def quantile_ms(spread: Spread, share: float) -> int | None:
-    """The duration that a share of all does not exceed, such as 0.99; None if there is none."""
+    """The duration that a share (such as 0.99) of all durations does not exceed. None if there are none."""
     left = share * sum(spread.values())
     for bucket in sorted(spread):
         left -= spread[bucket]
@@ -39,12 +39,12 @@ def quantile_ms(spread: Spread, share: float) -> int | None:
 
 
 def spread_to_text(spread: Spread) -> str:
-    """As JSON text."""
+    """The spread as JSON text."""
     return json.dumps({str(bucket): spread[bucket] for bucket in sorted(spread)}, separators=(",", ":"))
 
 
 def spread_of_texts(texts: Iterable[str | None]) -> Counter[int]:
-    """The sum of spreads that `spread_to_text` wrote. One that cannot be read counts nothing: no page depends on it."""
+    """The sum of spreads that `spread_to_text` wrote. A text that cannot be read is ignored: no page depends on it."""
     found: Counter[int] = Counter()
     for text in texts:
         with contextlib.suppress(ValueError, TypeError, AttributeError):

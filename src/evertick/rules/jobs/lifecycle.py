@@ -1,6 +1,6 @@
-"""The life of a job: which states follow which, and what becomes of an attempt that ended.
+"""The life of a job: the transitions between its states, and the result of an attempt that ended.
 
-Pure: the engine hands in what happened, gets the row's next values, and writes them under the fence.
+Pure: the engine passes in what happened, gets the row's next values, and writes them under the fence.
 
     pending ──claimed──> in_progress ──returned──> success
        ^                      │ ├──gave up───────> failed
@@ -23,8 +23,8 @@ from evertick.base.records.stored import Stored
 
 # -- Retry: whether a failed attempt is tried again, and when.
 #
-# The wait doubles (or grows by `factor`) from `first_ms`, never exceeds `cap_ms`, and is then spread by jitter around
-# itself. Unlike full jitter, which can draw a wait of nearly zero, the wait never falls below half of itself.
+# The wait doubles (or grows by `factor`) from `first_ms`, never exceeds `cap_ms`, and is then spread around its value
+# by jitter. Unlike full jitter, which can draw a wait of nearly zero, the result is never below half of that value.
 
 _EXPONENT_MAX: Final = 64
 
@@ -40,29 +40,29 @@ def retry_delay_ms(failures: int, policy: RetryPolicy, entropy: Entropy) -> int:
 
 
 def grown_ms(failures: int, policy: RetryPolicy) -> float:
-    """The wait after failure number `failures` before it is spread by jitter. Raises Misuse if that is below 1."""
+    """The wait after failure number `failures` before jitter. Raises Misuse if that is below 1."""
     if failures < 1:
         raise Misuse(f"failures count from 1, not {failures}")
     return min(policy.first_ms * policy.factor ** min(failures - 1, _EXPONENT_MAX), float(policy.cap_ms))
 
 
 def next_attempt_at(failures: int, policy: RetryPolicy, now: Instant, entropy: Entropy) -> Instant | None:
-    """When to try again after failure number `failures`, or None when the attempts are used up."""
+    """When to try again after failure number `failures`. None if the attempts are used up."""
     if failures >= policy.attempts_max:
         return None
     return Instant(now + retry_delay_ms(failures, policy, entropy))
 
 
 CRASHES_MAX: Final = 5
-"""A job whose worker died this often while holding it is quarantined: it probably kills its workers."""
+"""A job is quarantined after this many deaths of a worker that held it: it probably kills its workers."""
 
 SUSPECT_CRASHES: Final = 2
-"""A job whose worker died this often while holding it is a suspect: from then on it is run apart from others.
+"""A job is a suspect after this many deaths of a worker that held it: from then on it is run separately from others.
 
-Everything a dead worker held counts a crash, the innocent too. So a suspect mutation runs alone, and a suspect action
-beside no other suspect: then only what kills goes on to count, and what was merely near it does not reach CRASHES_MAX.
-One death makes no suspect: most have nothing to do with any job. The statements that claim, and their indexes, repeat
-this number.
+A crash is counted for every job that a dead worker held, including innocent ones. So a suspect mutation runs alone, and
+a suspect action never runs concurrently with another suspect. Then only a job that kills its worker counts further, and
+innocent ones do not reach CRASHES_MAX. One death does not make a suspect: most have nothing to do with any job. The
+statements that claim, and their indexes, repeat this number.
 """
 
 ERROR_CHARS_MAX: Final = 16_384
@@ -70,7 +70,7 @@ ERROR_CHARS_MAX: Final = 16_384
 
 
 class JobEvent(StrEnum):
-    """What can happen to a job."""
+    """An event in the life of a job."""
 
     CLAIMED = "claimed"
     RETURNED = "returned"
@@ -91,12 +91,12 @@ TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProx
             JobEvent.GAVE_UP: JobState.FAILED,
             JobEvent.CANCELED: JobState.CANCELED,
         },
-        JobState.SUCCESS: {},  # an empty row is a promise: nothing leaves this state
+        JobState.SUCCESS: {},  # an empty row guarantees that this state is final
         JobState.FAILED: {},
         JobState.CANCELED: {},
     }
 )
-"""Every history of a job is a walk through this table; simulations hold theirs against it."""
+"""Every history of a job follows this table; simulations verify that."""
 
 
 def ended(
@@ -108,7 +108,7 @@ def ended(
     logs: Sequence[LogLine] = (),
     started_at: Instant | None = None,
 ) -> JobEnd:
-    """What to write for a claimed job whose attempt ended with `outcome`."""
+    """The end to write for a claimed job whose attempt ended with `outcome`."""
     if isinstance(outcome, Returned):
         return JobEnd(
             claim.id, claim.tenant, claim.name, claim.attempt, JobState.SUCCESS, now, claim.due_at,
@@ -124,10 +124,10 @@ def ended(
 
 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
-    """What to write for a claimed job whose worker died.
+    """The end to write for a claimed job whose worker died.
 
-    Nothing of a mutation, of a script or of a workflow's next steps has happened, so it simply becomes pending again,
-    unless it has been there too often. An action may have happened, so it fails, unless its retry policy allows another
+    A mutation, a script or the next steps of a workflow have had no effect, so the job becomes pending again, unless
+    this has happened too often. An action may have had an effect, so it fails, unless its retry policy allows another
     attempt.
     """
     crashes = claim.crashes + 1
@@ -143,15 +143,15 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
 
 
 def stopped(end: JobEnd, *, now: Instant) -> JobEnd:
-    """What to write for an action that was asked to stop while it ran, however its function has ended."""
+    """The end to write for an action that was asked to stop while it ran, however its function has ended."""
     return end._replace(state=JobState.CANCELED, completed_at=now, result=None, error=None)
 
 
 def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
-    """What to write for an action that still ran when its worker had to end.
+    """The end to write for an action that was still running when its worker had to end.
 
-    It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
-    however many deploys cut a long action off, it is never quarantined for them. Nothing of a script has happened.
+    It may have had an effect, so it fails, unless its retry policy allows another attempt. No worker died, so no crash
+    is counted: a long action is not quarantined, however many deploys cut it off. A script has had no effect.
     """
     if claim.is_transactional:
         return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=claim.crashes)
@@ -164,19 +164,19 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
 
 
 def once_more(claim: Claim, cause: Raised, *, at: Instant) -> JobEnd:
-    """What to write for a claimed job of which nothing has happened, for a reason that is not its own: it runs again
-    at a moment, and no failure counts.
+    """The end to write for a claimed job that has had no effect, because of an external cause: it runs again at `at`,
+    and no failure is counted.
     """
     return _pending_again(claim, at, cause, failures=claim.failures, crashes=claim.crashes)
 
 
 def _failed_once_more(claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int) -> JobEnd:
-    """One more failure: tried again if the retry policy allows it, else the job has failed."""
+    """Count one more failure: the job is tried again if the retry policy allows it, otherwise it has failed."""
     failures = claim.failures + 1
     if claim.retry is not None and outcome.retryable:
         try:
             again_at = next_attempt_at(failures, claim.retry.value, now, entropy)
-        except (SchemaMismatch, ArithmeticError) as error:  # a wait beyond all numbers, too
+        except (SchemaMismatch, ArithmeticError) as error:  # the wait may also exceed the range of numbers
             message = f"{outcome.message} (not tried again, because its retry policy cannot be read: {error})"
             outcome = replace(outcome, message=message)
             return _failed(claim, outcome, now=now, failures=failures, crashes=crashes)

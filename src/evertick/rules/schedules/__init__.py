@@ -1,1 +1,1 @@
-"""Rules of schedules: what follows from what happened. Pure: no clock, no store."""
+"""Rules of schedules: the results of events. Pure: no clock, no store."""

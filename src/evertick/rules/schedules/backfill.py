@@ -1,10 +1,10 @@
-"""Backfill: running, on request, what a spec names in a span of time, usually a past one.
+"""Backfill: running, on request, the times of a spec in a span of time, usually a past one.
 
-A backfill is planned first: its times, how many, which of them ran already. It starts only with the plan's token, so
-that exactly what was shown is started. Then its times are handed over in portions that leave room in the
-buffer for the schedule's own: half the buffer, less what waits, shared among all backfills. A backfill therefore never
-loses an occurrence for want of room; it waits for room. It may also be told how many of its runs may be open at a time,
-and to leave out what ran before.
+A backfill is planned first: its times, how many, which of them have run already. It starts only with the plan's token,
+so that exactly the displayed plan is started. Then its times are added in portions that leave space in the buffer for
+the schedule's own times: half the buffer, less the waiting occurrences, shared among all backfills. So a backfill never
+loses an occurrence because the buffer is full; it waits until there is space. A backfill may also limit how many of its
+runs are open at a time, and exclude times that have run before.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ from evertick.rules.schedules.policies import RUNS_MAX, Overlap
 from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, BACKFILLS_MAX, Backfill, FireTime, ScheduleState
 
 RESERVE: Final = 50
-"""Places in the buffer that backfills leave to the schedule's own times, beside the other half of it."""
+"""Places in the buffer that backfills leave to the schedule's own times, in addition to the other half of it."""
 SKIP_SPANS_MAX: Final = 1_000
-"""Spans of times that a backfill may leave out; times that ran one after the other are one span."""
+"""Spans of times that a backfill may exclude; times that ran one after the other are one span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillPlan:
-    """What a backfill would do: every time, which of them ran already, and the token that starts exactly this."""
+    """The result of a backfill: every time, which of them have run already, and the token that starts exactly this."""
 
     backfill: Backfill
     times: tuple[FireTime, ...]
@@ -36,7 +36,7 @@ class BackfillPlan:
 
     @property
     def count(self) -> int:
-        """How many occurrences it would make. Those that ran already are among them, unless they are to be left out."""
+        """The number of occurrences. It includes those that have run already, unless they are excluded."""
         return len(self.times)
 
 
@@ -51,12 +51,12 @@ def plan_backfill(
     skip_done: bool = False,
     missed: Collection[Instant] | None = None,
 ) -> BackfillPlan:
-    """The plan of a backfill whose span holds `times`; `ran` are the nominal times that were started before.
+    """The plan of a backfill whose span contains `times`; `ran` are the nominal times that were started before.
 
-    Those run again, since reruns are what a backfill is for; with `skip_done` they are left out. With `missed`, only
-    these nominal times run. `latest` is the backfill that was begun last: the token of a plan starts it once.
+    Those run again, since reruns are the purpose of a backfill; with `skip_done` they are excluded. With `missed`, only
+    these nominal times run. `latest` is the backfill that was begun last: it makes the token of a plan valid only once.
     The evaluator asks the spec for one time more than `BACKFILL_TIMES_MAX`.
-    Raises Misuse if the span ends before it starts, LimitExceeded if it holds too many times.
+    Raises Misuse if the span ends before it starts, LimitExceeded if it contains too many times.
     """
     if backfill.end_at < backfill.start_at:
         raise Misuse(f"the backfill ends ({to_iso(backfill.end_at)}) before it starts ({to_iso(backfill.start_at)})")
@@ -83,7 +83,7 @@ def plan_backfill(
 
 
 def _spans(times: Sequence[FireTime], left_out: frozenset[Instant]) -> tuple[tuple[Instant, Instant], ...]:
-    """The times to be left out, as spans in which nothing else lies. Raises LimitExceeded for too many."""
+    """The excluded times as spans that contain no other time. Raises LimitExceeded if there are too many."""
     spans: list[tuple[Instant, Instant]] = []
     in_span = False
     for nominal_at in (time.nominal_at for time in times):
@@ -98,21 +98,21 @@ def _spans(times: Sequence[FireTime], left_out: frozenset[Instant]) -> tuple[tup
 
 
 def skips_until(backfill: Backfill, nominal_at: Instant) -> Instant | None:
-    """The end of the span to be left out in which a time lies, or None."""
+    """The end of the excluded span that contains a time. None if there is none."""
     return next((last for first, last in backfill.skip if first <= nominal_at <= last), None)
 
 
 def _token(backfill: Backfill, schedule_id: str, version: int, latest: str | None, times: Sequence[FireTime]) -> str:
-    """A digest of the schedule, its version and latest backfill, the span and the times: another if any changed."""
+    """A digest of schedule, version, latest backfill, span and times. It changes with any of them."""
     asked = [backfill.start_at, backfill.end_at, backfill.overlap, backfill.max_active]
     text = json.dumps([schedule_id, version, latest, *asked, list(times)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def admit(state: ScheduleState) -> None:
-    """Let one more backfill in.
+    """Check that one more backfill may begin.
 
-    Raises LimitExceeded if `BACKFILLS_MAX` are under way.
+    Raises LimitExceeded if `BACKFILLS_MAX` are running.
     """
     if len(state.backfills) >= BACKFILLS_MAX:
         raise LimitExceeded(
@@ -122,14 +122,14 @@ def admit(state: ScheduleState) -> None:
 
 
 def capacity(*, waiting: int, backfills: int, buffer_limit: int, reserve: int = RESERVE) -> int:
-    """How many occurrences each of `backfills` backfills may add: half the buffer less what waits and the reserve."""
+    """How many occurrences each of `backfills` backfills may add: half the buffer less waiting ones and the reserve."""
     return max(0, buffer_limit // 2 - waiting - reserve) // max(1, backfills)
 
 
 def room(state: ScheduleState) -> int:
-    """How many times each backfill of this schedule may hand over now; 0 means to wait for a run to end."""
+    """How many times each backfill of this schedule may add now; 0 means to wait for a run to end."""
     limit = state.policies.buffer_limit
-    # A small buffer has no places to spare: there the reserve shrinks, so that a backfill gets on at all.
+    # A small buffer has no places to spare: there the reserve shrinks, so that a backfill advances at all.
     shared = capacity(
         waiting=state.waits,
         backfills=len(state.backfills),
@@ -142,7 +142,7 @@ def room(state: ScheduleState) -> int:
 
 
 def portion(state: ScheduleState, backfill: Backfill) -> int:
-    """How many times this backfill may hand over now: what there is room for, and its own limit allows."""
+    """How many times this backfill may add now, within the capacity of the buffer and its own limit."""
     fits = room(state)
     if backfill.max_active is None or fits == 0:
         return fits
@@ -152,8 +152,8 @@ def portion(state: ScheduleState, backfill: Backfill) -> int:
 
 
 def overlap_of(backfill: Backfill, schedules: Overlap) -> Overlap:
-    """The overlap policy of its occurrences: its own, else the schedule's.
+    """The overlap policy of its occurrences: its own, otherwise the schedule's.
 
-    With a limit of its own none of them waits for another run, nor stops one.
+    If the backfill has its own limit, none of its occurrences waits for another run or stops one.
     """
     return Overlap.ALLOW_ALL if backfill.max_active is not None else backfill.overlap or schedules

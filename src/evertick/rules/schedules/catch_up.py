@@ -1,7 +1,7 @@
-"""Catch-up: which of the times that passed unseen still run.
+"""Catch-up: which of the times that passed without an evaluation still run.
 
-A window says how late an occurrence may be at all; inside it a policy says how many of the late ones run: `all`, each
-in order; `latest`, the newest only; `none`, none that is late. Up to ten seconds count as on time. Occurrences that are
+A window limits how late an occurrence may be. Inside it a policy says how many of the late ones run: `all`, each in
+order; `latest`, only the newest; `none`, none that is late. Up to ten seconds count as on time. Occurrences that are
 requested by hand (triggers, backfills) are exempt.
 """
 
@@ -25,26 +25,26 @@ SEEN_LATE: Final = frozenset(
 """The reasons for which an occurrence is missed because no worker evaluated it in time."""
 
 FULL: Final = frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})
-"""The reasons for which an occurrence is missed when it arrives, because too many are there already."""
+"""The reasons for which an occurrence is missed when it arrives, because too many exist already."""
 
 OUTAGE_MAX_MS: Final = 30 * DAY_MS
-"""Times that are older than this when a worker finds them missed are not shown as an outage of now."""
+"""Missed times that are older than this when they are found are not reported as a current outage."""
 
 LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
-"""An occurrence seen no later than this after its actual time is on time."""
+"""An occurrence that is evaluated at most this long after its actual time is on time."""
 
 
 def window_ms(requested_ms: int | None) -> int:
-    """The catch-up window that a request means: absent is the default of 365 days, less than ten seconds is ten.
+    """The catch-up window of a request: the default is 365 days, and values below ten seconds become ten.
 
-    Zero is among the latter: it asks that nothing be late. Temporal takes it for the default, since its requests cannot
-    tell zero from a field that is not set.
+    Zero becomes ten seconds, too: it requests that nothing is late. Temporal treats it as the default, since its
+    requests cannot distinguish zero from a field that is not set.
     """
     return CATCH_UP_WINDOW_DEFAULT_MS if requested_ms is None else max(requested_ms, CATCH_UP_WINDOW_MIN_MS)
 
 
 def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | None:
-    """Why an occurrence first seen now is missed for its age alone, or None."""
+    """The reason why an occurrence that is first evaluated now is missed because of its age. None if it is not."""
     age_ms = now - actual_at
     if age_ms > policies.catch_up_window_ms:
         return Reason.CATCH_UP_WINDOW
@@ -54,33 +54,33 @@ def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | N
 
 
 def started_late(origin: str, late_ms: int | None) -> bool:
-    """Was an occurrence started late, over ten seconds after its actual time? `late_ms` is None if it did not start.
+    """Whether an occurrence started more than ten seconds after its actual time. `late_ms` is None if it did not start.
 
-    Only the schedule's own times are late. What a trigger or a backfill runs is for a time that was over already.
+    Only the schedule's own times can be late. A trigger or a backfill runs for a time that was already over.
     """
     return late_ms is not None and origin == Origin.SCHEDULE and late_ms > LATE_AFTER_MS
 
 
 WAITED: Final = "waited "
-"""How the detail of an occurrence begins that was seen in time, and then waited for earlier runs for too long."""
+"""The prefix of the detail of an occurrence that was evaluated in time and then waited too long for earlier runs."""
 
 
 def unseen(reason: Reason, detail: str, late_ms: int) -> bool:
-    """Was an occurrence missed because no worker evaluated it in time? `late_ms` is how late it was judged."""
+    """Whether an occurrence was missed because no worker evaluated it in time. `late_ms` is its lateness then."""
     if reason in FULL:
         return late_ms > LATE_AFTER_MS
     return reason in SEEN_LATE and not detail.startswith(WAITED)
 
 
 def expired(actual_at: Instant, policies: Policies, now: Instant) -> bool:
-    """Has an occurrence that waited for a run become too old to start? The window alone counts here."""
+    """Whether an occurrence that waited for a run has become too old to start. Only the window counts here."""
     return now - actual_at > policies.catch_up_window_ms
 
 
 LOSES_TIMES: Final = "outage_loses_times"
 """The code of the warning that policies lose times after an outage."""
 WARNED_FROM_MS: Final = HOUR_MS
-"""Distance of the times from which on the warning is given. Where they are closer, the next one soon makes up."""
+"""The least distance of the times for which the warning is given. If they are closer, the next one soon compensates."""
 RUNS_OF_LATE: Final = {
     Overlap.SKIP: "only the first time that has passed",
     Overlap.BUFFER_ONE: "only the first two times that have passed",

@@ -1,17 +1,17 @@
-"""Decide: what follows when something happens to a schedule.
+"""Decide: the result of an event for a schedule.
 
-`decide` is pure: it reads no clock and touches no store, so the same question always gets the same answer. `fold` asks
-it for several events in a row. The evaluator collects the events, the engine carries out the plan.
+`decide` is pure: it reads no clock and no store, so the same input always gives the same result. `fold` applies it to
+several events in a row. The evaluator collects the events; the engine executes the plan.
 
-What a round looks like: the ends of runs, the requests and the due times since the schedule was last seen, in the order
-of time; then `Looked`. All of them are judged at one `now`.
+A round consists of the ends of runs, the requests and the due times since the last evaluation of the schedule, in the
+order of time, followed by `Looked`. All of them are judged at one `now`.
 
-What holds, whatever happens:
-- every occurrence gets one final fate, and its fate is `buffered` before that only while it waits;
+Invariants:
+- every occurrence gets one final fate, and before that it has the fate `buffered` only while it waits;
 - with skip, buffer_one, buffer_all, cancel_other and terminate_other no run starts while `concurrency_limit` are open;
-- if something waits, a run is open whose end will wake it;
+- if an occurrence waits, a run is open whose end will start it;
 - the counters are the number of final fates, by reason;
-- an event that has happened already, or that names something unknown, changes nothing.
+- an event that has happened already, or that refers to something unknown, changes nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,14 +45,14 @@ from evertick.rules.schedules.state_builder import StateBuilder
 
 
 def decide(state: ScheduleState, event: Event, now: Instant) -> Plan:
-    """What follows from one event, judged at `now`."""
+    """The plan for one event, judged at `now`."""
     builder = StateBuilder(state, now)
     _apply(builder, event)
     return builder.close()
 
 
 def fold(state: ScheduleState, events: Iterable[Event], now: Instant) -> Plan:
-    """What follows from several events in the order given: as if `decide` were asked for each, and its plans joined."""
+    """The plan for several events in the given order: equal to the joined plans of `decide` for each of them."""
     builder = StateBuilder(state, now)
     for event in events:
         _apply(builder, event)
@@ -60,7 +60,7 @@ def fold(state: ScheduleState, events: Iterable[Event], now: Instant) -> Plan:
 
 
 def _apply(builder: StateBuilder, event: Event) -> None:
-    """One event: first what came due before it, then the event itself."""
+    """Apply one event: first the kept times and the end of a pause before it, then the event itself."""
     if isinstance(event, Due):
         _due(builder, event)
     else:
@@ -108,7 +108,7 @@ def _happen(builder: StateBuilder, event: Event) -> None:
 
 
 def _due(builder: StateBuilder, event: Due) -> None:
-    """Times of the spec that are seen for the first time, and kept ones of an older spec that come between them."""
+    """Process new times of the spec, and kept times of an older spec that come between them."""
     overlap = builder.policies.overlap
     arrivals = []
     for time in event.times:
@@ -123,21 +123,21 @@ def _due(builder: StateBuilder, event: Due) -> None:
 
 
 def _reach(builder: StateBuilder, at: Instant) -> None:
-    """It is `at` now: kept times up to then have come, and a pause that was to end by then has ended."""
+    """Advance to `at`: process kept times up to then, and end a pause whose end has come."""
     if builder.ahead and (come := _come(builder, at)):
         builder.arrive_due(come, more=False)
     builder.lift_pause(at)
 
 
 def _come(builder: StateBuilder, at: Instant) -> list[Occurrence]:
-    """Take the kept occurrences whose time has come by `at`, in order."""
+    """Remove and return the kept occurrences whose time has come by `at`, in order."""
     come = sorted((each for each in builder.ahead if each.actual_at <= at), key=lambda each: each.actual_at)
     builder.ahead = [each for each in builder.ahead if each.actual_at > at]
     return come
 
 
 def _own(builder: StateBuilder, time: FireTime, overlap: Overlap) -> Occurrence:
-    """An occurrence of the schedule's own, under another key if it is counted again."""
+    """An occurrence of the schedule's own; it has a different key if its time is counted again."""
     recount = builder.recount
     return _occurrence(time, overlap, request="" if recount is None or time.nominal_at > recount.until else recount.id)
 
@@ -152,7 +152,7 @@ def _occurrence(time: FireTime, overlap: Overlap, origin: Origin = Origin.SCHEDU
 
 
 def _run_ended(builder: StateBuilder, event: RunEnded) -> None:
-    """Remember what it left behind first, then pause, then let the next one go: the next one must see both."""
+    """Store the result first, then pause, then start the next occurrence, which must see both."""
     run = builder.running.pop(event.key, None)
     if run is None:
         return
@@ -186,7 +186,7 @@ def _triggered(builder: StateBuilder, event: Triggered) -> None:
 
 
 def _arrive_by_hand(builder: StateBuilder, occurrences: Sequence[Occurrence]) -> None:
-    """Pause, limit and lateness do not apply to what is requested by hand; a target that may not run does."""
+    """Add requested occurrences. Pause, limit and lateness do not apply to them, but a target that may not run does."""
     if builder.blocked_reason is None:
         builder.admit(occurrences)
         return
@@ -233,9 +233,9 @@ def _backfill_canceled(builder: StateBuilder, event: BackfillCanceled) -> None:
 
 
 def _paused(builder: StateBuilder, event: Paused) -> None:
-    """What waits stays: it is dropped only if its turn comes while the pause lasts.
+    """Pause. Waiting occurrences stay: they are dropped only if their turn comes during the pause.
 
-    One that is paused already rests since then; why, and who said so, stays unless another reason is given.
+    If the schedule is paused already, the start of the pause stays. Reason and actor stay unless a new reason is given.
     """
     told, was = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until), builder.pause
     if was is not None:
@@ -246,11 +246,11 @@ def _paused(builder: StateBuilder, event: Paused) -> None:
 
 
 def _resumed(builder: StateBuilder, event: Resumed) -> None:
-    """Times that passed during the pause are not made up: each of them was skipped when it came."""
+    """Resume. Times that passed during the pause are not caught up: each of them was skipped when it came."""
     if event.note:
         builder.note = cut(event.note)
     elif builder.pause is not None and builder.note == builder.pause.note:
-        builder.note = ""  # why it was paused is no longer true
+        builder.note = ""  # the reason of the pause does not apply any more
     if event.recount is not None and builder.seen_until > event.at:
         judged = to_iso(builder.seen_until)
         builder.tell(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
@@ -265,7 +265,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
 
 
 def _updated(builder: StateBuilder, event: Updated) -> None:
-    """Runs, waiting occurrences, counters, pause and results stay; times before the update are over."""
+    """Update. Runs, waiting occurrences, counters, pause and results stay; times before the update are over."""
     old_overlap = builder.policies.overlap
     builder.policies = event.policies or builder.policies
     builder.run_id_template = event.run_id_template or builder.run_id_template

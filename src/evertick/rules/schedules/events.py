@@ -1,7 +1,7 @@
 """Events: everything that can happen to a schedule.
 
-The evaluator collects them in the order of time, due times among them, ends every round with `Looked`, and hands them
-to `evertick.rules.schedules.decide`. Each says when it happened (`at`); due times carry their own instants.
+The evaluator collects them in the order of time, including due times, ends every round with `Looked`, and passes them
+to `evertick.rules.schedules.decide`. Each has the time when it happened (`at`); due times have their own times.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """Times of the spec whose actual time has come, in order; those already seen are passed over.
+    """Times of the spec whose actual time has come, in order; those already processed are ignored.
 
-    Times handed over together meet the overlap policy together. `more` says that still later ones are due as well
-    (they did not fit, or another event stands between): with catch-up `latest` none of these is then the latest.
-    From `attended_since` on a worker was alive: before that moment a run that had not ended was not running either.
+    Times in one event meet the overlap policy together. `more` says that still later ones are due as well (they did not
+    fit, or there is another event in between): with catch-up `latest` none of these is then the latest. A worker was
+    alive from `attended_since` on: before that time a run that had not ended was not running either.
     """
 
     times: tuple[FireTime, ...]
@@ -28,14 +28,14 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """What every event but `Due` says: when it happened."""
+    """The field of every event except `Due`: when it happened."""
 
     at: Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(Happened):
-    """A run closed, after all its retries. `ref` says where its result or failure is kept."""
+    """A run closed, after all its retries. `ref` is where its result or failure is stored."""
 
     key: OccurrenceKey
     outcome: RunOutcome
@@ -45,9 +45,9 @@ class RunEnded(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRefused(Happened):
-    """A start that a plan asked for was refused for good: it takes no action, and it is not tried again.
+    """A requested start was refused permanently: it counts as no action, and it is not tried again.
 
-    For targets that can refuse a start. A function cannot: its job waits for a worker that knows the function.
+    For targets that can refuse a start. A function cannot: its job waits for a worker that has the function.
     """
 
     key: OccurrenceKey
@@ -56,7 +56,7 @@ class StartRefused(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggered(Happened):
-    """A request for one run now. `request` makes it happen once; `nominal_at` names another time than now."""
+    """A request for one run now. `request` makes it unique; `nominal_at` sets another time than now."""
 
     request: str
     overlap: Overlap | None = None
@@ -65,7 +65,7 @@ class Triggered(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillAsked(Happened):
-    """A backfill begins; `evertick.rules.schedules.backfill.admit` has let it in."""
+    """A backfill begins, after a check by `evertick.rules.schedules.backfill.admit`."""
 
     backfill: Backfill
 
@@ -81,14 +81,14 @@ class BackfillTimes(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillCanceled(Happened):
-    """The backfill ends here; what of it waits is dropped, what of it runs goes on."""
+    """The backfill ends here; its waiting occurrences are dropped, and its runs continue."""
 
     backfill_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Happened):
-    """The schedule was paused, or paused again with another end or another note; without a note the old one stays."""
+    """The schedule was paused, or paused again with another end or another note. Without a note the old one stays."""
 
     note: str
     by: str = ""
@@ -97,9 +97,9 @@ class Paused(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(Happened):
-    """The pause was ended by a request.
+    """A request ended the pause.
 
-    With `recount`, times count from now on even if they were judged before: the clock was ahead then. It is a new id.
+    With `recount`, times count from now on even if they were judged before, when the clock was ahead. It is a new id.
     """
 
     note: str = ""
@@ -108,24 +108,24 @@ class Resumed(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSet(Happened):
-    """The number of scheduled actions left was set anew; None lifts the limit."""
+    """The number of remaining scheduled actions was set; None removes the limit."""
 
     remaining: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetChanged(Happened):
-    """The target may run (`blocked_reason` is None), or may not, and why: "workflow is paused"."""
+    """The target may run (`blocked_reason` is None), or may not for this reason: "workflow is paused"."""
 
     blocked_reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(Happened):
-    """The schedule was edited; None keeps what there is.
+    """The schedule was edited; None keeps the current value.
 
     If the spec was replaced, `spec_changed` is set and `pending` holds the times of the old one that are between their
-    nominal and their actual time (with jitter, one at most): they are kept. Times before the update are never made up.
+    nominal and their actual time (with jitter, one at most): they are kept. Earlier times are never caught up.
     """
 
     policies: Policies | None = None
@@ -136,17 +136,17 @@ class Updated(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecEnded(Happened):
-    """The spec names no further time: its end has passed, or its last time was seen."""
+    """The spec has no further time: its end has passed, or its last time was processed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted(Happened):
-    """The schedule goes, or its target is gone: what waits is dropped, what runs goes on."""
+    """The schedule is deleted, or its target is gone: waiting occurrences are dropped, and runs continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked(Happened):
-    """Nothing but time passed. The last event of every round."""
+    """Only time has passed. The last event of every round."""
 
 
 Event = (

@@ -1,4 +1,4 @@
-"""Fates: what becomes of the times that a schedule names, and of the runs that are started for them.
+"""Fates: the results for the times of a schedule, and for the runs that are started for them.
 
 Each time is an **occurrence**, and each occurrence gets a **fate** with a **reason**: that pair is a row of the ledger.
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Origin(StrEnum):
-    """Who asked for an occurrence: the schedule's own spec, a trigger by hand, or a backfill."""
+    """The origin of an occurrence: the schedule's own spec, a trigger by hand, or a backfill."""
 
     SCHEDULE = "schedule"
     TRIGGER = "trigger"
@@ -18,7 +18,7 @@ class Origin(StrEnum):
 
 
 class Fate(StrEnum):
-    """What became of an occurrence. `buffered` is the only one that can still change."""
+    """The result of an occurrence. `buffered` is the only one that can still change."""
 
     STARTED = "started"
     BUFFERED = "buffered"
@@ -27,7 +27,7 @@ class Fate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an occurrence has its fate: one word for programs, never changed. `FATE_OF` gives the fate of each."""
+    """Why an occurrence has its fate: one word for programs, never changed. `FATE_OF` maps each to its fate."""
 
     ON_TIME = "on_time"
     CAUGHT_UP = "caught_up"
@@ -98,9 +98,9 @@ AFTER_OUTAGE: Final[Mapping[Reason, Reason]] = MappingProxyType(
         Reason.DELETED: Reason.CATCH_UP_DROPPED,
     }
 )
-"""What becomes of the reason with which an occurrence is dropped that no worker evaluated in time: by the overlap
-policy, or because the schedule was paused or deleted, or its target withdrawn, before its turn came. Times of a pause,
-and of a target that may not run, are turned away for that when they come, and are not among these.
+"""The replacement for the reason of a dropped occurrence that no worker evaluated in time. It was dropped by the
+overlap policy, or because the schedule was paused or deleted, or its target withdrawn, before its turn came. Times
+during a pause, or while a target may not run, are skipped for that reason when they come, and are not replaced.
 """
 
 
@@ -115,6 +115,6 @@ class RunOutcome(StrEnum):
 
 
 FAILURES: Final = frozenset({RunOutcome.FAILED, RunOutcome.TIMED_OUT})
-"""The outcomes that are a failure of the run itself; being stopped on request is none."""
+"""The outcomes that are a failure of the run itself; a stop on request is none."""
 NOT_ENDED: Final = " has not ended"
-"""How the detail of a time that an earlier run kept from starting ends, after that run's name."""
+"""The suffix of the detail of a time that an earlier run prevented from starting, after that run's name."""

@@ -1,7 +1,6 @@
-"""Lifecycle: pause and resume, limited actions, what runs leave behind, when to wake, when to go.
+"""Lifecycle: pause and resume, limited actions, results of runs, the next wake-up, the removal.
 
-Pure helpers, each for one question. `decide.py` asks most of them; the evaluator asks `next_wake` and
-`retires_at`.
+Pure helpers, each for one question. `decide.py` uses most of them; the evaluator uses `next_wake` and `retires_at`.
 """
 
 from functools import lru_cache
@@ -16,7 +15,7 @@ from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, Run, RunEnd, ScheduleState, Stop, cut
 
 PAUSED_BY_FAILURE: Final = "pause_on_failure"
-"""Who paused, when the schedule paused itself."""
+"""The actor of a pause by the schedule itself."""
 
 NOMINAL: Final = "{nominal}"
 
@@ -32,7 +31,7 @@ def run_id(template: str, nominal_at: Instant) -> str:
 
 
 def started_because(origin: Origin, *, waited: bool, late: bool) -> Reason:
-    """The reason of a start; having waited says more than having been asked for by hand, that more than being late."""
+    """The reason of a start: having waited takes precedence over a request by hand, which does over being late."""
     if waited:
         return Reason.AFTER_WAIT
     if origin is Origin.TRIGGER:
@@ -47,9 +46,9 @@ def result_and_failure(
 ) -> tuple[RunEnd | None, RunEnd | None]:
     """The last result and the last failure after a run ended.
 
-    A success becomes the last result and erases failures up to then; a failure leaves the result; a canceled or
-    terminated run leaves both. What counts is when a run ended, not when that was noticed: so an end that is noticed
-    late changes nothing that a later end has settled.
+    A success becomes the last result and erases failures up to then. A failure keeps the result. A canceled or
+    terminated run keeps both. The time when a run ended counts, not when that was noticed: an end that is noticed late
+    does not override a later end.
     """
     end = RunEnd(key=event.key, ended_at=event.at, ref=event.ref, message=cut(event.message))
     result_at = last_result.ended_at if last_result else None
@@ -68,7 +67,7 @@ def result_and_failure(
 
 
 def pause_after(event: RunEnded, run_name: str, policies: Policies) -> Pause | None:
-    """The pause that follows from the end of a run: failures and timeouts pause, if the policy says so."""
+    """The pause after the end of a run: failures and timeouts pause, if the policy says so. None if there is none."""
     if not policies.pause_on_failure or event.outcome not in FAILURES:
         return None
     what = "timed out" if event.outcome is RunOutcome.TIMED_OUT else "failed"
@@ -77,30 +76,30 @@ def pause_after(event: RunEnded, run_name: str, policies: Policies) -> Pause | N
 
 
 def times_out_at(run: Run, policies: Policies) -> Instant | None:
-    """When a run has been open for too long; None if it may be open for ever, or was terminated already."""
+    """When a run has been open for too long. None if there is no limit, or if it was terminated already."""
     if policies.run_timeout_ms is None or run.stop in (Stop.TERMINATE, Stop.TIME_OUT):
         return None
     return Instant(run.started_at + policies.run_timeout_ms)
 
 
 def timeout_message(policies: Policies) -> str:
-    """Why a run that timed out was terminated."""
+    """The message of a run that was terminated because it timed out."""
     limit = "" if policies.run_timeout_ms is None else f" of {full_length(policies.run_timeout_ms)}"
     return f"the run was open for longer than the run_timeout{limit} of its schedule"
 
 
 def pause_detail(pause: Pause) -> str:
-    """A pause as the ledger tells it."""
+    """The text for a pause in the ledger."""
     by = f" by {pause.by}" if pause.by else ""
     note = f": {pause.note}" if pause.note else ""
     return f"paused{by} since {to_iso(pause.at)}{note}"
 
 
 def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
-    """When the schedule must be looked at for reasons of its own.
+    """When the schedule must be evaluated for internal reasons.
 
-    They are: its pause ends, a kept time comes, a backfill can go on, a run times out. A run's end needs no moment
-    here: it is an event.
+    These are: its pause ends, a kept time comes, a backfill can continue, a run times out. The end of a run needs no
+    time here: it is an event.
     """
     if state.pause is None and not state.ahead and not state.backfills and state.policies.run_timeout_ms is None:
         return None
@@ -114,11 +113,11 @@ def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
 
 
 def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: Instant | None) -> Instant | None:
-    """When to look at a schedule again, or None to leave it out of the index of due schedules.
+    """When to evaluate a schedule again. None leaves it out of the index of due schedules.
 
     `wake_at` is the plan's, `next_actual_at` the spec's next time with its jitter. A paused schedule does not wake for
-    its times: they are handed over, and recorded as skipped, when it is looked at next (resumed, updated, deleted).
-    A schedule that ended needs none of them. A target that may not run keeps its schedule awake: it skips and advances.
+    its times: they are processed, and recorded as skipped, at its next evaluation (resumed, updated, deleted). A
+    schedule that ended needs none of them. If the target may not run, the schedule still wakes: it skips and advances.
     """
     if state.paused or state.ending is not None:
         next_actual_at = None
@@ -127,9 +126,9 @@ def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: 
 
 
 def retires_at(state: ScheduleState, retention_ms: int) -> Instant | None:
-    """When a schedule that completed may be removed, or None while it is needed.
+    """When a completed schedule may be removed. None while it is needed.
 
-    The time counts from the last start, update or resumption. A paused schedule stays.
+    The time counts from the last start, update or resumption. A paused schedule is not removed.
     """
     if not state.completed or state.paused:
         return None

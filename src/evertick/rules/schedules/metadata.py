@@ -1,8 +1,8 @@
-"""Target and metadata of a schedule: what it calls, and what is remembered about it beside its times and state.
+"""Target and metadata of a schedule: the function that it calls, and data in addition to its times and state.
 
-The user's own memo is a part of it. The rest is memory of requests: what a definition looked like when it was given
-(so that giving it again changes nothing), which triggers and backfills were asked for, the arguments that a trigger
-brought for its run, and where a cron was declared.
+The metadata contains the user's own memo. The rest is memory of requests: the definition as it was given (so that
+giving it again changes nothing), requested triggers and backfills, the arguments that a trigger passed for its run, and
+the place where a cron was declared.
 """
 
 import json
@@ -15,7 +15,7 @@ from evertick.base.records.stored import VERSION, read_object
 
 EPOCH: Final = Instant(0)
 REMEMBERED_MAX: Final = 100
-"""Triggers and backfills of a schedule that can be asked about by their ids; the oldest are forgotten first."""
+"""Triggers and backfills of a schedule that can be queried by their ids; the oldest are forgotten first."""
 
 CODE: Final = "code"
 RUN_TIME: Final = "run_time"
@@ -25,7 +25,7 @@ RUN_TIME: Final = "run_time"
 class Target:
     """A function to call. `args` is the JSON object of its arguments, `workflow_id` the stem of its runs' names.
 
-    `app` is the app whose function it is; None if the schedule was made without the app's code, or by an earlier
+    `app` is the app of the function. None if the schedule was created without the app's code, or by an earlier
     release.
     """
 
@@ -38,14 +38,14 @@ class Target:
     app: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object, without the app; what is not set is left out."""
+        """The target as a JSON object, without the app and without empty fields."""
         values = {"name": self.name, "kind": self.kind.value, "args": json.loads(self.args)}
         retry = None if self.retry is None else self.retry.to_json()
         options = {"retry": retry, "workflow_id": self.workflow_id, "pool": self.pool}
         return values | {name: value for name, value in options.items() if value is not None}
 
     def to_text(self) -> str:
-        """As JSON text."""
+        """The target as JSON text."""
         app = {} if self.app is None else {"app": self.app}
         return json.dumps({"v": VERSION, **self.to_json(), **app})
 
@@ -66,7 +66,7 @@ class Target:
 
 
 class KnownBackfill(NamedTuple):
-    """A backfill as it was asked for. `times` is how many it asks for."""
+    """A backfill as it was requested. `times` is the number of requested times."""
 
     start_at: Instant
     end_at: Instant
@@ -81,10 +81,10 @@ class ScheduleMetadata:
 
     - `user`: the user's memo.
     - `request_id`, `definition`: the request that created it, and the digest of what it asked for.
-    - `spec_at`: since when the spec is what it is. `declared`: a cron's spec as the code has it; `declared_at`:
-      where that stands, `app/crons.py:14`.
+    - `spec_at`: when the spec was last changed. `declared`: a cron's spec as in the code; `declared_at`:
+      its place in the code, `app/crons.py:14`.
     - `app`, `source`: the app that declared a cron; `code` or `run_time`.
-    - `triggers`, `backfills`: what was asked for, by request.
+    - `triggers`, `backfills`: requested triggers and backfills, by request.
     - `overrides`: arguments for the runs of triggers that wait, by request.
     - `trace`: the trace context of the request that defined it, if it was traced.
     """
@@ -103,7 +103,7 @@ class ScheduleMetadata:
     trace: str | None = None
 
     def to_text(self) -> str:
-        """As JSON text; what is empty is left out."""
+        """The metadata as JSON text, without empty fields."""
         values = {name: getattr(self, name) for name in self.__slots__}
         kept = {name: value for name, value in values.items() if value not in (None, {}, 0)}
         return json.dumps({"v": VERSION, **kept})

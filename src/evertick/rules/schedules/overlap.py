@@ -1,18 +1,18 @@
-"""Overlap: what becomes of occurrences that arrive, or wait, while earlier runs take the room.
+"""Overlap: the results for occurrences that arrive, or wait, while earlier runs use all slots.
 
-The terms: a schedule has `limit` slots; every open run takes one, also those of allow_all and of triggers. One pass
-looks at some occurrences in order and puts each of them into one of four results: start, wait, skip, refuse.
+The terms: a schedule has `limit` slots; every open run uses one, including those of allow_all and of triggers. One pass
+processes some occurrences in order and puts each of them into one of four results: start, wait, skip, refuse.
 
-1. allow_all starts, whatever runs.
+1. allow_all always starts.
 2. While a slot is free, the next occurrence takes it.
-3. Without a free slot: skip is skipped; buffer_one waits if nothing waits yet, else it is skipped; buffer_all waits;
-   cancel_other and terminate_other wait, and the oldest runs are asked to stop for them.
+3. Without a free slot: skip is skipped; buffer_one waits if nothing waits yet, otherwise it is skipped; buffer_all
+   waits; cancel_other and terminate_other wait, and the oldest runs are asked to stop for them.
 4. If a slot became free and several cancel_other or terminate_other occurrences want it, the newest win and the others
-   are superseded; a newer one even displaces an occurrence chosen a moment before in the same pass.
+   are superseded; a newer one even displaces an occurrence chosen earlier in the same pass.
 
-With one slot this is Temporal's `ProcessBuffer`, except that nothing vanishes uncounted and that allow_all starts even
-in a pass that asks a run to stop. A pass always ends in one of two states, "no slot is free" or "nothing waits", so a
-newcomer can be judged without looking again at those that wait, and nothing can wait while nothing runs.
+With one slot this is Temporal's `ProcessBuffer`, except that every occurrence is counted and that allow_all starts even
+in a pass that asks a run to stop. A pass always ends in one of two states, "no slot is free" or "nothing waits". So a
+new occurrence can be judged without judging the waiting ones again, and nothing can wait while nothing runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ STOPS_OTHERS: Final = frozenset({Overlap.CANCEL_OTHER, Overlap.TERMINATE_OTHER})
 
 
 def needs_all_runs(state: ScheduleState) -> bool:
-    """May one of the runs be asked to stop, or are those of a backfill counted? Else only the oldest has a say."""
+    """Whether a run may be asked to stop, or runs of a backfill are counted. Otherwise only the oldest run matters."""
     return (
         bool(state.backfills)
         or state.policies.run_timeout_ms is not None
@@ -37,22 +37,22 @@ def needs_all_runs(state: ScheduleState) -> bool:
 
 
 def behind_overdue(state: ScheduleState) -> Overlap | None:
-    """The overlap policy of a trigger that none was given for; None for the schedule's.
+    """The overlap policy of a trigger that was requested without one. None means the schedule's.
 
-    Overdue times start before the trigger, in its transaction. Where no run was open, only these can be in its way, and
-    they must not make a policy skip it: it runs behind them.
+    Overdue times start before the trigger, in its transaction. If no run was open before, only these can block it, and
+    they must not make a policy skip it: it runs after them.
     """
     is_free = not state.open_runs
     return Overlap.BUFFER_ONE if is_free and state.policies.overlap is Overlap.SKIP else None
 
 
 Refuse = Callable[[Occurrence, int], Reason | None]
-"""Why an occurrence whose turn has come may not start after all; the number is of scheduled ones chosen before it."""
+"""The reason why an occurrence may not start at its turn, or None; the number counts scheduled ones chosen earlier."""
 
 
 @dataclass(slots=True)
 class Sorted:
-    """The results of one pass, each in order. `overlapping` are starts that asked for no slot."""
+    """The results of one pass, each in order. `overlapping` are starts that need no slot."""
 
     overlapping: list[Occurrence] = field(default_factory=list)
     chosen: list[Occurrence] = field(default_factory=list)
@@ -70,12 +70,12 @@ def sort_out(
 ) -> Sorted:
     """One pass over `entries`.
 
-    `open_runs` runs are open now; `room` is how many more may be, for allow_all too; `waiting` occurrences wait besides
-    `entries`. Either nothing else waits, or `entries` are candidates and no slot is free.
+    `open_runs` runs are open now; `room` is how many more may be, also for allow_all; `waiting` occurrences wait
+    besides `entries`. Either nothing else waits, or `entries` are candidates and no slot is free.
     """
     free = max(0, min(limit - open_runs, room))
     one_pass = _Pass(open_runs=open_runs, free=free, room=room, waiting=waiting, refuse=refuse)
-    if free and len(entries) > 1 and free + open_runs > 1:  # with one slot rule 4 alone gives it to the newest
+    if free and len(entries) > 1 and free + open_runs > 1:  # with one slot, rule 4 alone gives it to the newest
         entries = _newest_stoppers(entries, free + open_runs, refuse, one_pass.result)
     for entry in entries:
         one_pass.meet(entry)
@@ -84,7 +84,7 @@ def sort_out(
 
 @dataclass(slots=True, kw_only=True)
 class _Pass:
-    """The pass as far as it has gone; `scheduled` counts the starts that use up a limited action."""
+    """The current state of a pass; `scheduled` counts the starts that use up a limited action."""
 
     open_runs: int
     free: int
@@ -95,7 +95,7 @@ class _Pass:
     scheduled: int = 0
 
     def meet(self, entry: Occurrence) -> None:
-        """Rules 1 and 2."""
+        """Apply rules 1 and 2."""
         overlapping, chosen = self.result.overlapping, self.result.chosen
         roomy = len(overlapping) + len(chosen) < self.room
         if entry.overlap is Overlap.ALLOW_ALL:
@@ -109,7 +109,7 @@ class _Pass:
             self.wait_or_skip(entry)
 
     def take(self, entry: Occurrence, basket: list[Occurrence], reason: Reason | None) -> None:
-        """Start it, unless there is a reason against it."""
+        """Start an occurrence, or refuse it if there is a reason."""
         if reason is not None:
             self.result.refused.append((entry, reason))
             return
@@ -117,13 +117,13 @@ class _Pass:
         self.scheduled += entry.origin is Origin.SCHEDULE
 
     def no_run_to_stop(self) -> bool:
-        """Is every open run already claimed by an occurrence that waits for it to stop?"""
+        """Whether an occurrence already waits for every open run to stop."""
         return sum(1 for kept in self.result.kept if kept.overlap in STOPS_OTHERS) >= self.open_runs
 
     def displace(self, entry: Occurrence) -> None:
-        """Rule 4: one of those that stop others takes the place, and the limited action, of the oldest chosen one.
+        """Apply rule 4: one that stops others takes the place and the limited action of the oldest chosen occurrence.
 
-        If some wait for runs that stop, the oldest of them goes first, and `entry` waits in its stead.
+        If some wait for runs that stop, the oldest of them goes first, and `entry` waits in its place.
         """
         chosen, kept = self.result.chosen, self.result.kept
         loser = next((each for each in chosen if each.overlap not in STOPS_OTHERS), chosen[0])
@@ -141,7 +141,7 @@ class _Pass:
         self.take(winner, chosen, reason)
 
     def wait_or_skip(self, entry: Occurrence) -> None:
-        """Rule 3."""
+        """Apply rule 3."""
         kept = self.result.kept
         first = self.waiting + len(kept) == 0
         if entry.overlap is Overlap.SKIP or (entry.overlap is Overlap.BUFFER_ONE and not first):
@@ -153,7 +153,7 @@ class _Pass:
 def _newest_stoppers(entries: Sequence[Occurrence], slots: int, refuse: Refuse, result: Sorted) -> Sequence[Occurrence]:
     """`entries` without the cancel_other and terminate_other ones that newer ones supersede.
 
-    The newest `slots` of them stay. One that may not start anyway supersedes nothing.
+    The newest `slots` of them stay. An occurrence that may not start anyway supersedes nothing.
     """
     stoppers = [entry for entry in entries if entry.overlap in STOPS_OTHERS]
     if len(stoppers) < 2:
@@ -172,10 +172,10 @@ def _newest_stoppers(entries: Sequence[Occurrence], slots: int, refuse: Refuse, 
 
 
 def stops_wanted(waiting: Sequence[Occurrence], running: Sequence[Run], limit: int) -> list[tuple[Run, Stop]]:
-    """The runs that must now be asked to stop so that each waiting cancel_other or terminate_other finds a slot.
+    """The runs that must now be asked to stop so that each waiting cancel_other or terminate_other gets a slot.
 
-    The oldest go first, no more of them than needed. Who was asked already is not asked again, unless terminate follows
-    cancel: terminate wins as soon as one of those waiting wants it.
+    The oldest are asked first, and no more of them than needed. A run is not asked twice, unless terminate follows
+    cancel: terminate wins as soon as one waiting occurrence requests it.
     """
     stoppers = [entry.overlap for entry in waiting if entry.overlap in STOPS_OTHERS]
     if not stoppers:

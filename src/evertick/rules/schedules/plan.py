@@ -1,4 +1,4 @@
-"""Plan: what follows from what happened. The engine carries it out, all of it in one transaction."""
+"""Plan: the results of events. The engine executes it completely, in one transaction."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from evertick.rules.schedules.state import Occurrence, OccurrenceKey, RunEnd, Sc
 class Start(NamedTuple):
     """A run to start now.
 
-    What it may ask about earlier runs is fixed here, at its start: the result of the successful run that ended last,
-    and the failure that no success has followed yet.
+    Its data about earlier runs is fixed at its start: the result of the successful run that ended last, and the failure
+    that no success has followed yet.
     """
 
     occurrence: Occurrence
@@ -25,8 +25,8 @@ class Start(NamedTuple):
 class Verdict(NamedTuple):
     """A row of the ledger: the fate of an occurrence, its reason as a word, and the detail as a sentence.
 
-    The row is new, or replaces the one of the same key whose fate was `buffered` (or, if a start was refused,
-    `started`). `run_id` is the run that was started, or the one that stood in the way.
+    The row is new, or replaces the one of the same key with the fate `buffered` (or, if a start was refused,
+    `started`). `run_id` is the run that was started, or the one that prevented the start.
     """
 
     occurrence: Occurrence
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 class NoteCode(StrEnum):
-    """What a line of the schedule's history is about."""
+    """The subject of a line of the schedule's history."""
 
     PAUSED = "paused"
     RESUMED = "resumed"
@@ -52,17 +52,17 @@ class NoteCode(StrEnum):
 
 
 class Note(NamedTuple):
-    """Something worth a line in the log, beyond the fates."""
+    """An event for the log in addition to the fates."""
 
     code: NoteCode
     text: str
 
 
 class Plan(NamedTuple):
-    """What to do, and the state after it.
+    """The actions to execute, and the state after them.
 
-    `fates` holds one verdict a key, the last one reached. `wake_at` is when the schedule wants to be looked at for
-    reasons of its own; `lifecycle.next_wake` joins it with the spec's next time.
+    `fates` holds one verdict per key, the last one. `wake_at` is when the schedule needs an evaluation for internal
+    reasons; `lifecycle.next_wake` joins it with the spec's next time.
     """
 
     state: ScheduleState

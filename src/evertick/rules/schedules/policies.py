@@ -1,4 +1,4 @@
-"""Policies: what a schedule is asked to do about collision, lateness and failure, and the limits of that."""
+"""Policies: the requested behaviour of a schedule on collision, lateness and failure, and its limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CATCH_UP_WINDOW_MIN_MS: Final = 10 * SECOND_MS
 """Temporal's least window. It is also the lateness up to which an occurrence still counts as on time."""
 
 CATCH_UP_WINDOW_MAX_MS: Final = 100 * 366 * DAY_MS
-"""More than any outage; a window without a limit would name moments before the year 1."""
+"""More than any outage; a window without a limit would reach times before the year 1."""
 
 BUFFER_MAX: Final = 1_000
 """Occurrences that may wait at once; further ones are missed with the reason `buffer_full`."""
@@ -27,7 +27,7 @@ RUN_TIMEOUT_MAX_MS: Final = 100 * 365 * DAY_MS
 
 
 class Overlap(StrEnum):
-    """What becomes of an occurrence that arrives while earlier runs take all the room."""
+    """What happens to an occurrence that arrives while earlier runs use all slots."""
 
     SKIP = "skip"
     BUFFER_ONE = "buffer_one"
@@ -38,7 +38,7 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """Which of the times that passed unseen (an outage) still run, inside the catch-up window."""
+    """Which of the times that passed without an evaluation (an outage) still run, inside the catch-up window."""
 
     ALL = "all"
     LATEST = "latest"
@@ -54,16 +54,16 @@ RULES: Final[Mapping[str, Rule]] = {
     "buffer_limit": whole(0, BUFFER_MAX),
     "run_timeout_ms": optional(whole(1, RUN_TIMEOUT_MAX_MS)),
 }
-"""What each policy takes."""
+"""The valid values of each policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """What to do about collision, lateness and failure.
+    """The behaviour on collision, lateness and failure.
 
-    `concurrency_limit` is how many runs may be open before `overlap` is asked: 1 as in Temporal. `allow_all` never
-    asks, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which fills in and lifts it.
-    `run_timeout_ms` is how long a run may be open, its retries and waits included; None for no limit.
+    `concurrency_limit` is how many runs may be open before `overlap` applies: 1 as in Temporal. `allow_all` always
+    starts, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which sets default and minimum.
+    `run_timeout_ms` is how long a run may be open, including its retries and waits; None for no limit.
 
     Raises Misuse for values that can never work.
     """
@@ -77,11 +77,11 @@ class Policies:
     run_timeout_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the rules could not honour."""
+        """Refuse values that the rules cannot apply."""
         check_options(RULES, {name: getattr(self, name) for name in RULES})
         if self.overlap is Overlap.ALLOW_ALL and self.concurrency_limit != 1:
             raise Misuse("allow_all knows no concurrency limit; give the limit to skip, buffer_one or buffer_all")
 
 
 DEFAULT_POLICIES: Final = Policies()
-"""What a schedule is asked that says nothing about it."""
+"""The policies of a schedule that sets none."""

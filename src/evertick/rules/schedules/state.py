@@ -1,10 +1,10 @@
 """State: what has happened to a schedule so far, as frozen values.
 
-A **run** is a started occurrence that has not ended. `decide.py` says how a state changes. The store adds what is its
-own (ids, versions, the spec, the target); nothing here reads a clock or a database.
+A **run** is a started occurrence that has not ended. `decide.py` says how a state changes. The store adds its own data
+(ids, versions, the spec, the target); nothing here reads a clock or a database.
 
-The values are named tuples, because an evaluation makes a dozen of them: a frozen dataclass takes three times as long
-to make, and six times as long to change.
+The values are named tuples, because an evaluation creates a dozen of them: a frozen dataclass takes three times as long
+to create, and six times as long to change.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
 from evertick.rules.schedules.policies import DEFAULT_POLICIES, Overlap, Policies
 
 BACKFILLS_MAX: Final = 100
-"""Backfills of one schedule that may be under way at once."""
+"""Backfills of one schedule that may run at once."""
 
 BACKFILL_TIMES_MAX: Final = 100_000
-"""Occurrences one backfill may ask for: ten years of hours fit, ten years of minutes do not."""
+"""Occurrences one backfill may request: ten years of hours fit, ten years of minutes do not."""
 
 OCCURRENCES_PER_ROUND: Final = 250
-"""Due times the evaluator hands over in one event; if more are due it says so and looks again at once."""
+"""Due times that the evaluator puts into one event; if more are due, the event says so and the evaluator runs again."""
 
 NOTE_BYTES_MAX: Final = 1_000
-"""Length of a note in UTF-8; longer ones are cut, because a note must never stop a schedule."""
+"""Length of a note in UTF-8 bytes; longer ones are cut, because a note must never stop a schedule."""
 
 
 class Stop(StrEnum):
-    """What a run was asked to do: by one that it stands in the way of, or because it is open for too long.
+    """A request to a run: by an occurrence that it blocks, or because it is open for too long.
 
     `terminate` is stronger than `cancel`; `time_out` terminates a run that was open for its `run_timeout`.
     """
@@ -49,14 +49,14 @@ class Ending(StrEnum):
 
 
 class FireTime(NamedTuple):
-    """A time the spec names: what it says, and that plus its jitter."""
+    """A time of the spec: the nominal time, and the actual time, which adds jitter."""
 
     nominal_at: Instant
     actual_at: Instant
 
 
 class OccurrenceKey(NamedTuple):
-    """What the ledger's unique index holds beside the schedule: one occurrence, once.
+    """The unique key of the ledger in addition to the schedule: it makes each occurrence unique.
 
     `request` is the trigger's or backfill's id, and empty for the spec's own times, unless they are counted again.
     """
@@ -67,10 +67,10 @@ class OccurrenceKey(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """One time to act. `nominal_at` names the run; `actual_at` decides when it is due and whether it is late.
+    """One time to act. `nominal_at` gives the run its name; `actual_at` decides when it is due and whether it is late.
 
-    `overlap` is fixed when the occurrence arrives, so that a later change of policies leaves waiting ones alone.
-    `is_overdue`: no worker evaluated this time of the spec in time; set when it arrives, until it starts.
+    `overlap` is fixed when the occurrence arrives, so that a later change of policies does not affect waiting ones.
+    `is_overdue`: no worker evaluated this time of the spec in time; set from its arrival until it starts.
     """
 
     nominal_at: Instant
@@ -87,7 +87,7 @@ class Occurrence(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A started occurrence that has not ended, how it came to start, and whether it was asked to stop."""
+    """A started occurrence that has not ended, the reason of its start, and whether it was asked to stop."""
 
     occurrence: Occurrence
     run_id: str
@@ -97,9 +97,9 @@ class Run(NamedTuple):
 
 
 class RunEnd(NamedTuple):
-    """The end of a run that later runs may ask about.
+    """The end of a run, for later runs.
 
-    `ref` says where the store keeps the result or the failure; `message` is the failure in a line, else empty.
+    `ref` is where the store keeps the result or the failure; `message` is the failure in a line, otherwise empty.
     """
 
     key: OccurrenceKey
@@ -109,7 +109,7 @@ class RunEnd(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Since when, by whom and why a schedule rests; `until` is when it goes on by itself, if ever."""
+    """Since when, by whom and why a schedule is paused; `until` is when it resumes by itself, if ever."""
 
     at: Instant
     by: str
@@ -118,11 +118,11 @@ class Pause(NamedTuple):
 
 
 class Backfill(NamedTuple):
-    """A request to run what the spec names in [start_at, end_at], both inclusive, by actual time.
+    """A request to run the times of the spec in [start_at, end_at], both inclusive, by actual time.
 
-    `done_until` is the nominal time up to which its occurrences were handed over (an update may give a nominal time
-    another delay, and it must not run twice); `added` is how many those were. `max_active` is how many of its runs may
-    be open at a time, beside all others. `skip` are spans of nominal times, both ends included, that are left out.
+    `done_until` is the nominal time up to which its occurrences were added (an update may give a nominal time another
+    delay, and it must not run twice); `added` is their number. `max_active` is how many of its runs may be open at a
+    time, independently of others. `skip` are excluded spans of nominal times, both ends inclusive.
     """
 
     id: str
@@ -136,9 +136,9 @@ class Backfill(NamedTuple):
 
 
 class Recount(NamedTuple):
-    """Times up to `until` were judged while the clock was ahead; a request asked for them to be counted again.
+    """Times up to `until` were judged while the clock was ahead; a request asked to count them again.
 
-    `id` is the `request` in their keys, so that the ledger keeps both: what it told before, and what really was.
+    `id` is the `request` in their keys, so that the ledger keeps both the wrong rows and the right ones.
     """
 
     id: str
@@ -146,7 +146,7 @@ class Recount(NamedTuple):
 
 
 class Unlisted(NamedTuple):
-    """Open runs and waiting occurrences that a state has beside those that it lists."""
+    """Open runs and waiting occurrences of a state in addition to those that it lists."""
 
     runs: int = 0
     waiting: int = 0
@@ -156,26 +156,26 @@ NONE_UNLISTED: Final = Unlisted()
 
 
 class Counters(NamedTuple):
-    """How many occurrences ended up with each reason, since the schedule exists. Waiting ones are in none of them."""
+    """The number of occurrences with each final reason, since the schedule exists. Waiting ones are not counted."""
 
     by_reason: Mapping[Reason, int] = MappingProxyType({})
 
     def of(self, reason: Reason) -> int:
-        """How many had this reason."""
+        """The number of occurrences with this reason."""
         return self.by_reason.get(reason, 0)
 
     def fated(self, fate: Fate) -> int:
-        """How many had this fate."""
+        """The number of occurrences with this fate."""
         return sum(count for reason, count in self.by_reason.items() if FATE_OF[reason] is fate)
 
     @property
     def actions(self) -> int:
-        """Runs started, by whomever they were asked for."""
+        """Started runs, whatever their origin."""
         return self.fated(Fate.STARTED)
 
     @property
     def skipped(self) -> int:
-        """Occurrences a policy decided against."""
+        """Occurrences that a policy skipped."""
         return self.fated(Fate.SKIPPED)
 
     @property
@@ -190,16 +190,16 @@ NO_COUNTERS: Final = Counters()
 class ScheduleState(NamedTuple):
     """Everything the rules need to know about a schedule, and everything they change.
 
-    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`); it never moves back by itself.
-    - `recount`: it was moved back on request, because the clock had been ahead.
+    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`). It never decreases by itself.
+    - `recount`: `seen_until` was decreased on request, because the clock had been ahead.
     - `touched_at`: the last creation, update, resumption or start; the retention of an ended schedule counts from here.
     - `note`: the text of the last pause or resumption, also after it.
-    - `blocked_reason`: why the target may not run now ("workflow is paused"), else None.
-    - `remaining`: scheduled actions left, None for no limit.
-    - `running` in the order of starting, `waiting` in the order of arriving.
-    - `unlisted`: how many more there are of both. They are rows of their own, and of thousands of open runs only those
-      that matter are read. A state that events are folded into lists everything that waits, the runs that the events
-      name, and the oldest run that stays; it lists all runs if `overlap.needs_all_runs`.
+    - `blocked_reason`: why the target may not run now ("workflow is paused"), otherwise None.
+    - `remaining`: remaining scheduled actions, None for no limit.
+    - `running` in the order of starts, `waiting` in the order of arrivals.
+    - `unlisted`: how many more there are of both. They are separate rows, and of thousands of open runs only the
+      relevant ones are read. A state into which events are folded lists all waiting occurrences, the runs that the
+      events refer to, and the oldest other run; it lists all runs if `overlap.needs_all_runs`.
     - `ahead`: occurrences of a spec that was replaced after their nominal and before their actual time.
     """
 
@@ -224,35 +224,35 @@ class ScheduleState(NamedTuple):
 
     @property
     def paused(self) -> bool:
-        """Does it take no scheduled action now? Triggers and backfills run all the same."""
+        """Whether it is paused, so that it takes no scheduled action. Triggers and backfills still run."""
         return self.pause is not None
 
     @property
     def open_runs(self) -> int:
-        """How many runs are open, listed or not."""
+        """The number of open runs, listed or not."""
         return len(self.running) + self.unlisted.runs
 
     @property
     def waits(self) -> int:
-        """How many occurrences wait, listed or not."""
+        """The number of waiting occurrences, listed or not."""
         return len(self.waiting) + self.unlisted.waiting
 
     @property
     def ending(self) -> Ending | None:
-        """Why no further scheduled time will be acted on, or None while some may."""
+        """Why no further scheduled time will start. None while some may."""
         if self.remaining == 0:
             return Ending.LIMIT
         return Ending.SPEC if self.spec_ended else None
 
     @property
     def completed(self) -> bool:
-        """Has it ended, with nothing left running, waiting or to be backfilled?"""
+        """Whether it has ended, and nothing is running, waiting or left to backfill."""
         busy = self.open_runs or self.waits or self.ahead or self.backfills
         return self.ending is not None and not busy
 
 
 def cut(text: str) -> str:
-    """`text`, shortened to what a note may hold."""
+    """`text`, cut to the length of a note."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= NOTE_BYTES_MAX:
         return text

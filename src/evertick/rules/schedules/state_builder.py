@@ -1,7 +1,7 @@
-"""StateBuilder: the working copy of a schedule's state while events are folded into it, and the few things done to it.
+"""StateBuilder: the mutable copy of a schedule's state while events are folded into it, and its few operations.
 
-A builder belongs to one call of `decide` or `fold` and is never shared; it exists because a thousand events folded into
-frozen values one by one would copy the lists a thousand times. `decide.py` says which event does what.
+A builder belongs to one call of `decide` or `fold` and is never shared. It exists because folding a thousand events
+into frozen values one by one would copy the lists a thousand times. `decide.py` maps events to operations.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from evertick.rules.schedules.state import Counters, Ending, Occurrence, Occurre
 
 
 class StateBuilder:
-    """A `ScheduleState` laid out to be worked on, and the plan as far as it has grown."""
+    """A mutable `ScheduleState`, and the plan so far."""
 
     def __init__(self, state: ScheduleState, now: Instant) -> None:
         self.now = now
@@ -57,18 +57,18 @@ class StateBuilder:
 
     @property
     def open_runs(self) -> int:
-        """How many runs are open, listed or not."""
+        """The number of open runs, listed or not."""
         return len(self.running) + self.unlisted.runs
 
     @property
     def blocker(self) -> str | None:
-        """The name of the oldest open run, which stands in the way of others."""
+        """The name of the oldest open run, which blocks others."""
         return next(iter(self.running.values())).run_id if self.running else None
 
-    # Arriving
+    # Arrivals
 
     def arrive_due(self, arrivals: Sequence[Occurrence], *, more: bool) -> None:
-        """Times of the spec have come. Those not turned away for pause, age or limit meet the overlap policy."""
+        """Add due times of the spec. Those not skipped or missed for pause, age or limit meet the overlap policy."""
         passed: list[Occurrence] = []
         for occurrence in arrivals:
             self.lift_pause(occurrence.actual_at)
@@ -88,12 +88,12 @@ class StateBuilder:
             self.admit(passed)
 
     def marked(self, occurrence: Occurrence) -> Occurrence:
-        """The occurrence, marked as overdue if it comes too late to be on time."""
+        """The occurrence, marked as overdue if it is too late to be on time."""
         is_overdue = self.now - occurrence.actual_at > LATE_AFTER_MS
         return occurrence._replace(is_overdue=True) if is_overdue else occurrence
 
     def admit(self, candidates: Sequence[Occurrence]) -> None:
-        """One pass of the overlap policies over candidates; what waits already stays where it is."""
+        """Run one pass of the overlap policies over candidates. Waiting occurrences are not changed."""
         result = sort_out(
             candidates,
             open_runs=self.open_runs,
@@ -112,7 +112,7 @@ class StateBuilder:
             self._ask_to_stop()
 
     def recheck(self) -> None:
-        """A slot may have become free: one pass over all that wait."""
+        """Run one pass over all waiting occurrences, because a slot may have become free."""
         limit = self.policies.concurrency_limit
         if not self.waiting or self.open_runs >= limit:
             return
@@ -132,7 +132,7 @@ class StateBuilder:
         self._ask_to_stop()
 
     def lift_pause(self, at: Instant) -> None:
-        """End a pause that was only until `at` or earlier."""
+        """End a pause that lasts until `at` or earlier."""
         if self.pause is not None and self.pause.until is not None and self.pause.until <= at:
             self.touched_at = max(self.touched_at, self.pause.until)
             self.tell(NoteCode.RESUMED, f"resumed: the pause was until {to_iso(self.pause.until)}")
@@ -141,7 +141,7 @@ class StateBuilder:
     # Fates
 
     def start(self, occurrence: Occurrence, *, waited: bool) -> None:
-        """Start a run for it now."""
+        """Start a run for the occurrence now."""
         if occurrence.is_overdue:
             occurrence = occurrence._replace(is_overdue=False)
         late = self.now - occurrence.actual_at > LATE_AFTER_MS
@@ -164,7 +164,7 @@ class StateBuilder:
         self._record(occurrence, why, "", name)
 
     def settle(self, occurrence: Occurrence, reason: Reason, *, waited: bool = False) -> None:
-        """It will not run, for this reason. `waited`: its turn came only after it had waited for earlier runs."""
+        """End an occurrence without a run. `waited`: its turn came only after it had waited for earlier runs."""
         blocker = self.blocker if reason is Reason.OVERLAP else None
         cause = reason
         if reason in AFTER_OUTAGE and self._lost_to_outage(occurrence, reason):
@@ -179,7 +179,7 @@ class StateBuilder:
         self._record(occurrence, reason, detail, blocker)
 
     def unstart(self, run: Run, error: str) -> None:
-        """Take a start back: the run never was, and the action is not used up."""
+        """Undo a start: the run did not exist, and the action is not used up."""
         occurrence = run.occurrence
         del self.running[occurrence.key]
         if self.remaining is not None and occurrence.origin is Origin.SCHEDULE:
@@ -189,11 +189,11 @@ class StateBuilder:
         self._record(occurrence, Reason.START_REFUSED, error, None)
 
     def knows(self, key: OccurrenceKey) -> bool:
-        """Is there a run of it, does it wait, or was it judged in this very fold?"""
+        """Whether there is a run of it, it waits, or it was judged in this fold."""
         return key in self._fates or key in self.running or any(occurrence.key == key for occurrence in self.waiting)
 
     def drop_waiting(self, to_drop: Sequence[Occurrence], reason: Reason) -> None:
-        """These shall wait no longer, and not run either."""
+        """Remove waiting occurrences, which will not run."""
         if to_drop:
             gone = {occurrence.key for occurrence in to_drop}
             self.waiting = [occurrence for occurrence in self.waiting if occurrence.key not in gone]
@@ -211,14 +211,14 @@ class StateBuilder:
                 self._stops.append((key, Stop.TIME_OUT))
                 self.tell(NoteCode.TIMED_OUT, f"terminated {run.run_id}: {timeout_message(self.policies)}")
 
-    # Words
+    # Notes
 
     def tell(self, code: NoteCode, text: str) -> None:
         """Add a line to the schedule's history."""
         self._notes.append(Note(code=code, text=text))
 
     def notice_ending(self) -> None:
-        """Say so, once, when the schedule came to its end."""
+        """Add a note, once, when the schedule has ended."""
         ending = Ending.LIMIT if self.remaining == 0 else Ending.SPEC if self.spec_ended else None
         if ending is not self._ending:
             self._ending = ending
@@ -259,21 +259,21 @@ class StateBuilder:
             wake_at=own_wake(state, self.now),
         )
 
-    # Inside
+    # Helpers
 
     def _turned_away(self, occurrence: Occurrence) -> Reason | None:
-        """Why a time of the spec is over as soon as it comes."""
+        """The reason why a time of the spec ends as soon as it comes. None if it does not."""
         if self.pause is not None:
             return Reason.PAUSED
         if self.remaining == 0:
-            return Reason.LIMIT  # before its age: a schedule that has ended is looked at once a day, and misses nothing
+            return Reason.LIMIT  # before its age: an ended schedule is evaluated once a day, and misses nothing
         late = too_late(occurrence.actual_at, self.policies, self.now)
         if late is not None:
             return late
         return None if self.blocked_reason is None else Reason.TARGET_INELIGIBLE
 
     def _refuse(self, occurrence: Occurrence, scheduled: int) -> Reason | None:
-        """Why an occurrence may not start although its turn has come. By hand, only the target can be in the way."""
+        """The reason why an occurrence may not start at its turn, or None. By hand, only the target can prevent it."""
         if self.blocked_reason is not None:
             return Reason.TARGET_INELIGIBLE
         if occurrence.origin is not Origin.SCHEDULE:
@@ -285,10 +285,10 @@ class StateBuilder:
         return Reason.LIMIT if self.remaining is not None and scheduled >= self.remaining else None
 
     def _lost_to_outage(self, occurrence: Occurrence, reason: Reason) -> bool:
-        """Is it dropped only because no worker evaluated it, or the times before it, in time?
+        """Whether it is dropped only because no worker evaluated it, or earlier times, in time.
 
-        A run in the way that was already running at its time would have kept it from starting in any case. What a newer
-        time took the place of could have started before that one.
+        If a run was already running at its time, that run would have prevented its start in any case. An occurrence
+        that a newer one superseded could have started before that one.
         """
         if occurrence.origin is not Origin.SCHEDULE or reason is not Reason.OVERLAP:
             return occurrence.is_overdue
@@ -301,10 +301,10 @@ class StateBuilder:
         return at < self.attended_since or was_running < self.policies.concurrency_limit
 
     def _queue(self, occurrence: Occurrence) -> None:
-        """Let it wait, if there is a place."""
+        """Let the occurrence wait, if there is a place."""
         stops = occurrence.overlap in STOPS_OTHERS
         if len(self.waiting) >= self.policies.buffer_limit:
-            # Of those that stop others the newest shall run: in a full buffer it takes the place of the oldest.
+            # The newest of the occurrences that stop others must run: in a full buffer it replaces the oldest.
             oldest = next((other for other in self.waiting if other.overlap in STOPS_OTHERS), None) if stops else None
             if oldest is None:
                 self.settle(occurrence, Reason.BUFFER_FULL)
@@ -316,7 +316,7 @@ class StateBuilder:
         self._record(occurrence, reason, f"waits for {self.blocker}", self.blocker)
 
     def _ask_to_stop(self) -> None:
-        """Ask the runs that stand in the way of waiting occurrences to stop."""
+        """Ask the runs to stop that waiting occurrences replace."""
         if not any(each.overlap in STOPS_OTHERS for each in self.waiting):
             return
         for run, stop in stops_wanted(self.waiting, [*self.running.values()], self.policies.concurrency_limit):

@@ -1,9 +1,8 @@
 """State as text: a `ScheduleState` as JSON for a column of the database, and back.
 
-The text is canonical (equal states give equal texts) and leaves out what has its default, so that the usual state is
-short. Of open runs and waiting occurrences it holds the numbers; they themselves are rows of their own, so that a tick
-writes what it changes, however many there are. `VERSION` is written with it; a text of a newer version is refused
-rather than misread.
+The text is canonical (equal states give equal texts) and omits defaults, so that the usual state is short. Of open runs
+and waiting occurrences it contains only the numbers. They are separate rows, so that a tick writes only changes,
+however many there are. The text contains `VERSION`; a text of a newer version is refused instead of misread.
 """
 
 import json
@@ -33,7 +32,7 @@ from evertick.rules.schedules.state import (
 
 VERSION: Final = 1
 LISTS: Final = '"open":['
-"""What only the texts contain that leave open runs or waiting occurrences to rows of their own."""
+"""The marker of texts in which open runs or waiting occurrences are separate rows."""
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _decode: Final = json.JSONDecoder().raw_decode
@@ -46,7 +45,7 @@ _ORIGINS: Final = {origin.value: origin for origin in Origin}
 
 
 def to_text(state: ScheduleState) -> str:
-    """The state as JSON text: its parts in the order of their names, each put together by hand.
+    """The state as JSON text: its parts in the order of their names, each formatted by hand.
 
     An encoder that sorts takes three times as long, and a start and the end of its run each write a state.
     """

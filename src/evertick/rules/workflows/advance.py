@@ -1,8 +1,8 @@
-"""Advance: a run goes on from where its journal ends, as far as it can come in one transaction.
+"""Advance: continue a run from the end of its journal, as far as possible in one transaction.
 
 `advance` reads no clock and no store. It delivers what has happened (messages, timers that are due), lets the caller
-run the queries and mutations that the code calls, and collects what is to be written: rows, calls that begin as jobs,
-calls that were given up. The caller writes all of it in one commit, or none of it.
+run the queries and mutations that the code calls, and collects the writes: rows, calls that begin as jobs, abandoned
+calls. The caller writes all of it in one commit, or none of it.
 """
 
 from collections import deque
@@ -20,21 +20,21 @@ from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run
 
 DELIVERIES_MAX: Final = 500
-"""What one transaction delivers to a run before the next ones go on: a long run must not hold it for long."""
+"""Deliveries to a run per transaction, before other runs are advanced: a long run must not keep it open for long."""
 
 
 class Surroundings(Protocol):
-    """What a run needs of its caller."""
+    """The functions and flags that a run needs from its caller."""
 
     run_is_over: bool
     """Whether a step has ended the run: none of its code runs any more."""
     is_enough: bool
-    """Whether the transaction is to hold no more of the run."""
+    """Whether the transaction should not advance the run further."""
     cancel: Message | None
-    """The request of a step to cancel the run, until that is taken."""
+    """A step's request to cancel the run, until the run has received it."""
 
     def now(self) -> Instant:
-        """The time."""
+        """The current time."""
         ...
 
     def run_step(self, call: Call) -> Returned | Raised:
@@ -42,49 +42,49 @@ class Surroundings(Protocol):
         ...
 
     def make_job_id(self) -> JobId:
-        """The id of the job that a call begins as."""
+        """Return the id of the job as which a call begins."""
         ...
 
     def within_limit(self, deliver: Callable[[], None]) -> None:
-        """Let the run's code go on; raises if it takes too long."""
+        """Continue the run's code by `deliver`; raises if it takes too long."""
         ...
 
 
 @dataclass(slots=True)
 class Progress:
-    """What is to be written of a run that went on."""
+    """The data to write for a run that was advanced."""
 
     rows: list[Row] = field(default_factory=list)
     begun: list[tuple[JobId, Call]] = field(default_factory=list)
     """Calls that begin as jobs."""
     given_up: list[JobId] = field(default_factory=list)
-    """Jobs that the code waits for no longer."""
+    """Jobs that the code does not wait for any more."""
     taken: list[int] = field(default_factory=list)
-    """Messages that the run has seen."""
+    """Messages that the run has received."""
     run_is_over: bool = False
     """Whether a step has ended the run."""
     due_at: Instant = NEVER
-    """When it is to go on, unless it has ended."""
+    """When the run continues, unless it has ended."""
 
 
 class Inbox:
-    """The messages of a run, in the order in which it sees them.
+    """The messages of a run, in the order in which it receives them.
 
-    A request to cancel comes first: a run that ends on its other messages would never hear it. An event waits until the
-    code waits for one of its name, so a run can have thousands of them that a delivery must not go through.
+    A request to cancel comes first: otherwise a run could end by its other messages and never receive it. An event is
+    kept until the code waits for its name. A run can have thousands of them, which a delivery must not iterate over.
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
         ordered = sorted(messages, key=lambda message: message.kind is not MessageKind.CANCEL)
         self.others: deque[tuple[int, Message]] = deque()
-        """Those that the run takes whether its code waits for them or not, with their places."""
+        """Messages that the run receives whether its code waits for them or not, with their places."""
         self._events: dict[str, deque[tuple[int, Message]]] = {}
         for placed in enumerate(ordered):
             is_event = placed[1].kind is MessageKind.EVENT
             (self._events.setdefault(placed[1].name, deque()) if is_event else self.others).append(placed)
 
     def take(self, run: Run) -> Iterator[Message]:
-        """The messages that the run takes now, one after the other; those that are not asked for stay."""
+        """Return the messages that the run receives now, one after the other. Messages without a receiver stay."""
         while True:
             queues = [self.others] if self.others else []
             if self._events:
@@ -100,7 +100,7 @@ class Inbox:
 
 
 def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], around: Surroundings) -> Progress:
-    """Bring a new `Run` to where its journal ends and let it go on. One in memory is there: its `journal` is empty.
+    """Bring a new `Run` to the end of its journal and continue it. A run in memory has an empty `journal`.
 
     Raises ReplayMismatch if the code does not fit the journal, WorkflowStuck if the code waits for nothing that can
     come.
@@ -151,9 +151,9 @@ def _take_rows(run: Run, progress: Progress, around: Surroundings) -> None:
 
 
 def _next_row(run: Run, inbox: Inbox, progress: Progress, around: Surroundings) -> Row | None:
-    """What happens next: a message that is awaited, a timer that is due, a step; None if the run has to wait.
+    """The next delivery: an awaited message, a timer that is due, a step. None if the run has to wait.
 
-    Messages come first, so that a request to cancel is heard between two steps.
+    Messages come first, so that a request to cancel is received between two steps.
     """
     now = around.now()
     asked, around.cancel = around.cancel, None
@@ -180,14 +180,14 @@ def _next_row(run: Run, inbox: Inbox, progress: Progress, around: Surroundings) 
 
 
 def _lateness(call: Call) -> Raised | None:
-    """The outcome of a call whose time has come: None for a sleep or a timer, which it ends as it is to end."""
+    """The outcome of a call whose time has come. None for a sleep or a timer, which ends normally."""
     if call.kind is CallKind.EVENT:
         return Raised("TimeoutError", f"no event {call.name!r} came in time")
     return timed_out(call) if call.goes_on_elsewhere else None
 
 
 def _row_of(run: Run, message: Message, now: Instant) -> Row | None:
-    """The row by which the run sees a message; None if its code does not wait for it."""
+    """The row that delivers a message. None if the code does not wait for it."""
     if message.kind is MessageKind.CANCEL:
         return None if run.cancel_requested else run.cancel_row(now)
     if message.kind is MessageKind.ENDED:

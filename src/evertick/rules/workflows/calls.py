@@ -1,4 +1,4 @@
-"""Calls: what the code of a workflow asks for, from the moment it asks until the outcome is delivered."""
+"""Calls: operations that the code of a workflow requests, from the request until the outcome is delivered."""
 
 import asyncio
 import contextvars
@@ -19,16 +19,16 @@ from evertick.rules.workflows.event_loop import DeterministicLoop, NumberedFutur
 
 
 def fingerprint(arguments: str) -> str:
-    """Eight hex digits by which the arguments of a call (JSON text) are compared at replay; empty for none."""
+    """Eight hex digits that identify the arguments of a call (JSON text) at replay; empty for none."""
     return f"{zlib.crc32(arguments.encode('utf-8', 'surrogatepass')):08x}" if arguments not in ("", "{}") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """How a step is to run, beside its function and arguments."""
+    """The options of a step in addition to its function and arguments."""
 
     name: str | None = None
-    """What the journal calls the step; the function's name unless given."""
+    """The name of the step in the journal; the default is the function's name."""
     retry: RetryPolicy | None = None
     pool: str | None = None
     limit_key: str | None = None
@@ -37,21 +37,21 @@ class CallOptions:
     timeout_ms: int | None = None
     """How long the run waits for its end."""
     key: str | None = None
-    """The key of a child workflow, which one unfinished run has."""
+    """The key of a child workflow; only one unfinished run can have it."""
     attributes: str = ""
     """The attributes with which a child workflow starts, as JSON text."""
     priority: int | None = None
-    """That of a child workflow."""
+    """The priority of a child workflow."""
 
     @property
     def for_children(self) -> list[str]:
-        """The options that are given and that child workflows alone take."""
+        """The options that are set and that only child workflows accept."""
         given = {"key": self.key, "attributes": self.attributes or None, "priority": self.priority}
         return [name for name, value in given.items() if value is not None]
 
     @property
     def needs_job(self) -> bool:
-        """Whether the step runs as a job of its own."""
+        """Whether the step runs as a separate job."""
         return any(each is not None for each in (self.retry, self.pool, self.limit_key))
 
 
@@ -59,7 +59,7 @@ PLAIN: Final = CallOptions()
 
 
 class Call:
-    """One call. `function` is the name of what it runs, `arguments` their JSON text."""
+    """One call. `function` is the name of the called function, `arguments` is their JSON text."""
 
     __slots__ = (
         "aliases", "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id",
@@ -72,9 +72,9 @@ class Call:
     ) -> None:  # fmt: skip
         self.kind = kind
         self.name = name
-        """What the journal calls it."""
+        """The name in the journal."""
         self.aliases = aliases
-        """Names under which a journal may have it: those that its function had."""
+        """Other names that a journal may contain: the earlier names of its function."""
         self.function = function
         self.arguments = arguments
         self.fingerprint = fingerprint(arguments + (options.key or "")) if options.check_arguments else ""
@@ -88,16 +88,16 @@ class Call:
         self.is_recorded = False
         """Whether the journal has its row."""
         self.awaited: CallFuture | Timer | None = None
-        """What the code waits for; None when that has come, so that neither waits for the garbage collector."""
+        """The object that the code awaits. None after its end, so that no cycle needs the garbage collector."""
 
     def take_name_of(self, recorded: str) -> None:
-        """A journal has it under a name that it had before: so its end and its errors have that name, too."""
+        """Take an earlier name under which a journal has the call, so that its end and errors have that name, too."""
         if recorded in self.aliases:
             self.name = recorded
 
     @property
     def goes_on_elsewhere(self) -> bool:
-        """Whether giving it up is an event of its own."""
+        """Whether abandoning the call is a separate event."""
         return self.kind in BACKGROUND
 
     def __repr__(self) -> str:
@@ -105,13 +105,13 @@ class Call:
 
 
 def timed_out(call: Call) -> Raised:
-    """How a step ends that has taken longer than its `timeout`."""
+    """The outcome of a step that has exceeded its `timeout`."""
     limit_s = (call.options.timeout_ms or 0) / 1000
     return Raised(STEP_TIMED_OUT, f"the step {call.name!r} took longer than {limit_s:g} s, the timeout= it was given")
 
 
 class Request(NamedTuple):
-    """What the code has asked for and the journal does not have yet: a call, the end of one, or a patch."""
+    """A request of the code that has no row in the journal yet: a call, the end of one, or a patch."""
 
     kind: RowKind
     seq: int
@@ -123,7 +123,7 @@ class Request(NamedTuple):
 
 
 def describe(kind: RowKind, call: CallKind | None, name: str) -> str:
-    """A row or request in words: `action 'charge'`, `giving up 'charge'`, `patched('new-mail')`."""
+    """The text for a row or request: `action 'charge'`, `giving up 'charge'`, `patched('new-mail')`."""
     if kind is RowKind.DROP:
         return f"giving up {name!r}"
     if kind is RowKind.PATCH:
@@ -134,7 +134,7 @@ def describe(kind: RowKind, call: CallKind | None, name: str) -> str:
 
 
 class CallFuture(NumberedFuture):
-    """What the code awaits. `give_up` is called when the code gives it up."""
+    """The future that the code awaits. `give_up` is called when the code abandons it."""
 
     def __init__(self, call: Call, give_up: Callable[[Call], object], *, loop: DeterministicLoop) -> None:
         super().__init__(loop.next_number(), loop=loop)
@@ -142,7 +142,7 @@ class CallFuture(NumberedFuture):
         self._give_up = give_up
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """As a future's: a task that is cancelled cancels what it awaits."""
+        """Cancel it as any future: a task that is cancelled cancels the future that it awaits."""
         canceled = super().cancel(msg)
         if canceled:
             self._give_up(self._call)
@@ -160,14 +160,14 @@ class Timer(asyncio.TimerHandle):
         self.call = call
 
 
-# -- Endings: what an outcome in the journal becomes in the code of a workflow, and what the end of its code means.
+# -- Endings: the conversion of journal outcomes for the code of a workflow, and of the end of its code for the journal.
 
 OUTCOME_UNKNOWN: Final = frozenset({LOST_WORKER, WORKER_STOPPED})
-"""Types of errors that do not say whether the function has run."""
+"""Types of errors that leave open whether the function has run."""
 
 
 class ContinueAsNew(BaseException):
-    """Ends the code of a run that continues as a new one. No `except Exception` of the user's catches it."""
+    """Ends the code of a run that continues as a new one. No `except Exception` in user code catches it."""
 
     def __init__(self, arguments: str) -> None:
         super().__init__(arguments)
@@ -175,7 +175,7 @@ class ContinueAsNew(BaseException):
 
 
 class ContinuedAsNew(NamedTuple):
-    """The run goes on with an empty journal and these arguments (JSON text)."""
+    """The run continues with an empty journal and these arguments (JSON text)."""
 
     arguments: str
 
@@ -184,8 +184,8 @@ RunEnd: TypeAlias = Returned | Raised | Canceled | ContinuedAsNew
 
 
 def exception_of(call: Call, error: Raised) -> Exception:
-    """What the code that awaits a failed call is to meet: an event or a step that did not come in time raises
-    TimeoutError.
+    """The exception for the code that awaits a failed call: TimeoutError for an event or a step that did not come in
+    time.
     """
     if call.kind is CallKind.EVENT or error.type == STEP_TIMED_OUT:
         return TimeoutError(error.message)
@@ -200,9 +200,9 @@ def exception_of(call: Call, error: Raised) -> Exception:
 
 
 def end_of(main: asyncio.Task[Any], *, cancel_requested: bool) -> RunEnd:
-    """How the run has ended whose main task is done.
+    """The end of a run whose main task is done.
 
-    A run that was asked to cancel is canceled only if the CancelledError leaves its code; else it ended as it did.
+    A run that was asked to cancel is canceled only if its code raises the CancelledError; otherwise its own end counts.
     """
     if main.cancelled():
         if cancel_requested:

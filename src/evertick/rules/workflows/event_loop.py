@@ -1,10 +1,10 @@
-"""The event loop of a workflow's run: private, deterministic, driven by hand.
+"""The event loop of a workflow's run: private, deterministic, driven explicitly.
 
-It has no clock, no sockets and no threads. `drive` runs what is ready, in order, until nothing is: the code then waits
-for calls, and only the delivery of a call's outcome makes something ready again. So the code's inputs are these
-deliveries and their order. `asyncio.gather`, `TaskGroup`, `Queue`, `Semaphore` and the like work as they are, because
-they need nothing but `call_soon`, futures and tasks; what needs `call_at` (`asyncio.sleep`, `timeout`, `wait_for`)
-becomes a call of the run, like any other. The other methods of a loop raise NotDeterministic.
+It has no clock, no sockets and no threads. `drive` runs ready callbacks, in order, until there are none. The code then
+waits for calls, and only the delivery of a call's outcome makes a callback ready again. So the code's inputs are these
+deliveries and their order. `asyncio.gather`, `TaskGroup`, `Queue`, `Semaphore` and the like work unchanged, because
+they need only `call_soon`, futures and tasks. Functions that need `call_at` (`asyncio.sleep`, `timeout`, `wait_for`)
+become calls of the run, like any other. The other methods of a loop raise NotDeterministic.
 
 Tasks and futures are hashed by their number and not by their address: `TaskGroup` and `asyncio.wait` iterate sets.
 """
@@ -25,9 +25,9 @@ from evertick.base.instants import Instant
 from evertick.base.time_limit import is_interrupt
 
 CALLBACKS_MAX: Final = 100_000
-"""Callbacks that one delivery may lead to: code that never waits for a call would hold its thread for ever."""
+"""Callbacks per delivery, at most: otherwise code that never waits for a call would occupy its thread forever."""
 REPORTS_MAX: Final = 20
-"""What asyncio reports of forgotten errors is kept up to this number."""
+"""Reports of asyncio about unhandled errors that are kept, at most."""
 TASKS_BEFORE_SWEEP: Final = 64
 
 Ts = TypeVarTuple("Ts")
@@ -37,7 +37,7 @@ _ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 
 
 class Evicted(BaseException):
-    """The run leaves memory, so its code must not go on. It comes back by replay, where nothing of this is known."""
+    """The run leaves memory, so its code must not continue. Replay restores it without any trace of this."""
 
 
 class NumberedFuture(asyncio.Future[Any]):
@@ -65,18 +65,18 @@ class NumberedTask(asyncio.Task[Any]):
 class DeterministicLoop(asyncio.AbstractEventLoop):
     """Runs callbacks in the order in which they became ready, and nothing by itself.
 
-    `hash_base` is where the numbers of tasks and futures begin: the same in every replay of a run.
+    `hash_base` is the first number of tasks and futures: the same in every replay of a run.
     """
 
     def __init__(self, *, hash_base: int, now: Instant) -> None:
         self.now = now
         """The time of the last row that was delivered."""
         self.reports: list[str] = []
-        """Errors that no code of the run has looked at, as asyncio reports them."""
+        """Errors that no code of the run has handled, as asyncio reports them."""
         self.is_evicted = False
-        """Whether the tasks were closed: code that still runs, in a `finally`, can call nothing any more."""
+        """Whether the tasks were closed: code that still runs, in a `finally`, cannot make calls any more."""
         self._main: NumberedTask | None = None
-        """The task of the workflow function. What is ready when it has ended is not run."""
+        """The task of the workflow function. Callbacks that are ready when it has ended are not run."""
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: list[NumberedTask] = []
         self._sweep_at = TASKS_BEFORE_SWEEP
@@ -86,7 +86,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
     # -- driving
 
     def drive(self, first: Callable[[], object]) -> None:
-        """Call `first`, then run what is ready until nothing is, or until the main task has ended.
+        """Call `first`, then run ready callbacks until there are none, or until the main task has ended.
 
         Raises WorkflowStuck after CALLBACKS_MAX callbacks.
         """
@@ -111,7 +111,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
                 try:
                     handle._run()
                 except (SystemExit, KeyboardInterrupt) as error:
-                    # A task that the error has ended keeps it, so the run ends with it; Ctrl-C is the program's.
+                    # A task that was ended by the error stores it, so the run ends with it; Ctrl-C ends the program.
                     if is_interrupt(error):
                         raise
         finally:
@@ -121,7 +121,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
                 asyncio.tasks._enter_task(outer, left)
 
     def close_tasks(self) -> None:
-        """End every task where it waits, the youngest first; what their code raises then is dropped."""
+        """End every task where it waits, the youngest first; errors of their code are ignored."""
         self.is_evicted = True
         for task in reversed(self._tasks):
             if not task.done():
@@ -139,7 +139,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         """The task whose code runs."""
         return asyncio.current_task(self)
 
-    # -- what asyncio asks of a loop
+    # -- the interface that asyncio requires of a loop
 
     def get_debug(self) -> bool:
         return False
@@ -191,27 +191,27 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
             self.reports.append(f"{context.get('message')}: {context.get('exception')!r}")
 
     async def shutdown_asyncgens(self) -> None:
-        """There is nothing to shut down: tasks are closed by `close_tasks`."""
+        """Do nothing: tasks are closed by `close_tasks`."""
 
 
 running_loop: Final[Callable[[], asyncio.AbstractEventLoop | None]] = events._get_running_loop
-"""The loop whose code runs in this thread, if one does."""
+"""The loop whose code runs in this thread, or None."""
 
 
 def _leave_unfinished(_generator: Any) -> None:
-    """What becomes of an async generator that is collected before its end: its `finally` does not run.
+    """Skip the `finally` of an async generator that is garbage collected before its end.
 
-    Python would run it inside whatever code happens to drop it, the garbage collector included, which comes at another
-    moment in every replay.
+    Python would run it inside whatever code happens to drop the generator, including the garbage collector, which runs
+    at another time in every replay.
     """
 
 
 _refused_to_close: "list[CoroutineType[Any, Any, Any]]" = []
-"""Coroutines that caught their end and wait again. They are kept: were they collected, Python would try once more."""
+"""Coroutines that caught their end and wait again. They are kept: if they were collected, Python would try again."""
 
 
 def _close(coroutine: Any) -> None:
-    """Close a coroutine, and with it what it awaits; what their code raises then is dropped."""
+    """Close a coroutine, and the ones that it awaits; errors of their code are ignored."""
     chain = _chain(coroutine)
     try:
         coroutine.close()
@@ -231,7 +231,7 @@ def _chain(coroutine: Any) -> "list[CoroutineType[Any, Any, Any]]":
 
 
 def _place_of(coroutine: Any) -> str | None:
-    """Where a coroutine waits: the innermost line that is not asyncio's."""
+    """The place where a coroutine waits: the innermost line outside asyncio."""
     place = None
     for each in _chain(coroutine):
         frame = each.cr_frame
@@ -241,7 +241,7 @@ def _place_of(coroutine: Any) -> str | None:
 
 
 def _leave_current_task(outer: asyncio.AbstractEventLoop) -> asyncio.Task[Any] | None:
-    """Leave the task that drives the run, where one does: from Python 3.14 on a thread is in one task at a time."""
+    """Leave the task that drives the run, if there is one: from Python 3.14 on a thread is in one task at a time."""
     current = asyncio.current_task(outer)
     if current is not None:
         asyncio.tasks._leave_task(outer, current)
@@ -249,7 +249,7 @@ def _leave_current_task(outer: asyncio.AbstractEventLoop) -> asyncio.Task[Any] |
 
 
 def _refuse_unordered() -> None:
-    """Raise NotDeterministic if `asyncio.as_completed` makes the task: it has put the coroutines into a set before."""
+    """Raise NotDeterministic if `asyncio.as_completed` makes the task, because it has put the coroutines into a set."""
     frame = sys._getframe(2)
     while frame.f_code.co_filename == _TASKS_FILE:
         if _is_as_completed(frame.f_code):
@@ -264,7 +264,7 @@ def _refuse_unordered() -> None:
 
 @cache
 def _is_as_completed(code: CodeType) -> bool:
-    """Whether it is code of `asyncio.as_completed`: a function up to Python 3.12, then a class."""
+    """Whether this is the code of `asyncio.as_completed`: a function up to Python 3.12, then a class."""
     return "completed" in code.co_qualname.lower()
 
 
@@ -277,7 +277,7 @@ def _refuse(name: str, cure: str) -> Callable[..., NoReturn]:
 
 
 def _refuse_the_rest() -> None:
-    """Every method of a loop that would reach outside the run: threads, processes, sockets, signals."""
+    """Refuse every method of a loop that would reach outside the run: threads, processes, sockets, signals."""
     threads = "a thread ends at another moment in every replay; put the work into an action and call step.run(action)"
     world = "what reaches outside the process belongs in an action; call step.run(action)"
     for name in dir(asyncio.AbstractEventLoop):
@@ -285,7 +285,7 @@ def _refuse_the_rest() -> None:
             continue
         if name in ("run_in_executor", "call_soon_threadsafe", "set_default_executor", "shutdown_default_executor"):
             setattr(DeterministicLoop, name, _refuse(name, threads))
-        elif name != "call_at":  # the run has it
+        elif name != "call_at":  # `Run` defines it
             setattr(DeterministicLoop, name, _refuse(name, world))
 
 

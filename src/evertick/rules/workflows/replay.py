@@ -1,17 +1,17 @@
-"""Replay: a run is brought to where its journal ends, before anything new happens.
+"""Replay: bring a run to the end of its journal before anything new happens.
 
-Every call that the code makes is compared with the row that the journal has of it: number, kind, name and the
-fingerprint of the arguments. The first difference ends the replay with ReplayMismatch, which names the row and both
-sides. Calls beyond the last row are new, so code may be changed ahead of where a run is.
+Every call of the code is compared with its row in the journal: number, kind, name and the fingerprint of the arguments.
+The first difference ends the replay with ReplayMismatch, which describes the row and both sides. Calls after the last
+row are new, so code may be changed beyond the current position of a run.
 
-A function that was renamed fits the rows that have one of its aliases. The call then goes on under the recorded name,
-so all rows of it have the same.
+A function that was renamed fits the rows with one of its aliases. The call then keeps the recorded name, so that all of
+its rows have the same name.
 
-Code may stop asking for a patch: it then has the new path alone, which the runs that have the patch in their journal
-took, too. Where it has kept the old one, it makes other calls.
+Code may stop asking for a patch: then it has only the new path, which the runs with the patch in their journal took,
+too. If it has kept the old path instead, it makes other calls.
 
-A journal may be cut only before a row that is delivered: the rows between two of them tell what the code did in one go,
-and `patched` relies on having all of them or none.
+A journal may be cut only before a row that is delivered: the rows between two of them are the result of one reaction of
+the code, and `patched` relies on having all of them or none.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ from evertick.rules.workflows.calls import Call, describe
 from evertick.rules.workflows.run import Run
 
 ARGUMENTS_SHOWN_MAX: Final = 200
-"""Characters of arguments that a message shows."""
+"""Characters of arguments in a message, at most."""
 ERROR_SHOWN_MAX: Final = 1_000
-"""Characters of what the code has raised that a message shows."""
+"""Characters of the code's error in a message, at most."""
 
 
 def _at_once(deliver: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ def _at_once(deliver: Callable[[], None]) -> None:
 
 
 def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], None]], None] = _at_once) -> None:
-    """Deliver the rows of the journal to a run that has had none; `within_limit` lets its code go on for each.
+    """Deliver the rows of the journal to a new run; `within_limit` runs its code for each.
 
     Raises ReplayMismatch if the code does not make the calls that the journal has.
     """
@@ -45,7 +45,7 @@ def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], N
             _mismatch(run, row, f"row {run.position} is missing")
         if row.kind in DELIVERED:
             _compare_delivered(run, row)
-            # What the code does behind the last row that a restart has kept, it does for the first time.
+            # Reactions to the last row that a restart has kept are new.
             run.is_replayed = row.due_at is None or index + 1 < len(rows)
             within_limit(partial(run.deliver, row, recorded_patches=_patches_after(rows, index)))
         elif row.kind is RowKind.PATCH and not _asks_for(run, row):
@@ -62,7 +62,7 @@ def stretches(rows: Sequence[Row]) -> list[int]:
 
 
 def _patches_after(rows: Sequence[Row], index: int) -> frozenset[str] | None:
-    """The patches between a row that is delivered and the next one; None if it is the last row of all."""
+    """The patches between a row that is delivered and the next such row. None if it is the last row of all."""
     if index + 1 == len(rows):
         return None
     patches = set()
@@ -76,13 +76,13 @@ def _patches_after(rows: Sequence[Row], index: int) -> frozenset[str] | None:
 
 
 def _asks_for(run: Run, row: Row) -> bool:
-    """Whether the code asks next for the patch of a row."""
+    """Whether the next request of the code is the patch of a row."""
     request = run.next_request
     return request is not None and (request.kind, request.name) == (RowKind.PATCH, row.name)
 
 
 def _compare_request(run: Run, row: Row) -> None:
-    """Is the row (call, drop, patch) what the code has asked for next?"""
+    """Check that a row (call, drop, patch) is the next request of the code. Raises ReplayMismatch."""
     request = run.next_request
     if request is None:
         _mismatch(run, row, _instead_of_a_call(run))
@@ -97,7 +97,7 @@ def _compare_request(run: Run, row: Row) -> None:
 
 
 def _compare_delivered(run: Run, row: Row) -> None:
-    """Does the code wait for the row (start, step, end, cancel)?"""
+    """Check that the code waits for a row (start, step, end, cancel). Raises ReplayMismatch."""
     if row.kind is RowKind.START:
         if row.position:
             _mismatch(run, row, "has begun before")
@@ -137,7 +137,7 @@ def _instead_of_a_call(run: Run) -> str:
 
 
 def _with_error(run: Run) -> str:
-    """What the code has raised, and where; empty if it has not."""
+    """The error of the code and its place, as text. Empty if there is none."""
     error = run.error
     if error is None:
         return ""
@@ -150,7 +150,7 @@ def _numbered(seq: int, what: str) -> str:
 
 
 def _renamed(row: Row, call: Call | None) -> str:
-    """The cure for a function that has another name now; empty if the code calls something else."""
+    """The fix for a function that was renamed, as text. Empty if the code calls something else."""
     if call is None or not call.function or (row.seq, row.call) != (call.seq, call.kind):
         return ""
     return (
@@ -162,7 +162,7 @@ def _renamed(row: Row, call: Call | None) -> str:
 def _mismatch(run: Run, row: Row, code: str, *, instead: Call | None = None) -> NoReturn:
     journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
     if run.patches_passed_over:
-        instead = None  # the cure is another one
+        instead = None  # another fix is described
         code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
     message = (
         f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}{_renamed(row, instead)}; "

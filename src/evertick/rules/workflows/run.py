@@ -1,13 +1,13 @@
-"""A run: the code of a workflow on a loop of its own, driven by the rows of its journal.
+"""A run: the code of a workflow on a separate loop, driven by the rows of its journal.
 
-Nothing here knows a database or a clock. `deliver` takes one row and runs the code until it waits; then
+This module uses no database and no clock. `deliver` takes one row and runs the code until it waits; then
 
-* `take_rows` returns rows of what the code has called since: they belong into the same commit as the row delivered;
-* `next_step` is the query or mutation to run next, inside the transaction. Its row holds the outcome too and is
-  delivered at once. What is called otherwise begins with its row, and another row is delivered when it has ended;
+* `take_rows` returns rows for the code's new calls: they belong into the same commit as the row delivered;
+* `next_step` is the query or mutation to run next, inside the transaction. Its row also contains the outcome and is
+  delivered at once. Other calls begin with their row, and another row is delivered when they have ended;
 * `end` says how the run has ended.
 
-A run makes its rows itself, so positions have no gaps and time does not go back. The same rows, delivered in the same
+A run creates its rows itself, so positions have no gaps and time does not go back. The same rows, delivered in the same
 order, lead the same code to the same calls: that is all that a replay needs (`replay.py`).
 """
 
@@ -44,14 +44,14 @@ JOURNAL_ROWS_MAX: Final = 50_000
 CALLS_OPEN_MAX: Final = 10_000
 """Calls that one run may wait for at a time."""
 REFUSALS_MAX: Final = 1_000
-"""Calls that code may try while its run leaves memory. Code that catches even that is then left where it waits."""
+"""Calls that code may try while its run leaves memory. Code that catches even that is then abandoned where it waits."""
 
 Body: TypeAlias = "Callable[[Run], Coroutine[Any, Any, str]]"
-"""The code of a workflow: given its run, it returns its result as JSON text."""
+"""The code of a workflow: it takes its run and returns its result as JSON text."""
 
 
 class Run(DeterministicLoop):
-    """One run in memory. `seed` is the same in every replay, and another for each run and generation."""
+    """One run in memory. `seed` is the same in every replay, and different for each run and generation."""
 
     def __init__(self, run_id: str, body: Body, *, seed: str) -> None:
         super().__init__(hash_base=zlib.crc32(seed.encode()) << 20, now=Instant(0))
@@ -61,22 +61,22 @@ class Run(DeterministicLoop):
         self.size = 0
         """Bytes of the journal so far."""
         self.open_calls: dict[int, Call] = {}
-        """What was called and has not ended, by number, in the order of the calls."""
+        """Calls that have not ended, by number, in the order of the calls."""
         self.cancel_requested = False
         self.progress: str | None = None
-        """What the code last reported of its progress, as JSON text."""
+        """The last progress that the code reported, as JSON text."""
         self.attributes: dict[str, Value] = {}
         """The attributes of the run. The first row has those with which its generation began."""
         self.patches_passed_over: list[str] = []
         """Patches of the journal that the code did not ask for."""
         self.random = random.Random(seed)
         self.is_replayed = False
-        """Whether the code goes through what it has done before."""
+        """Whether the code repeats what it has done before."""
         self.on_line: Callable[[Instant, str, str], object] | None = None
         """Called with each line that the code logs: its time, its level and its text."""
         self._body = body
         self._keeps_steps_of_another = seed.partition("/")[0] != run_id
-        """Whether it was restarted from a step: it has the seed of the run that made the steps before."""
+        """Whether the run was restarted from a step: then it has the seed of the run that made the earlier steps."""
         self._id_was_read = False
         self._seq = 0
         self._requests: deque[Request] = deque()
@@ -85,24 +85,24 @@ class Run(DeterministicLoop):
         self._recorded_patches: frozenset[str] | None = None
         self._refusals = 0
 
-    # -- what follows from the rows
+    # -- results of the rows
 
     @property
     def end(self) -> RunEnd | None:
-        """How the run has ended; None while it goes on."""
+        """How the run has ended. None if it has not."""
         if self._main is None or not self._main.done():
             return None
         return end_of(self._main, cancel_requested=self.cancel_requested)
 
     @property
     def error(self) -> BaseException | None:
-        """What the code raised that has ended the run; None if it goes on, returned or was canceled."""
+        """The error of the code that has ended the run. None if the run continues, returned or was canceled."""
         ended = self._main is not None and self._main.done() and not self._main.cancelled()
         return self._main.exception() if ended and self._main is not None else None
 
     @property
     def has_ended(self) -> bool:
-        """Whether the workflow function has ended. Tasks that it left behind go no further."""
+        """Whether the workflow function has ended. Its remaining tasks do not run any more."""
         return self._main is not None and self._main.done()
 
     @property
@@ -112,12 +112,12 @@ class Run(DeterministicLoop):
 
     @property
     def next_request(self) -> Request | None:
-        """What the code has called first of all that has no row yet."""
+        """The first request of the code that has no row yet. None if there is none."""
         return self._requests[0] if self._requests else None
 
     @property
     def next_step(self) -> Call | None:
-        """The query or mutation to run next."""
+        """The query or mutation to run next. None if there is none."""
         while self._steps and self._steps[0].seq not in self.open_calls:
             self._steps.popleft()
         return self._steps[0] if self._steps and not self.has_ended else None
@@ -130,9 +130,9 @@ class Run(DeterministicLoop):
     # -- rows
 
     def start_row(self, at: Instant) -> Row:
-        """The first row of a journal that begins with the attributes that the run has now.
+        """The first row of a journal that begins with the current attributes of the run.
 
-        Its calls are numbered on: the end of one that was given up may come after the run has continued as new.
+        The numbers of its calls continue: the end of an abandoned call may come after the run has continued as new.
         """
         return Row(0, RowKind.START, self._seq, "", at, arguments=to_text(self.attributes))
 
@@ -154,10 +154,10 @@ class Run(DeterministicLoop):
     def take_rows(
         self, *, at: Instant, attempt: int | None = None, make_id: Callable[[], str] | None = None
     ) -> list[tuple[Row, Call | None]]:
-        """Rows of what the code has called and given up since the last row, with the calls.
+        """Return rows for calls that the code has made and abandoned since the last row, with the calls.
 
         `attempt` is the claim under which the actions among them begin. `make_id` makes the ids of jobs: the row of a
-        call that is one has it as its outcome.
+        call that is a job has the id as its outcome.
         """
         taken = []
         while self._requests:
@@ -177,7 +177,7 @@ class Run(DeterministicLoop):
         return taken
 
     def confirm(self, row: Row) -> None:
-        """The next request has this row in the journal."""
+        """Note that the next request has this row in the journal."""
         request = self._requests.popleft()
         if request.call is not None and request.kind is RowKind.CALL:
             request.call.is_recorded = True
@@ -187,16 +187,16 @@ class Run(DeterministicLoop):
         self._count(row)
 
     def pass_over_patch(self, row: Row) -> None:
-        """The next row is a patch that the code does not ask for here. It may ask later, and has the new path then."""
+        """Skip a patch row that the code does not ask for here. If it asks later, it takes the new path."""
         self._patches[row.name] = True
         self.patches_passed_over.append(row.name)
         self._count(row)
 
     def deliver(self, row: Row, *, recorded_patches: frozenset[str] | None = None) -> None:
-        """Let the code have a row (start, step, end, cancel), and run it until it waits.
+        """Deliver a row (start, step, end, cancel) to the code, and run it until it waits.
 
         `recorded_patches` are the patches among the rows that follow, up to the next that is delivered; None if no row
-        follows. Raises WorkflowStuck if the code does not come to wait.
+        follows. Raises WorkflowStuck if the code does not reach a wait.
         """
         self._count(row)
         self.now = row.seen_at
@@ -206,7 +206,7 @@ class Run(DeterministicLoop):
             self._give_up_the_rest()
 
     def _reaction(self, row: Row) -> Callable[[], object]:
-        """What delivering the row does."""
+        """The function that delivers the row to the code."""
         if row.kind is RowKind.START:
             self.attributes = from_text(row.arguments)
             self._seq = row.seq
@@ -231,7 +231,7 @@ class Run(DeterministicLoop):
         self.size += row.size
 
     def _begin(self) -> None:
-        # An empty context: context variables of the worker differ from one replay to the next.
+        # An empty context, because context variables of the worker differ between replays.
         self._main = contextvars.Context().run(lambda: self.create_task(self._until_end(), name="workflow"))
 
     async def _until_end(self) -> Returned | ContinuedAsNew:
@@ -242,20 +242,20 @@ class Run(DeterministicLoop):
 
     @property
     def may_call_otherwise(self) -> bool:
-        """Whether arguments may differ from those in the journal, because the code has read the id of its run: that of
-        a run that was restarted is not the one with which the steps before were called.
+        """Whether arguments may differ from those in the journal: the code has read the id of its run, and the earlier
+        steps of a restarted run were called with another id.
         """
         return self._keeps_steps_of_another and self._id_was_read
 
     # -- what the code calls
 
     def read_id(self) -> str:
-        """The id of the run, for its code."""
+        """Return the id of the run, for its code."""
         self._id_was_read = True
         return self.id
 
     def call(self, call: Call) -> CallFuture:
-        """Make a call. The future has the JSON text of its result, or the error of a step.
+        """Make a call. The result of the future is the JSON text of the call's result, or the error of a step.
 
         Raises StepOutsideWorkflow, JournalTooLarge or LimitExceeded.
         """
@@ -267,7 +267,7 @@ class Run(DeterministicLoop):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> Timer:
-        """A timer of asyncio: a call as any other, so it lasts as long as the run, in memory or not."""
+        """Create a timer of asyncio: a call like any other, so it lasts as long as the run, in memory or not."""
         due_at = Instant(max(self.now, round(min(when * 1000, NEVER))))
         call = Call(CallKind.TIMER, "asyncio", due_at=due_at)
         timer = Timer(call, callback, args, loop=self, context=context)
@@ -279,7 +279,7 @@ class Run(DeterministicLoop):
         self.give_up(handle.call)
 
     def give_up(self, call: Call) -> None:
-        """The code awaits the call no longer."""
+        """Abandon a call: the code does not await it any more."""
         if self.is_evicted or self.open_calls.pop(call.seq, None) is None:
             return
         if call.is_recorded and call.goes_on_elsewhere:
@@ -288,7 +288,7 @@ class Run(DeterministicLoop):
             self._requests = deque(request for request in self._requests if request.call is not call)
 
     def _give_up_the_rest(self) -> None:
-        """The code has ended, so nothing awaits its calls: what has no row yet need not begin, the others end."""
+        """Abandon all calls, because the code has ended: calls without a row do not begin, and the others end."""
         for call in list(self.open_calls.values()):
             if call.is_recorded and call.goes_on_elsewhere:
                 self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
@@ -296,7 +296,7 @@ class Run(DeterministicLoop):
         self.open_calls.clear()
 
     def patched(self, patch_id: str) -> bool:
-        """Whether to run the new code of a change: False where the journal was written by the code before it."""
+        """Whether to run the new code of a change: False if the journal was written by the code before it."""
         self._check_inside(f"patched({patch_id!r})")
         known = self._patches.get(patch_id)
         if known is None:
@@ -307,22 +307,22 @@ class Run(DeterministicLoop):
         return known
 
     def report_progress(self, value: str) -> None:
-        """Keep the JSON text of what others are to read."""
+        """Store the progress for readers, as JSON text."""
         self._check_inside("progress")
         self.progress = value
 
     @property
     def repeats(self) -> bool:
-        """Whether what the code says now was said before, or will be: it is replayed, or leaves memory."""
+        """Whether log lines are repetitions: the code is replayed, or it leaves memory and will be."""
         return self.is_replayed or self.is_evicted
 
     def check_inside(self, what: str) -> None:
-        """Raise StepOutsideWorkflow unless code of the run calls, or what is left of it as it leaves memory."""
+        """Raise StepOutsideWorkflow unless called by the run's code, or while the run leaves memory."""
         if not self.is_evicted:
             self._check_inside(what)
 
     def write_line(self, at: Instant, level: str, text: str) -> None:
-        """Take a line that the code logs."""
+        """Pass on a line that the code logs."""
         if self.on_line is not None:
             self.on_line(at, level, text)
 
@@ -332,13 +332,13 @@ class Run(DeterministicLoop):
         self.attributes = changed(self.attributes, changes)
 
     def check_main(self, what: str) -> None:
-        """Raise StepOutsideWorkflow unless the main task calls: what ends the run can come from nowhere else."""
+        """Raise StepOutsideWorkflow unless called by the main task, which alone may end the run."""
         self._check_inside(what)
         if self.current_task is not self._main:
             raise StepOutsideWorkflow(f"{what} was called in a task; call it in the workflow function")
 
     def _admit(self, call: Call) -> None:
-        if running_loop() is not self:  # first: code of another run may hold the steps of one that has left memory
+        if running_loop() is not self:  # first, because code of another run may use the steps of an evicted run
             self._check_inside(repr(call))
         if self.is_evicted:
             self._refusals += 1
@@ -374,7 +374,7 @@ class Run(DeterministicLoop):
     # -- leaving memory
 
     def evict(self) -> None:
-        """End the code where it waits, so that the run can leave memory. It comes back by replay."""
+        """End the code where it waits, so that the run can leave memory. Replay restores it."""
         self.drive(self.close_tasks)
         self.open_calls.clear()
         self._requests.clear()
@@ -383,4 +383,4 @@ class Run(DeterministicLoop):
 
 def new_run(run_id: str, body: Body, *, seed: str) -> Run:
     """A run before its first row."""
-    return Run(run_id, body, seed=seed)  # type: ignore[abstract]  # what asyncio asks of other loops raises
+    return Run(run_id, body, seed=seed)  # type: ignore[abstract]  # other methods of a loop raise

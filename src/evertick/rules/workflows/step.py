@@ -1,4 +1,4 @@
-"""Step: what the code of a workflow is given. Everything durable goes through it.
+"""Step: the interface for the code of a workflow. Everything durable goes through it.
 
     async def onboard(step: Step, user: str) -> int:
         user_id = await step.run(create_user, user)
@@ -9,7 +9,7 @@
             await step.using(retry=Retry(5)).run(send_reminder, user_id)
         return score
 
-Between steps the code must be deterministic: time, chance and ids come from `now`, `random` and `uuid`.
+Between steps the code must be deterministic: time, randomness and ids come from `now`, `random` and `uuid`.
 """
 
 import json
@@ -33,30 +33,30 @@ from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions, ContinueAsNew
 from evertick.rules.workflows.run import Run
 
-# -- What the code of a workflow logs with, where it runs and where it is only replayed.
+# -- The log of workflow code, which is silent during a replay.
 
 
 class StepLog(Protocol):
-    """`step.log`: as `ctx.log` of functions, with %-style arguments as in `logging`.
+    """`step.log`: like `ctx.log` of functions, with %-style arguments as in `logging`.
 
-    A line is written once: not again when the code is replayed. It is kept with what the code does up to where it waits
-    next, and as long as the run.
+    A line is written once: not again when the code is replayed. It is stored together with the steps up to the next
+    wait of the code, and kept as long as the run.
     """
 
     def debug(self, message: str, *args: object) -> None:
-        """Write a line that only helps to find a fault."""
+        """Write a line that only helps to find an error."""
         ...
 
     def info(self, message: str, *args: object) -> None:
-        """Write a line about the normal course."""
+        """Write a line about normal operation."""
         ...
 
     def warning(self, message: str, *args: object) -> None:
-        """Write a line about something odd."""
+        """Write a line about something unusual."""
         ...
 
     def error(self, message: str, *args: object) -> None:
-        """Write a line about something that went wrong."""
+        """Write a line about a failure."""
         ...
 
 
@@ -83,22 +83,22 @@ RULES: Final[Mapping[str, Rule]] = {
     "check_args": FLAG,
     "priority": PRIORITY,
 }
-"""What the options of steps take, beside the pool, the key, the attributes and the timeout."""
+"""Rules for the options of steps, except pool, key, attributes and timeout."""
 
 
 class StepFunction(Protocol[P, R_co]):
-    """A registered function. `aliases` are names that it had."""
+    """A registered function. `aliases` are its earlier names."""
 
     name: str
     aliases: tuple[str, ...]
 
     @property
     def call_kind(self) -> CallKind:
-        """As what it is called."""
+        """The kind of its calls."""
         ...
 
     def with_args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """One call of it. It tells type checkers which arguments it takes."""
+        """One call of it. It gives type checkers the signature."""
         ...
 
     def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], /) -> str:
@@ -106,7 +106,7 @@ class StepFunction(Protocol[P, R_co]):
         ...
 
     def decode_result(self, text: str, /) -> R_co:
-        """What it returned, from its JSON text."""
+        """Its result, from the JSON text."""
         ...
 
 
@@ -123,35 +123,35 @@ class DeclaredEvents(Protocol):
 
 
 class WorkflowFunction(StepFunction[P, R_co], Protocol):
-    """The workflow whose code has a step."""
+    """The workflow that a step belongs to."""
 
     @property
     def events(self) -> DeclaredEvents | None:
-        """The events that it declares; None if it takes any."""
+        """The declared events. None if it accepts any."""
         ...
 
 
 class Runnable(StepFunction[P, R_co], Protocol):
-    """What `step.run` takes: a query, a mutation or an action."""
+    """The argument of `step.run`: a query, a mutation or an action."""
 
     @property
     def call_kind(self) -> Literal[CallKind.QUERY, CallKind.MUTATION, CallKind.ACTION]:
-        """As what it is called."""
+        """The kind of its calls."""
         ...
 
 
 class Child(StepFunction[P, R_co], Protocol):
-    """What `step.workflow` takes."""
+    """The argument of `step.workflow`."""
 
     @property
     def call_kind(self) -> Literal[CallKind.WORKFLOW]:
-        """As what it is called."""
+        """The kind of its calls."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
-    """What `step.using(...)` takes."""
+    """The arguments of `step.using(...)`."""
 
     name: str | Unchanged | None = UNCHANGED
     retry: RetryPolicy | Unchanged | None = UNCHANGED
@@ -185,43 +185,43 @@ class Step:
 
     @property
     def id(self) -> str:
-        """The id of the run. A run that is restarted has another one, also while its code goes through the steps that
-        it keeps."""
+        """The id of the run. A restarted run has another id than the original, also while its code repeats the steps
+        that it keeps."""
         return self._run.read_id()
 
     @property
     def schedule(self) -> ScheduledRun | None:
-        """The occurrence this run is, if a schedule or cron started it: its nominal time, and what earlier runs had
-        left behind. None for a child workflow and for a run that was started otherwise."""
+        """The occurrence of this run, if a schedule or cron started it: its nominal time, and the results of earlier
+        runs. None for a child workflow and for a run that was started otherwise."""
         return self._schedule
 
     @property
     def log(self) -> StepLog:
-        """Writes lines that are kept with the run, each once: `step.log.info("%d parcels", parcels)`."""
+        """Writes lines that are stored with the run, each once: `step.log.info("%d parcels", parcels)`."""
         return self._log
 
     @takes(StepOptions, "step.using()")
     def using(self, options: StepOptions) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
-        `name`: what the journal calls the step, the function's name unless given: a step whose function was renamed
-        can keep its old name so, as `aliases=` of the function keeps it for all its steps. `retry`: try again a
-        mutation or action that failed. `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step
-        with one of these three runs as a job of its own, an action always does, a query never.
+        `name`: the name of the step in the journal, by default the function's. With it a step keeps its old name when
+        its function is renamed, as `aliases=` of the function does for all its steps. `retry`: try a failed mutation
+        or action again. `pool`: the pool it runs in. `limit_key`: the key of a limit, as for jobs. A step with one of
+        these three runs as a separate job, an action always does, a query never.
         `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
-        TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
-        and what it wrote is undone.
+        TimeoutError after it. A job or child workflow that runs the step is then canceled; a query or mutation is
+        ended, and its writes are undone.
 
-        For child workflows alone: `key`, an id of yours, which one unfinished job may have; if there is one, the step
-        raises StepFailed of the type AlreadyExists. A replay compares it, as the arguments. `attributes`: with which
-        the child starts. `priority`: as for jobs.
+        Only for child workflows: `key`, an id that only one unfinished job may have; if there is one, the step raises
+        StepFailed of the type AlreadyExists. A replay compares it like the arguments. `attributes`: the initial
+        attributes of the child. `priority`: as for jobs.
 
-        Raises Misuse for an option that is not known or cannot be meant, LimitExceeded, ValueTooLarge for attributes.
+        Raises Misuse for an unknown or invalid option, LimitExceeded, ValueTooLarge for attributes.
         """
         return Step(self._run, self._workflow, replace(self._options, **_checked(options)), self._schedule, self._log)
 
     async def run(self, function: Runnable[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run a query, a mutation or an action, and return what it returned.
+        """Run a query, a mutation or an action, and return its result.
 
         A mutation and its row in the journal are one commit, so it runs exactly once. An action is started once; with
         `using(retry=...)` it is tried again.
@@ -243,11 +243,11 @@ class Step:
         return function.decode_result(await self._run.call(self._call(kind, function, args, kwargs)))
 
     async def workflow(self, function: Child[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run a child workflow, and return its result. Giving it up cancels it.
+        """Run a child workflow, and return its result. Abandoning the call cancels the child.
 
             await step.using(key=f"{document_id}-page-{n}").workflow(process_page, document_id, n)
 
-        Raises StepFailed if it failed or was canceled, or if its key is held, TimeoutError after `using(timeout=...)`,
+        Raises StepFailed if it failed or was canceled, or if its key is taken, TimeoutError after `using(timeout=...)`,
         InvalidArguments if the arguments do not fit its signature.
         """
         if _kind_of(function) is not CallKind.WORKFLOW:
@@ -268,18 +268,18 @@ class Step:
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
     async def sleep_until(self, at: datetime) -> None:
-        """Wait until a moment; not at all if it has passed. Raises InvalidDelay for what is no aware datetime."""
+        """Wait until a time; not at all if it has passed. Raises InvalidDelay unless `at` is an aware datetime."""
         self._refuse_timeout("a sleep ends by itself")
         due_at = Instant(max(self._run.now, from_datetime(at, "sleep_until")))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
     async def wait_for(self, event: str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
-        """Wait for an event that is sent to this run, and return its value. Events wait until they are taken.
+        """Wait for an event that is sent to this run, and return its value. Events are kept until they are received.
 
-        The value is plain JSON, or what `@app.workflow(events={event: type})` declares.
+        The value is plain JSON, or has the type that `@app.workflow(events={event: type})` declares.
 
         Raises TimeoutError if none comes within `timeout` (seconds or a timedelta), Misuse for an event that the
-        workflow does not declare though it declares others, InvalidArguments for a value that does not fit the type.
+        workflow does not declare although it declares others, InvalidArguments for a value that does not fit the type.
         """
         check_name(event, "an event")
         declared = self._workflow.events
@@ -309,19 +309,19 @@ class Step:
         return uuid.UUID(int=self._run.random.getrandbits(128), version=4)
 
     def patched(self, patch_id: str) -> bool:
-        """Whether a run takes the new path of changed code: False for runs that have the old path behind them.
+        """Whether a run takes the new path of changed code: False for runs that have already passed the old path.
 
             if step.patched("two mails"):
                 await step.run(send_second_mail, user)
 
-        When no run is left that needs the old path, the call and that path can go together: runs that have the patch in
-        their journal go on.
+        When no run needs the old path any more, the call and that path can be removed together: runs with the patch in
+        their journal continue.
         """
         check_name(patch_id, "a patch")
         return self._run.patched(patch_id)
 
     def progress(self, value: Any) -> None:
-        """Let others read how far the run is: a value of JSON, at most 16 KiB; the last one counts.
+        """Report the progress of the run to readers: a JSON value of at most 16 KiB; the last one counts.
 
         Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge if it is larger.
         """
@@ -333,9 +333,9 @@ class Step:
     def set_attributes(self, attributes: Mapping[str, Value | None] | None = None, /, **values: Value | None) -> None:
         """Set attributes of the run, which lists can filter by: `step.set_attributes(customer="c7", stage="paid")`.
 
-        Attributes that are not named keep their values; None removes one. They are written together with what the step
-        does, and stay when the run ends, is restarted or continues as new. Use the mapping for names that are not
-        Python identifiers.
+        Attributes that are not given keep their values; None removes one. They are written together with the step, and
+        stay when the run ends, is restarted or continues as new. Use the mapping for names that are not Python
+        identifiers.
 
         Raises Misuse for a name that is not printable text of 1 to 64 characters, or a value that is no str, int
         (64 bits) or bool, ValueTooLarge for a text of more than 255 characters, LimitExceeded for more than 20.
@@ -343,7 +343,7 @@ class Step:
         self._run.set_attributes(checked({**({} if attributes is None else attributes), **values}))
 
     def continue_as_new(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """End this run and go on as a new one of the same id, with these arguments and an empty journal.
+        """End this run and continue as a new one with the same id, these arguments and an empty journal.
 
         Call it in the workflow function itself, not in a task. Raises InvalidArguments if the arguments do not fit.
         """

@@ -1,8 +1,8 @@
 """The axis of a run's timeline, in which idle time is folded.
 
-The moments at which steps begin and end cut the axis into pieces. A piece in which nothing but sleeps and waits goes on
-is idle; where it would take more than its share, it is folded to a small width. So a sleep of three days leaves steps
-of ten milliseconds their room. All other pieces are as wide as they are long.
+The times at which steps begin and end divide the axis into pieces. A piece that contains only sleeps and waits is idle.
+If it would take more than its share, it is folded to a small width. So next to a sleep of three days there is still
+space for steps of ten milliseconds. The width of all other pieces is proportional to their duration.
 """
 
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 SHARE: Final = 0.15
-"""Of the unfolded axis: an idle piece that would take more is folded."""
+"""The share of the unfolded axis above which an idle piece is folded."""
 
 
 class Span(NamedTuple):
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of the axis: between which moments, and from where to where it is drawn."""
+    """A part of the axis: its start and end time, and the places between which it is drawn."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 class Axis:
-    """Places by moments, from 0 to `width`. `fold` is the width of a folded piece, less where there are many."""
+    """Converts times to places from 0 to `width`. `fold` is the width of a folded piece, less if there are many."""
 
     def __init__(self, spans: Sequence[Span], width: float, fold: float) -> None:
         moments = sorted({moment for span in spans for moment in (span.start, span.end)})
@@ -51,11 +51,11 @@ class Axis:
             self.pieces.append(Piece(start, end, left, right, place in folded))
             left = right
         self.scale = scale
-        """Width of a millisecond where nothing is folded; 0 if everything is."""
+        """Width of a millisecond that is not folded; 0 if everything is folded."""
         self._lefts = [piece.left for piece in self.pieces]
 
     def at(self, moment: int) -> float:
-        """Where a moment is; one beyond the axis is at its end."""
+        """The place of a time; the end of the axis for a time beyond it."""
         if not self.pieces:
             return 0.0
         piece = self.pieces[max(0, min(bisect_right(self._moments, moment), len(self.pieces)) - 1)]
@@ -85,7 +85,7 @@ def _idle(spans: Sequence[Span], moments: Sequence[int]) -> list[int]:
 
 
 def _folded(pieces: Sequence[int], idle: Sequence[int]) -> set[int]:
-    """The idle pieces that are folded: the longest, as long as one would take more than its share."""
+    """The idle pieces that are folded: the longest, until none takes more than its share."""
     linear = sum(pieces)
     folded: set[int] = set()
     for place in sorted(idle, key=lambda place: pieces[place], reverse=True):
