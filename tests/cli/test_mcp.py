@@ -186,9 +186,9 @@ def test_no_argument_of_a_tool_has_two_places() -> None:
     """Parameters and members of a body stand side by side, so each name is there once."""
     document = described()
     for name, tool in operations_of(document, SUBJECTS, Scope.EDIT).items():
-        words = json.dumps(tool.said.get("requestBody", {})).partition("#/components/schemas/")[2]
+        words = json.dumps(tool.declared.get("requestBody", {})).partition("#/components/schemas/")[2]
         body = document["components"]["schemas"][words.partition('"')[0]]["properties"] if words else {}
-        named = [*(each["name"] for each in tool.said.get("parameters", ())), *body]
+        named = [*(each["name"] for each in tool.declared.get("parameters", ())), *body]
         assert len(named) == len(set(named)), name
         assert set(named) == set(tool.places) == set(tool.schema["properties"]), name
 
@@ -326,8 +326,8 @@ def test_the_server_enforces_the_scope_that_a_request_asks_for(app: App) -> None
         ("create_schedule", {"id": "x", "when": "@hourly", "function": "shop.ordr"}, "shop.order"),
         ("list_jobs", {"status": "failed"}, "query.status: there is no such parameter; did you mean 'state'?"),
         ("list_jobs", {"limit": "many"}, "query.limit: Input should be a valid integer"),
-        ("get_job", {}, "job_id: '' is no id or name; list what there is"),
-        ("get_schedule", {"schedule_id": ".."}, "schedule_id: '..' is no id or name"),
+        ("get_job", {}, "job_id: '' is not an id or a name; list the existing ones"),
+        ("get_schedule", {"schedule_id": ".."}, "schedule_id: '..' is not an id or a name"),
         ("get_schedule", {"schedule_id": "a/b"}, "no schedule 'a/b'"),
         ("get_job", {"job_id": "job_01a204c0744f0008f37b7db4c446"}, "no job job_01a204c0744f0008f37b7db4c446"),
         ("trigger_schedule", {"schedule_id": "none"}, "no schedule 'none'"),

@@ -1,6 +1,7 @@
 """`evertick worker`: real processes, real signals, a database that must fit."""
 
 import json
+import logging
 import signal
 import sqlite3
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evertick.cli.core.logs import TextFormatter
 from tests.cli.programs import Start, evertick
 
 pytestmark = pytest.mark.processes
@@ -222,3 +224,18 @@ def test_several_workers_share_one_postgresql(folder: Path, start: Start, postgr
         worker.send(signal.SIGTERM)
 
     assert [worker.end() for worker in workers] == [0, 0]
+
+
+def test_a_failed_jobs_error_is_once_in_a_line_of_text() -> None:
+    """It stands in the message. Another field `error`, such as a code, stays."""
+    record = logging.makeLogRecord({"msg": "app.fail failed: Boom: a b", "error": "Boom: a\nb", "job_id": "job_1"})
+    coded = logging.makeLogRecord({"msg": "a conflict: try again", "error": "conflict"})
+    empty = logging.makeLogRecord({"msg": "it returned: None"})
+
+    lines = [TextFormatter().format(each).partition(": ")[2] for each in (record, coded, empty)]
+
+    assert lines == [
+        "app.fail failed: Boom: a b job_id=job_1",
+        "a conflict: try again error=conflict",
+        "it returned: None",
+    ]

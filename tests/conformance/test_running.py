@@ -144,11 +144,11 @@ def test_a_conflict_of_one_does_not_harm_those_that_share_its_commit(world: Open
 
 def test_a_caller_gets_a_conflict_only_after_several_tries(world: OpenWorld) -> None:
     w = world(app)
-    w.conflict_next(increment, times=CONFLICTS.attempts_max - 1)
+    w.conflict_next(increment, times=CONFLICTS.attempts - 1)
     w.call(increment)
     assert [counter["value"] for counter in w.query("counters")] == [1]
 
-    w.conflict_next(increment, times=CONFLICTS.attempts_max)
+    w.conflict_next(increment, times=CONFLICTS.attempts)
     with pytest.raises(Exception, match="write conflict"):
         w.call(increment)
     assert [counter["value"] for counter in w.query("counters")] == [1]

@@ -122,7 +122,7 @@ class Maker:
             name="report",
             kind=choice([FunctionKind.MUTATION, FunctionKind.ACTION, FunctionKind.WORKFLOW]),
             args='{"a": 1}',
-            retry=choice([None, RetryPolicy(attempts_max=3)]),
+            retry=choice([None, RetryPolicy(attempts=3)]),
             app=choice([None, "shop"]),
         )
         row = Schedule.new(
@@ -166,9 +166,7 @@ class Maker:
     def function(self, row: Schedule) -> ServedFunction | None:
         """What the app has under the name: mostly of the kind that the schedule knows."""
         kind = self.rarely(lambda: self.random.choice(list(FunctionKind)), row.target.kind)
-        return self.random.choice(
-            [None, ServedFunction("report", kind, "shop/mail", "()", RetryPolicy(attempts_max=3))]
-        )
+        return self.random.choice([None, ServedFunction("report", kind, "shop/mail", "()", RetryPolicy(attempts=3))])
 
 
 def judged(how: Callable[..., T], maker: Maker, row: Schedule, inputs: Inputs, function: ServedFunction | None) -> T:

@@ -47,7 +47,7 @@ EXCLUSIVE: Final = (
     Overlap.TERMINATE_OTHER,
 )
 SKEWS_MS: Final = (0, 0, 300, -300, 5_000, -5_000, 120_000, -120_000)
-RETRY: Final = RetryPolicy(attempts_max=2, first_ms=1_000, factor=2.0, cap_ms=5_000, jitter=0.5)
+RETRY: Final = RetryPolicy(attempts=2, first_ms=1_000, factor=2.0, cap_ms=5_000, jitter=0.5)
 FUNCTIONS: Final = App("schedules", database_url="sqlite://")
 
 

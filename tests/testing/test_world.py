@@ -391,7 +391,7 @@ def test_conflict_next_runs_the_function_again(world: OpenWorld) -> None:
     w.call(f)
     assert runs == [0, 0, 0]
 
-    w.conflict_next(f, times=CONFLICTS.attempts_max)
+    w.conflict_next(f, times=CONFLICTS.attempts)
     with pytest.raises(WriteConflict):
         w.call(f)
     assert len(w.query("t")) == 1

@@ -122,7 +122,7 @@ def tenant_named(name: str) -> TenantId:
 
     Raises InvalidTenant unless it is printable text of 1 to 128 characters, in Unicode's composed form (NFC), without
     a space at either end: two tenants must not look alike in a log. "~" is invalid: in the HTTP API it means the tenant
-    of a request's token. So are "." and "..", which no URL path can contain.
+    of a request's token. "." and ".." are invalid too, because no URL path can contain them.
     """
     check_addressable(name, "a tenant", InvalidTenant)
     if name == OWN_TENANT:

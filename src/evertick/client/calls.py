@@ -228,7 +228,7 @@ def wire(value: Any) -> Any:
         return spec_to_wire(value)
     if isinstance(value, RetryPolicy):
         return {
-            "attempts": value.attempts_max,
+            "attempts": value.attempts,
             "first": value.first_ms / 1000,
             "factor": value.factor,
             "cap": value.cap_ms / 1000,

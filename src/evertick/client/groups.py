@@ -23,7 +23,7 @@ from evertick.client.fleet import (
 )
 from evertick.client.gateways import GatewayRequests
 from evertick.client.insight import InsightRequests
-from evertick.client.jobs import ScheduleJobs
+from evertick.client.scheduler import ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.scripts import ScriptRequests
 from evertick.client.views import ViewRequests

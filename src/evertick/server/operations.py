@@ -99,7 +99,7 @@ def _handler(
     operation: Operation[Any, Any], operations_of: Callable[[Caller, Request], Any]
 ) -> Callable[..., Awaitable[Response]]:
     """The function that FastAPI calls, with a signature from which it reads the parameters of a request."""
-    endpoint, rest = operation.endpoint, _beside_path(operation)
+    endpoint, rest = operation.endpoint, _outside_path(operation)
     is_many, names = operation.runs_as == "write_pages", [each.name for each in rest if not each.is_filter]
     decoders = {each.name: each.parameter.decode for each in rest if each.parameter.decode is not None}
 
@@ -146,7 +146,7 @@ def _handler(
 def model_of(operation: Operation[Any, Any]) -> type[Any]:
     """The model as which the query or the body of a request for an operation is read."""
     endpoint, fields = operation.endpoint, dict[str, Any]()
-    for each in _beside_path(operation):
+    for each in _outside_path(operation):
         kind, default = json_type(each), endpoint.http_defaults.get(each.name, each.default)
         declared = Field(description=each.parameter.description or None, **each.parameter.limits)
         if default is None and _is_list(kind):  # a parameter that may be repeated; it has no null
@@ -159,17 +159,13 @@ def model_of(operation: Operation[Any, Any]) -> type[Any]:
     if operation.runs_as != "write_pages":
         return create_model(name, __base__=Body, __doc__=operation.summary, **fields)
     fields["expect"] = (int | None, Field(None, description=_EXPECT))
-    return _shared_model(name, tuple(fields.items()))
+    if name not in _SHARED:
+        _SHARED[name] = create_model(name, __base__=Piece, __doc__="Which are to be changed.", **fields)
+    return _SHARED[name]
 
 
 _SHARED: Final[dict[str, type[Any]]] = {}
-
-
-def _shared_model(name: str, fields: Any) -> type[Any]:
-    """The body of changes of many. Those that take the same filters share it under their `body_name`."""
-    if name not in _SHARED:
-        _SHARED[name] = create_model(name, __base__=Piece, __doc__="Which are to be changed.", **dict(fields))
-    return _SHARED[name]
+"""The bodies of changes of many, by name. Operations that take the same filters share one under their `body_name`."""
 
 
 def _is_list(kind: Any) -> bool:
@@ -177,7 +173,7 @@ def _is_list(kind: Any) -> bool:
     return get_origin(get_args(kind)[0] if get_origin(kind) is Annotated else kind) is list
 
 
-def _beside_path(operation: Operation[Any, Any]) -> list[Argument]:
+def _outside_path(operation: Operation[Any, Any]) -> list[Argument]:
     """The arguments that are not in the path."""
     return [each for each in operation.arguments if f"{{{each.name}}}" not in operation.endpoint.path]
 

@@ -9,8 +9,7 @@ from typing import Any, Final, Literal
 from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import check_pool, full_pool
 from evertick.base.instants import duration_ms
-from evertick.base.options import check_options
-from evertick.base.records.jobs import RULES, RetryPolicy
+from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of
 
 ERROR_DATA_CHARS_MAX: Final = 65_536
@@ -59,9 +58,8 @@ class Retry(RetryPolicy):
         cap: float | timedelta = timedelta(days=1),
         jitter: float = 0.5,
     ) -> None:
-        check_options({"attempts": RULES["attempts_max"]}, {"attempts": attempts}, "a retry policy: ")
         super().__init__(
-            attempts_max=attempts,
+            attempts=attempts,
             first_ms=duration_ms(first, name="first"),
             factor=factor,
             cap_ms=duration_ms(cap, name="cap"),

@@ -183,9 +183,9 @@ def written(schedule: ScheduleDescription) -> dict[str, Any]:
 
 
 def _retry(policy: RetryPolicy) -> Mapping[str, Any]:
-    default = RetryPolicy(policy.attempts_max)
+    default = RetryPolicy(policy.attempts)
     names = {"first_ms": "first", "factor": "factor", "cap_ms": "cap", "jitter": "jitter"}
-    found: dict[str, Any] = {"attempts": policy.attempts_max}
+    found: dict[str, Any] = {"attempts": policy.attempts}
     for each in fields(RetryPolicy):
         value = getattr(policy, each.name)
         if value != getattr(default, each.name):

@@ -70,7 +70,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "backfill": Rule("a list of spans, [(start, end), ...]", _are_spans),
     "request_id": text(REQUEST_CHARS_MAX),
 }
-"""What the options take that are no policies, and are not of the spec."""
+"""The rules for options that are neither policies nor parts of the spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ BOUNDS: Final = ("start", "end", "jitter", "exclude")
 NOT_OPTIONS: Final = frozenset(
     {"schedule_id", "when", "do", "if_version", "dry_run", "paused", "trigger", "backfill", "request_id"}
 )
-"""The fields that are no part of what is kept of a definition beside its times and its function."""
+"""The fields that are not stored as options of the definition: its times, its function, and how it begins."""
 
 
 def stored_note(note: Any) -> str:

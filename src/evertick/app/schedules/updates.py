@@ -48,12 +48,12 @@ def update(operations: "ScheduleOperations", patch: UpdateOptions) -> Work[Sched
 
         app.schedules.update("report", when=daily(hour=7), overlap="buffer_one", end=None)
 
-    None lifts what was set, or goes back to the default. Open runs, waiting occurrences, counters, the pause and the
+    None removes a value, or restores the default. Open runs, waiting occurrences, counters, the pause and the
     last results stay; waiting occurrences start with the new function and arguments. Times before the update are never
-    made up. With `if_version`, only a schedule of that version is changed.
+    caught up. With `if_version`, only a schedule of that version is changed.
 
-    Raises ScheduleNotFound, VersionConflict if the schedule is not of `if_version` any more, Misuse for a cron that
-    is declared in code, and what `create` raises.
+    Raises ScheduleNotFound, VersionConflict if the schedule has another version than `if_version`, Misuse for a cron
+    that is declared in code, and the errors of `create`.
     """
     options, when, do = patch.options(), patch.when, patch.do
 

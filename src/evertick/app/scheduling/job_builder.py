@@ -191,7 +191,7 @@ class KeyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EndOptions:
-    """What is called when a job or a run has ended."""
+    """The function that is called when a job or a run has ended."""
 
     on_complete: Function[..., Any] | str | Unchanged | None = UNCHANGED
     on_complete_for: str | Iterable[str] | Unchanged | None = UNCHANGED
@@ -200,7 +200,7 @@ class EndOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SentJobOptions(KeyOptions):
-    """What `client.scheduler.using(...)` takes."""
+    """The options of `client.scheduler.using(...)`."""
 
     retry: Retry | Unchanged | None = UNCHANGED
     priority: int | Unchanged | None = UNCHANGED
@@ -210,12 +210,12 @@ class SentJobOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(EndOptions, SentJobOptions):
-    """What `scheduler.using(...)` takes."""
+    """The options of `scheduler.using(...)`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentRunOptions(KeyOptions):
-    """What `client.workflows.using(...)` takes."""
+    """The options of `client.workflows.using(...)`."""
 
     priority: int | Unchanged | None = UNCHANGED
     attributes: Mapping[str, Value] | Unchanged | None = UNCHANGED
@@ -223,7 +223,7 @@ class SentRunOptions(KeyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EndOptions, SentRunOptions):
-    """What `workflows.using(...)` takes."""
+    """The options of `workflows.using(...)`."""
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -237,12 +237,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "priority": PRIORITY,
     "limit_key": KEY,
 }
-"""What the options of jobs and runs take, beside the key and the pool."""
+"""The rules for the options of jobs and runs, except the key and the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What `using(...)` says about the calls that follow."""
+    """The options that `using(...)` sets for the calls that follow."""
 
     key: str | None = None
     on_conflict: OnConflict = OnConflict.KEEP
@@ -262,7 +262,7 @@ class Options:
             raise Misuse(f"on_conflict={self.on_conflict.value} is about jobs with the same key=, which is missing")
 
     def merged(self, changes: KeyOptions) -> "Options":
-        """These options with those that are given; None goes back to the default. Raises Misuse for what cannot be."""
+        """These options with those that are given; None restores the default. Raises Misuse for an invalid value."""
         said = {name: value for name, value in stated(changes).items() if name != "attributes"}
         found, defaults = some(said), Options()
         check_options(RULES, found)

@@ -22,7 +22,7 @@ FLOOR_MS: Final = 1
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    "attempts_max": whole(1, ATTEMPTS_MAX),
+    "attempts": whole(1, ATTEMPTS_MAX),
     "first_ms": whole(FLOOR_MS, HORIZON_MS),
     "factor": number(1, 100),
     "cap_ms": whole(FLOOR_MS, HORIZON_MS),
@@ -35,11 +35,11 @@ RULES: Final[Mapping[str, Rule]] = {
 class RetryPolicy:
     """The number of attempts, and the waits between them.
 
-    `attempts_max` counts the first try too. The wait after failure number n is `first_ms * factor ** (n - 1)`, at
+    `attempts` counts the first try too. The wait after failure number n is `first_ms * factor ** (n - 1)`, at
     most `cap_ms`, times a random factor in [1 - jitter, 1 + jitter).
     """
 
-    attempts_max: int
+    attempts: int
     first_ms: int = 250
     factor: float = 2.0
     cap_ms: int = DAY_MS
@@ -52,7 +52,7 @@ class RetryPolicy:
 
     def to_json(self) -> str:
         """The policy as JSON text."""
-        return json.dumps([self.attempts_max, self.first_ms, self.factor, self.cap_ms, self.jitter])
+        return json.dumps([self.attempts, self.first_ms, self.factor, self.cap_ms, self.jitter])
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -244,7 +244,7 @@ class RunFilter:
     """A filter of a list of runs. All fields that are set must match.
 
     `open_states` are those of OPEN; runs that have ended are selected by the states of their jobs. `prefix` is a prefix
-    of the key or the id. `attributes` are names with values as JSON text; all must match. `started_from` is inclusive,
+    of the key or the id. `attributes` maps names to values as JSON text; all must match. `started_from` is inclusive,
     `started_until` exclusive. `roots` excludes runs that another run has called.
     """
 

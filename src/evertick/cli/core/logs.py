@@ -48,8 +48,9 @@ class TextFormatter(logging.Formatter):
         """The record as a line."""
         from evertick.integrations.logs import extras_of, time_of
 
-        message = record.getMessage()
-        extras = {key: value for key, value in extras_of(record).items() if key != "error" or str(value) not in message}
+        message, extras = record.getMessage(), extras_of(record)
+        if message.endswith(f": {one_line(str(extras.get('error')))}"):
+            extras.pop("error", None)  # the message of a failed job ends with it
         words = printable(message + "".join(f" {key}={value}" for key, value in extras.items()))
         line = f"{time_of(record)} {record.levelname.lower():<7} {record.name}: {words}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

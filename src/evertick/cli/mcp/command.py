@@ -29,7 +29,7 @@ SUBJECTS: Final = (*DEFAULT, "workflows", "scripts", "gateways", "data", "insigh
 def _subjects(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     chosen = value.split(",")
     if unknown := [word for word in chosen if word not in SUBJECTS]:
-        raise click.BadParameter(f"there is no {unknown[0]!r}; there are {', '.join(SUBJECTS)}")
+        raise click.BadParameter(f"unknown subject {unknown[0]!r}; the subjects are {', '.join(SUBJECTS)}")
     return chosen
 
 

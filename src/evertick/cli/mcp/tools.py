@@ -34,7 +34,7 @@ LEFT_OUT: Final = {
     "list_schedule_days": "made for a page of the dashboard; list_occurrences has the same times",
     "list_run_details": "made for a page of the dashboard; list_runs has the same runs",
 }
-"""Operations that are no tools, and why; `operations_of` has the rule for the others."""
+"""Operations that are not tools, with the reason. `operations_of` has the rule for the others."""
 KEY: Final = "Idempotency-Key"
 PAGE: Final = 20
 """The `limit` of lists where the agent gives none."""
@@ -57,33 +57,33 @@ Send = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of the API. `said` is its description; `places` has where each argument belongs, as OpenAPI says."""
+    """An operation of the API. `declared` is its entry in OpenAPI; `places` has the place of each argument."""
 
     method: str
     path: str
-    said: Mapping[str, Any]
+    declared: Mapping[str, Any]
     schema: dict[str, Any]
     places: Mapping[str, str]
 
     def tool(self) -> Tool:
         """The tool as agents see it. What creates something (201) destroys nothing."""
-        reads = self.said[SCOPE_KEY] == Scope.READ
+        reads = self.declared[SCOPE_KEY] == Scope.READ
         hints = ToolAnnotations(
             read_only_hint=reads,
-            destructive_hint=not reads and "201" not in self.said["responses"],
+            destructive_hint=not reads and "201" not in self.declared["responses"],
             idempotent_hint=reads or self.method in ("PUT", "PATCH", "DELETE"),
             open_world_hint=False,
         )
         return Tool(
-            name=self.said["operationId"],
-            description=self.said["description"],
+            name=self.declared["operationId"],
+            description=self.declared["description"],
             input_schema=self.schema,
             annotations=hints,
         )
 
     async def call(self, send: Send, home: str, arguments: Mapping[str, Any]) -> Any:
         """Send the request; returns its JSON, None for nothing. Raises what the server says, Misuse."""
-        has_body = "requestBody" in self.said
+        has_body = "requestBody" in self.declared
         given: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}, "body": {}}
         for name, value in arguments.items():  # the server refuses unknown names, and says which there are
             given[self.places.get(name, "body" if has_body else "query")][name] = value
@@ -93,7 +93,7 @@ class Operation:
         for name in [name for name, place in self.places.items() if place == "path"]:
             text = str(given["path"].get(name, ""))
             if text in ("", ".", ".."):  # the last two would lead to another address
-                raise Misuse(f"{name}: {text!r} is no id or name; list what there is")
+                raise Misuse(f"{name}: {text!r} is not an id or a name; list the existing ones")
             path = path.replace(f"{{{name}}}", part(text))
         return await send(
             self.method,
@@ -121,16 +121,16 @@ def operations_of(document: Mapping[str, Any], subjects: Collection[str], scope:
     """
     schemas = document["components"]["schemas"]
     return {
-        said["operationId"]: _operation(method.upper(), path, said, schemas)
+        declared["operationId"]: _operation(method.upper(), path, declared, schemas)
         for path, methods in document["paths"].items()
-        for method, said in methods.items()
-        if path.startswith(HOME) and not path.endswith("-all") and said["operationId"] not in LEFT_OUT
-        if said["tags"][0] in subjects and scope.includes(Scope(said[SCOPE_KEY]))
+        for method, declared in methods.items()
+        if path.startswith(HOME) and not path.endswith("-all") and declared["operationId"] not in LEFT_OUT
+        if declared["tags"][0] in subjects and scope.includes(Scope(declared[SCOPE_KEY]))
     }
 
 
-def _operation(method: str, path: str, said: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
-    parameters = said.get("parameters", ())
+def _operation(method: str, path: str, declared: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
+    parameters = declared.get("parameters", ())
     places = {each["name"]: each["in"] for each in parameters}
     properties = {
         each["name"]: {name: each[name] for name in ("description",) if name in each}
@@ -139,15 +139,15 @@ def _operation(method: str, path: str, said: Mapping[str, Any], schemas: Mapping
     }
     required = [each["name"] for each in parameters if each["required"]]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    if "requestBody" in said:
-        body = _without_null(_plain(said["requestBody"]["content"]["application/json"]["schema"], schemas))
+    if "requestBody" in declared:
+        body = _without_null(_plain(declared["requestBody"]["content"]["application/json"]["schema"], schemas))
         places |= dict.fromkeys(body["properties"], "body")
         properties |= body["properties"]
         required += body.get("required", ())
         schema["examples"] = body.get("examples", [])
     if "limit" in properties:
         properties["limit"]["default"] = PAGE
-    return Operation(method, path, said, schema, places)
+    return Operation(method, path, declared, schema, places)
 
 
 def _plain(schema: Any, schemas: Mapping[str, Any]) -> Any:

@@ -128,7 +128,7 @@ def _target(schedule: ScheduleDescription) -> str:
     if target.pool is not None:
         parts.append(f"on {target.pool}")
     if target.retry is not None:
-        parts.append(f"up to {target.retry.attempts_max} attempts")
+        parts.append(f"up to {target.retry.attempts} attempts")
     return "  ".join(parts)
 
 

@@ -156,7 +156,7 @@ def merged(mine: Draft, theirs: Draft, taken: list[str]) -> Draft:
 def retry_json(policy: RetryPolicy) -> dict[str, Any]:
     """A retry policy as the HTTP API takes it."""
     return {
-        "attempts": policy.attempts_max,
+        "attempts": policy.attempts,
         "first": format_milliseconds(policy.first_ms),
         "factor": policy.factor,
         "cap": format_milliseconds(policy.cap_ms),

@@ -123,8 +123,8 @@ PROMISES: Final = {
 def kind_words(function: Any) -> str:
     """`action, 3 attempts`: the kind of a function, and how often it runs."""
     retry = function.retry
-    if function.kind is FunctionKind.ACTION and retry is not None and retry.attempts_max > 1:
-        return f"action, up to {retry.attempts_max} attempts"
+    if function.kind is FunctionKind.ACTION and retry is not None and retry.attempts > 1:
+        return f"action, up to {retry.attempts} attempts"
     return PROMISES[function.kind]
 
 

@@ -119,7 +119,7 @@ async def find_lost(
         return unknown(transaction)
 
     found = await executors.read(unknown)
-    if found:  # a read may come from an old primary, which is no reason to call a function
+    if found:  # a read may come from an old primary, which must not call a function
         found = await executors.write(confirmed, isolation=Isolation.READ_COMMITTED)
     if found:
         _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))

@@ -73,7 +73,7 @@ NAMES_SHOWN_MAX: Final = 5
 """Functions listed in a log line about a batch."""
 READ_WITHIN_MAX: Final = 16
 """A batch with at most this many runs is cheap to repeat. Its transaction reads their records: one round trip less."""
-CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
+CONFLICT_BACKOFF: Final = RetryPolicy(attempts=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
 """Waits between runs of a mutation that meets conflicts. There is no limit: internal errors are always retried."""
 
 

@@ -55,8 +55,8 @@ def retry(
 
     `args` replaces the arguments. With `args` a pending job can be replaced, too, by one that is due at the same time.
     The new job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one; that
-    of a workflow also has its attributes. But it is not a run of a schedule: the ledger keeps how that run ended. A job
-    can be retried only once. If the new job fails, the new job can be retried.
+    of a workflow also has its attributes. It is not a run of a schedule: the ledger keeps the outcome of the old run.
+    A job can be retried only once. If the new job fails, the new job can be retried.
 
     `check` checks the quota for the new job, and may raise. `trace` is the trace context of the request. Raises
     JobNotRetryable for another state, for a job that was retried and for a call of a run, AlreadyExists if another job

@@ -5,7 +5,7 @@ is kept only when that transaction is known to be committed. Otherwise the runs 
 restores them.
 
 A kept run is used only for the claim that follows the one under which it was kept. Each claim increments `attempt`, and
-only the holder of the claim writes the journal. So nobody else has written to it in between.
+only the holder of the claim writes the journal. So no other process wrote to it meanwhile.
 
 Each batch has its own loan. Two batches can have the same claim of a run at the same time, if the database has lost a
 claim in a crash and the same worker claims the run again. Only one of them is committed.
@@ -34,7 +34,7 @@ from evertick.rules.workflows.run import Run
 # run is soon tried again, by any worker: there is probably one whose code fits. The waits of each worker double,
 # because possibly no code fits, and then the journal need not be read all the time.
 
-WAITS: Final = RetryPolicy(attempts_max=1_000, first_ms=250, factor=2.0, cap_ms=TRY_AGAIN_MS, jitter=0.0)
+WAITS: Final = RetryPolicy(attempts=1_000, first_ms=250, factor=2.0, cap_ms=TRY_AGAIN_MS, jitter=0.0)
 """How long a run is left alone. The number of tries is not limited."""
 KNOWN_MAX: Final = 10_000
 

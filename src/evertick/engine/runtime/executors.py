@@ -221,7 +221,7 @@ def in_context(function: Callable[P, T]) -> Callable[P, T]:
     return partial(copy_context().run, function)
 
 
-CONFLICTS: Final = RetryPolicy(attempts_max=16, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
+CONFLICTS: Final = RetryPolicy(attempts=16, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
 """How often a transaction is attempted before its caller gets the WriteConflict: for some nine seconds. PostgreSQL also
 detects conflicts in pages of indexes, so in a small database every second attempt can fail during many writes."""
 
@@ -273,7 +273,7 @@ class _Conflicts:
         """Seconds to wait before the next attempt. Raises the conflict if it was the last one."""
         self._failures += 1
         is_locked = conflict.has_waited and self._monotonic() - self._begun >= LOCKED_FOR_S
-        if is_locked or self._failures >= CONFLICTS.attempts_max:
+        if is_locked or self._failures >= CONFLICTS.attempts:
             raise conflict
         return retry_delay_ms(self._failures, CONFLICTS, self._entropy) / 1000
 

@@ -114,7 +114,7 @@ def _is_retried(claim: Claim, outcome: Raised) -> bool:
     if claim.retry is None or not outcome.retryable:
         return False
     try:
-        return claim.failures + 1 < claim.retry.value.attempts_max
+        return claim.failures + 1 < claim.retry.value.attempts
     except SchemaMismatch:
         return False
 

@@ -90,7 +90,7 @@ class Change:
     metadata. `action` and `detail` describe it in the history.
 
     With `if_version`, the change is refused if the schedule has another version. `is_edit` says that it makes a new
-    version. Triggers and backfills do not: whoever has read the schedule may still change it.
+    version. Triggers and backfills do not make one, so a client that has read the schedule may still change it.
     """
 
     action: str = "updated"

@@ -187,7 +187,7 @@ def ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: In
 def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instant | None, now: Instant) -> Schedule:
     """The schedule in the plan's state, with its next wake-up time.
 
-    A schedule that paused itself gets a new version: whoever wants to change it must read that first.
+    A schedule that paused itself gets a new version: a client that wants to change it must read it first.
     """
     before, after = schedule.state, plan.state
     paused_itself = before.pause is None and after.pause is not None and after.pause.by == PAUSED_BY_FAILURE

@@ -48,7 +48,7 @@ def grown_ms(failures: int, policy: RetryPolicy) -> float:
 
 def next_attempt_at(failures: int, policy: RetryPolicy, now: Instant, entropy: Entropy) -> Instant | None:
     """When to try again after failure number `failures`. None if the attempts are used up."""
-    if failures >= policy.attempts_max:
+    if failures >= policy.attempts:
         return None
     return Instant(now + retry_delay_ms(failures, policy, entropy))
 
