@@ -159,7 +159,7 @@ def test_a_job_is_given_options(types: Path) -> None:
         found = store.read(lambda tx: tx.get_job(job_id, tenant=DEFAULT_TENANT))
     assert found is not None
     assert found.retry is not None
-    assert (found.retry.value.attempts_max, found.retry.value.first_ms) == (3, 1_000)
+    assert (found.retry.value.attempts, found.retry.value.first_ms) == (3, 1_000)
 
 
 def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
@@ -193,6 +193,7 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--after", "-5s"], 2, "'-5s' is not a duration"),
         (["app.echo", "--after", "soon"], 2, "'soon' is not a duration; write it like '90s'"),
         (["app.echo", "--after", "3000d"], 2, "is more than 5 years in the future"),
+        (["app.echo", "--at", "9999-12-31T23:59:59-14:00"], 2, "more than 5 years"),
         (["app.echo", "--at", "some day"], 2, "is not a date or time"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,7 +240,7 @@ def _moment(text: str, now: Instant) -> datetime:
     """The time that --at names. Raises InvalidSpec."""
     from evertick.recurrence.zones.names import zone_named
 
-    return datetime.fromtimestamp(parse_when(text, zone_named("UTC"), "--at", now // SECOND_MS), UTC)
+    return to_datetime(Instant(parse_when(text, zone_named("UTC"), "--at", now // SECOND_MS) * SECOND_MS))
 
 
 def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> Any:
