@@ -158,7 +158,7 @@ ROWS = {
     "worker run": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_worker:test_it_runs_jobs_and_logs_json"),
     "worker list": Row("", "--fields nope", 2, "nope", ("id", "alive")),
     "serve": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_serve:test_it_serves_runs_jobs_and_ends_cleanly"),
-    "mcp": Row("", "--tools all", 2, "there is no 'all'", elsewhere="test_mcp:test_a_process_works_on_a_database"),
+    "mcp": Row("", "--tools all", 2, "unknown subject 'all'", elsewhere="test_mcp:test_a_process_works_on_a_database"),
     "open": Row("", "schedule", 2, "which server?", elsewhere="test_schedule_edit:test_pages_of_a_server_are_opened"),
     "api": Row("", "GET jobs", 2, "which server?", elsewhere="test_connections:test_requests_are_sent_as_they_are"),
     "token create": Row("me --scope edit", "me --scope root", 2, "root", ("secret", "scope")),
