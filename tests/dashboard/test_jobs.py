@@ -159,7 +159,7 @@ def test_a_job_shows_what_it_did(site: Site) -> None:
 @pytest.mark.parametrize("action", ["cancel", "stop"])
 def test_a_job_that_has_ended_is_not_said_to_be_canceled(site: Site, action: str) -> None:
     reply = site.send(f"jobs/{ended(site, 'shop.tally', n=1)}/{action}", status=409)
-    assert "had ended before: there was nothing to cancel" in text_of(reply.text)
+    assert "had already ended, so there was nothing to cancel" in text_of(reply.text)
 
 
 def test_a_failed_job_shows_each_attempt_and_where_it_failed(site: Site) -> None:

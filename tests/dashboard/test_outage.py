@@ -262,9 +262,9 @@ def test_a_range_that_is_none_comes_back(engine: Engine) -> None:
     site = engine.site
     back = site.page("bulk/schedules/backfill?row=hours&start=yesterda&end=2026-01-01", status=422)
     assert "'yesterda' is not a date" in text_of(back.find(id="f-start-e") or back)
-    assert "tick some in the list" in text_of(site.page("bulk/schedules/backfill"))
+    assert "select some in the list" in text_of(site.page("bulk/schedules/backfill"))
     back = site.page("bulk/schedules/backfill?row=hours&start=2026-01-01&end=2026-01-02&which=some", status=422)
-    assert "There are no times 'some'" in text_of(back)
+    assert "'some' is not a choice of times" in text_of(back)
     reader = site.by("read")
     reader.page("bulk/schedules/backfill?row=hours", status=403)
     assert "aria-disabled" in str(reader.page("").select_one(".banner.missed"))

@@ -326,7 +326,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     assert "Only Sat 31 Oct" in text_of(of_day)
     assert len(of_day.select(".occ tbody tr")) == 20
     told = site.page("schedules/s?at=2026-10-31+06:30")
-    assert text_of(told.select(".chain .end")[0]).startswith("No worker looked in time")
+    assert text_of(told.select(".chain .end")[0]).startswith("No worker evaluated it in time")
     assert "Not reached: overlap, start, end" in text_of(told.select_one(".chain"))
     assert commands_in(told)[0].startswith("evertick schedule backfill s --start-time 2026-10-31T10:30:00Z")
     assert told.find("a", string="Widen catch-up…")
@@ -386,7 +386,7 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
     said = site.send("schedules/s/trigger", overlap="", request="other").headers["set-cookie"]
     assert "Nothing%20was%20started" in said
     rows = text_of(site.page("schedules/s?fate=skipped").select_one(".occ tbody"))
-    assert f"An earlier run was still going on: {run}" in rows, "the reason before the name, which is long"
+    assert f"An earlier run was still running: {run}" in rows, "the reason before the name, which is long"
 
     for args in ("[1]", "{", '{"item": 1, "wrong": 2}'):
         refused = site.refused("schedules/s/trigger", overlap="allow_all", request="x", args=args)

@@ -67,7 +67,7 @@ def test_the_rail_names_scripts_only_where_the_app_runs_them(site: Site, open_ap
 def test_a_script_is_written_tested_and_published(site: Site) -> None:
     assert "There is no script yet" in text_of(site.page("scripts"))
     refused = site.refused("new-script", name="", language="javascript", source="export default (", parameters="{")
-    assert "Give it a name" in text_of(refused) and "This is not JSON" in text_of(refused)
+    assert "Enter a name" in text_of(refused) and "This is not JSON" in text_of(refused)
     refused = site.refused("new-script", name="cart", language="javascript", source="export default (", parameters="")
     assert "line 1" in text_of(refused.select_one("#f-source-e")), "what the sandbox says"  # type: ignore[arg-type]
     assert refused.select(".frame .hit"), "with the line"
