@@ -131,7 +131,7 @@ def test_programs_keep_views_too(site: Site) -> None:
     assert (changed.name, changed.params) == ("Failing crons", {"q": "x"})
     with pytest.raises(AlreadyExists, match="another name"):
         views.create("schedules", "Failing crons", {})
-    with pytest.raises(Misuse, match="not of 'pools'"):
+    with pytest.raises(Misuse, match="not for 'pools'"):
         views.list("pools")
     for wrong in ({"A b": "x"}, {"q": "x" * 1_001}, {f"p{'x' * n}": "x" for n in range(21)}):
         with pytest.raises(Misuse):

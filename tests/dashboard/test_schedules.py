@@ -137,7 +137,7 @@ def test_many_are_paused_with_a_reason_and_without_script(site: Site) -> None:
     assert typed == [f"evertick schedule pause {each} --reason out" for each in "abc"]
     assert not site.app.schedules.get("a").paused
 
-    assert "Say why" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
+    assert "Give a short reason" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
     done = site.send("bulk/schedules/pause", confirmed="yes", note="vendor outage", **chosen)
     assert done.headers["location"] == "/t/default/schedules"
     assert [site.app.schedules.get(each).note for each in "abc"] == ["vendor outage", "vendor outage", ""]
@@ -340,7 +340,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
 def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None:
     schedule(site, "s")
     refused = site.refused("schedules/s/pause?tz=Asia/Tokyo", note="", until="soonish")
-    assert "Say why" in text_of(refused) and refused.select_one("#f-until-e")
+    assert "Give a short reason" in text_of(refused) and refused.select_one("#f-until-e")
     assert refused.select_one("[name=until]")["value"] == "soonish"
     past = site.refused("schedules/s/pause", note="x", until="2020-01-01")
     assert "which is past" in text_of(past.select_one("#f-until-e"))

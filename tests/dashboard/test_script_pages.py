@@ -162,7 +162,7 @@ def test_a_schedule_runs_a_script_that_is_chosen_from_those_published(cart: Site
 def test_limits_are_shown_and_set_by_those_of_all_tenants(cart: Site) -> None:
     page = text_of(cart.page("script-limits"))
     assert "CPU time cpu_ms 1 s" in page and "Memory memory_bytes 64 MiB" in page and f"JavaScript {level()}" in page
-    assert "A whole number" in text_of(cart.refused("script-limits/change", cpu_ms="much"))
+    assert "Enter a whole number" in text_of(cart.refused("script-limits/change", cpu_ms="much"))
     assert "cpu_ms=" in text_of(cart.refused("script-limits/change", cpu_ms="0"))
 
     cart.send("script-limits/change", cpu_ms="500", hosts="api.example.com\r\n*.example.org")
