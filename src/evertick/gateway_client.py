@@ -38,6 +38,7 @@ from evertick.base.errors import (
 )
 from evertick.base.escaping import shortened
 from evertick.base.problems import error_of
+from evertick.base.records.access import authorization
 
 if TYPE_CHECKING:  # it is an extra, which a gateway that dials out does not need on the platform's side
     import httpx2
@@ -46,7 +47,6 @@ S = TypeVar("S", bound=Schema)
 
 TIMEOUT_S: Final = 15.0
 """From the beginning of a request to the last byte of its reply."""
-TOKEN: Final = re.compile(r"[!-~]{1,1000}")
 ID_CHARS_MAX: Final = 1_000
 HEADER_CHARS_MAX: Final = 200
 WORDS_MAX: Final = 500
@@ -167,11 +167,8 @@ class HttpSend:
         except ModuleNotFoundError:
             raise Misuse("asking a gateway needs httpx2: pip install 'evertick[client]'") from None
         check_url(url)
-        if token is not None and not TOKEN.fullmatch(token):
-            raise Misuse("the token is empty or has spaces, so it is none of a gateway")
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout_s = timeout_s
-        self._url, self._headers = url, headers
+        self._url, self._headers = url, authorization(token)
         self._lock = threading.Lock()
         self._http = self._client()
 
@@ -228,7 +225,7 @@ class HttpSend:
 
     def take_token(self, token: str) -> None:
         """Send this token from now on."""
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._headers = authorization(token)
         self._http.headers.update(self._headers)
 
     @property

@@ -265,6 +265,8 @@ def test_each_simulation_begins_anew(folder: Path, start: Start) -> None:
         (["--at", "2026-03-29T00:55"], "needs a zone"),
         (["--at", "someday"], "is not a date or time"),
         (["--speed", "0"], "is not in the range"),
+        (["--speed", "nan"], "is not a number"),
+        (["--drain", "inf"], "is not a number"),
         (["--speed", "100000"], "is not in the range"),
     ],
 )

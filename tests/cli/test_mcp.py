@@ -298,8 +298,14 @@ def test_a_repeated_call_with_its_key_happens_once(app: App) -> None:
 
 def test_a_tool_beyond_the_scope_is_refused(app: App) -> None:
     async def work(agent: Agent) -> None:
-        told = await agent.refused("delete_schedule", schedule_id="tea")
-        assert told.startswith("there is no tool 'delete_schedule'; perhaps with `evertick mcp --scope edit`")
+        for tool, text in {
+            "delete_schedule": "the tool 'delete_schedule' needs the scope edit; this agent has read",
+            "list_tokens": "the tool 'list_tokens' needs the scope admin; this agent has read",
+            "list_runs": "the tool 'list_runs' is not offered; start `evertick mcp --tools` with workflows",
+            "explain_schedules": "there is no tool 'explain_schedules'; did you mean explain_schedule",
+            "rm": "there is no tool 'rm'",
+        }.items():
+            assert (await agent.refused(tool)).startswith(text)
 
     with_agent(app, work, Scope.READ)
 
@@ -460,6 +466,35 @@ def test_it_ends_cleanly(folder: Path, end: signal.Signals | None) -> None:
             assert process.wait(DEADLINE_S) == 0
         out, err = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_line_that_is_no_message_has_an_error_as_its_reply(folder: Path) -> None:
+    """Otherwise the agent would wait for its reply. The id is that of the line where it can be read."""
+    call = '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "get_job", "arguments": {"x": %s}}}'
+    lines = [
+        "",
+        "garbage",
+        call % ("1", r'"\ud83d"'),
+        call % ('"b"', "1" * 5_000),
+        call % ("3", "[" * 3_000 + "]" * 3_000),
+        call % ("4", '"\udcff"'),  # a byte that is no UTF-8
+        '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": []}',
+        "[]",
+        call % ("6", "NaN"),
+    ]
+    done = subprocess.run(
+        [*COMMAND, "mcp"], cwd=folder, env=environment(), capture_output=True, check=False,
+        input="\n".join(lines).encode(errors="surrogateescape"),
+    )  # fmt: skip
+    replies = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    [of_the_tool] = [replies.pop(n) for n, each in enumerate(replies) if "result" in each]
+
+    assert (of_the_tool["id"], of_the_tool["result"]["isError"]) == (6, True)
+    assert [(each["id"], each["error"]["code"]) for each in replies] == [
+        (None, -32700), (1, -32700), ("b", -32700), (None, -32700), (4, -32600), (5, -32600), (None, -32600),
+    ]  # fmt: skip
+    assert all(each["error"]["message"].startswith("this is no message of the protocol: ") for each in replies)
+    assert b"Traceback" not in done.stderr
 
 
 def test_an_agent_that_ends_before_its_reply_is_no_error(folder: Path) -> None:

@@ -63,6 +63,11 @@ async def async_action(ctx, n: int) -> int:
     return await ctx.run_mutation(count) + n
 
 
+@app.action
+async def leave(ctx) -> None:
+    raise SystemExit(0)
+
+
 @app.workflow
 async def onboard(step, text: str) -> None: ...
 """
@@ -183,6 +188,8 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
     [
         (["app.nope"], 3, "no function 'app.nope' is registered"),
         (["nowhere.f"], 3, "no function 'nowhere.f' is registered"),
+        (["..a"], 3, "no function '..a' is registered"),
+        (["../../etc/passwd"], 3, "no function '../../etc/passwd' is registered"),
         (["app.echo", "nope=1"], 2, "nope: the function has no such parameter"),
         (["app.echo", "number=x"], 2, "number: input should be a valid integer"),
         (["app.echo", "number"], 2, "'number' is not an argument; write NAME=VALUE"),
@@ -241,6 +248,14 @@ def test_what_a_function_raises_is_one_line_with_its_place_or_all_of_it_when_ask
     assert done.code == more.code == 1
     assert done.err.startswith("error: app.fail raised ValueError: no luck (app.py:")
     assert "Traceback (most recent call last):" in more.err
+
+
+def test_a_function_that_exits_has_failed(types: Path) -> None:
+    """Exit code 0 would say that it is done, although nothing is committed."""
+    done = evertick(types, "run", "app.leave")
+
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: app.leave raised SystemExit: 0 (app.py:")
 
 
 def test_a_folder_without_an_app_is_named_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from evertick.base.errors import (
     Unavailable,
 )
 from evertick.base.problems import error_of
-from evertick.client import sending
+from evertick.client import Client, sending
 from evertick.client.calls import Call
 
 READ: Any = {"method": "GET", "path": "/x", "read": lambda found: found}
@@ -247,3 +247,28 @@ def test_a_reply_without_end_is_not_kept(
 
     with pytest.raises(error, match="larger than 10,000 bytes"):
         asyncio.run(awaited())
+
+
+@pytest.mark.parametrize("token", ["evt_secret with a space", "evt_secret\nX-Other: 1", "", "evt_gehe\u00efm", 7])
+def test_a_token_that_no_header_can_have_is_refused_without_showing_it(token: Any) -> None:
+    with pytest.raises(Misuse, match="the token is empty, or has a space") as error:
+        Client("http://127.0.0.1:1", token=token)
+    assert "evt_" not in str(error.value)
+
+
+def test_the_line_end_of_a_tokens_file_and_the_path_of_the_api_are_left_out() -> None:
+    with Client("http://127.0.0.1:1/api/v1/", token="evt_1\n") as client:
+        assert client._http.headers["Authorization"] == "Bearer evt_1"
+        assert repr(client) == "<Client of http://127.0.0.1:1>"
+    with pytest.raises(Misuse, match="this client is closed; make another one"):
+        client.whoami()
+    with pytest.raises(Misuse, match="begins with http:// or https://, not 4401"):
+        Client(4401)  # type: ignore[arg-type]
+
+
+def test_options_of_a_client_are_checked_where_they_are_given() -> None:
+    client = Client("http://127.0.0.1:1")
+    with pytest.raises(Misuse, match=r"retry= takes a policy such as Retry\(5\), not 3"):
+        client.scheduler.using(retry=3)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="priority= takes a whole number"):
+        client.workflows.using(priority="high")  # type: ignore[arg-type]

@@ -101,6 +101,9 @@ def test_a_request_may_give_up_a_part_of_its_scope(http: Http) -> None:
     http.problem(403, "GET", f"{HOME}/tokens", **less)
     reader = http.by("read", tenant="default")
     assert reader.ok("GET", f"{HOME}/me", headers={"Evertick-Scope": "admin"})["scope"] == "read"
+    twice = [("Evertick-Scope", "admin"), ("Evertick-Scope", "read")]
+    assert http.ok("GET", f"{HOME}/me", headers=twice)["scope"] == "read"
+    assert http.ok("GET", f"{HOME}/me", headers=twice[::-1])["scope"] == "read"
     unknown = http.problem(422, "GET", f"{HOME}/me", headers={"Evertick-Scope": "all"})
     assert unknown["detail"] == "Evertick-Scope is one of read, operate, edit, admin, not 'all'"
 

@@ -173,6 +173,8 @@ def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tup
 def home_of(function: str) -> str:
     """The module of a function's name, as `load_app` takes it; app.py if it has none. Raises Misuse."""
     module = function.rpartition(".")[0]
+    if not all(each.isidentifier() for each in module.split(".")):
+        module = ""  # an address such as ../app names no module
     path = Path(*module.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py") if module else ():
         if file.is_file():
@@ -252,7 +254,7 @@ def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlag
             mutation: Any = function  # `call_once` refuses anything else
             return tenant.call_once(flags.idempotency_key, mutation, *args, **kwargs)
         return tenant.call(function.name, *args, **kwargs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a function that exits has failed, as in a worker
         place = place_of(error)
         if flags.show_traceback and not (isinstance(error, EvertickError) and place is None):
             click.echo(printable_lines(traceback.format_exc()), err=True)

@@ -14,7 +14,7 @@ from evertick.base.records.history import LEVELS
 from evertick.cli.core.databases import db_option, open_on, require_file, shown_url
 from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.flags import Number, flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 
 _logger: Final = logging.getLogger("evertick.cli")
@@ -42,7 +42,7 @@ class WorkerFlags:
         help="Run only the jobs of this pool; may be repeated.  [default: all pools]",
     )  # fmt: skip
     drain: float | None = flag(
-        "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
+        "--drain", type=Number(0), metavar="SECONDS", help="Time for running actions to end when stopping."
     )
     processes: int | None = flag(
         "--processes", type=click.IntRange(1), metavar="N",

@@ -14,11 +14,12 @@ from pydantic import TypeAdapter
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.operations import Operation, OperationGroup, shown, shown_kind
+from evertick.app.scheduling.job_builder import KeyOptions, Options
 from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.ids import JobId
 from evertick.base.instants import from_datetime, to_iso
-from evertick.base.options import Record, stated
+from evertick.base.options import stated
 from evertick.base.records.jobs import RetryPolicy
 from evertick.base.records.stored import json_of_typed
 from evertick.recurrence.spec.spec import Spec
@@ -154,8 +155,9 @@ class RequestsWithOptions(Requests):
         super().__init__(home)
         self._options = options or {}
 
-    def using(self, options: Record) -> Self:
+    def using(self, options: KeyOptions) -> Self:
         """The same with the options that are given; None goes back to the default."""
+        Options().merged(options)  # it refuses invalid values here, before a request has them
         found = stated(options)
         kept = {name: value for name, value in self._options.items() if name not in found}
         return type(self)(self._home, {**kept, **given(found)})

@@ -22,6 +22,7 @@ from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
 from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.base.options import shown_options
+from evertick.base.records.access import authorization
 from evertick.client import sending
 from evertick.client.calls import ROOT, Call, Requests, function_call, new_key, part
 from evertick.client.fleet import (
@@ -103,13 +104,12 @@ class _Client(ABC):
         timeout: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise Misuse(f"the address of a server begins with http:// or https://, not {url!r}")
-        self._url = url.rstrip("/")
+        self._url = url.rstrip("/").removesuffix(ROOT)
         self._home = f"{ROOT}/tenants/{OWN_TENANT if tenant is None else part(tenant_named(tenant))}"
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         policy = sending.Policy(timeout_s=timeout, retries=retries)
-        options: dict[str, Any] = {"base_url": self._url, "headers": headers}
+        options: dict[str, Any] = {"base_url": self._url, "headers": authorization(token)}
         if url.startswith("http://"):  # to read the system's certificates would take longer than a request
             options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts none
         self._send = self._sender(policy, **options)

@@ -90,7 +90,10 @@ class TokenRequests(Requests):
         scope: Scope | str = Scope.READ,
         expires_after: float | timedelta | None = timedelta(days=90),
     ) -> Call[NewToken]:
-        """Make a token of the client's tenant, or of all if it has none; its `secret` is shown this once."""
+        """Make a token of the client's tenant. Its `secret` is shown this once.
+
+        A token of all tenants is made by `app.tokens.create` or `evertick token create`.
+        """
         body = {"name": name, "scope": str(scope), "expires_after": wire(expires_after)}
         return self._post(f"{self._home}/tokens", NewToken, body)
 

@@ -108,7 +108,7 @@ class Blocking:
 
     def send(self, call: Call[T], /) -> T:
         """Send a call; returns its result. Raises the error that its problem names."""
-        _require_own(self._pid)
+        _check_usable(self._http, self._pid)
         waits = self._policy.waits(call)
         while True:
             try:
@@ -138,7 +138,7 @@ class Awaited:
 
     async def send(self, call: Call[T], /) -> T:
         """As `Blocking.send`."""
-        _require_own(self._pid)
+        _check_usable(self._http, self._pid)
         waits = self._policy.waits(call)
         while True:
             try:
@@ -158,10 +158,12 @@ class Awaited:
             return reply
 
 
-def _require_own(pid: int) -> None:
-    """Raise Misuse in another process, which would read replies that are meant for the first one."""
+def _check_usable(http: httpx2.Client | httpx2.AsyncClient, pid: int) -> None:
+    """Raise Misuse if the client is closed, and in another process, which would read replies to the first one."""
     if os.getpid() != pid:
         raise Misuse("a client must not be used after a fork; make one in the new process")
+    if http.is_closed:
+        raise Misuse("this client is closed; make another one")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from evertick._version import __version__
 from evertick.base.error_text import errors_in
 from evertick.base.errors import Conflict, EvertickError, Misuse
 from evertick.base.problems import error_of
+from evertick.base.records.access import authorization
 from evertick.gateway.backend import Backend
 from evertick.gateway.config import PlatformConfig
 from evertick.gateway.server import GatewayServer
@@ -351,7 +352,7 @@ class PlatformLink:
         registration = self._state.registration
         if registration is None:
             raise _Refused("the gateway is not registered any more")
-        headers = {"Authorization": f"Bearer {registration.secret}"}
+        headers = authorization(registration.secret)
         return _json_of(await self._platform.post(f"{HOME}{path}", json=body, headers=headers, timeout=timeout_s))
 
     # -- requests of the platform

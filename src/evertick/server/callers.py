@@ -377,13 +377,13 @@ async def caller_of(request: Request, scope: Scope) -> Caller:
 
 
 def _limited(token: AccessToken, request: Request) -> AccessToken:
-    """The token with at most the scope that the request's header names. Raises Problem if that is no scope."""
-    word = request.headers.get(SCOPE_HEADER)
-    if word is None:
-        return token
-    if word not in list(Scope):
-        raise Problem(422, "invalid_request", f"{SCOPE_HEADER} is one of {', '.join(Scope)}, not {word[:100]!r}")
-    return token if Scope(word).includes(token.scope) else token._replace(scope=Scope(word))
+    """The token with at most the scope of the request's header, the least of several. Raises Problem for no scope."""
+    for word in request.headers.getlist(SCOPE_HEADER):
+        if word not in list(Scope):
+            raise Problem(422, "invalid_request", f"{SCOPE_HEADER} is one of {', '.join(Scope)}, not {word[:100]!r}")
+        if not Scope(word).includes(token.scope):
+            token = token._replace(scope=Scope(word))
+    return token
 
 
 def _tenant_meant(text: str | None, token: AccessToken) -> TenantId | None:

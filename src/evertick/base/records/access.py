@@ -1,8 +1,10 @@
 """Rows of access tokens, of the audit log and of saved views."""
 
+import re
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 
@@ -23,6 +25,21 @@ class Scope(StrEnum):
         """Whether a token with this scope may do what `other` allows."""
         words = list(Scope)
         return words.index(self) >= words.index(other)
+
+
+_TOKEN: Final = re.compile(r"[!-~]{1,1000}")
+
+
+def authorization(token: str | None) -> dict[str, str]:
+    """The header of requests with a token, without the spaces and line ends around it; none for None.
+
+    Raises Misuse for a token that a header cannot have. The message does not contain the token.
+    """
+    if token is None:
+        return {}
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token.strip()):
+        raise Misuse("the token is empty, or has a space or another character that no token has")
+    return {"Authorization": f"Bearer {token.strip()}"}
 
 
 class AccessToken(NamedTuple):

@@ -12,6 +12,7 @@
 The field's type says what the option takes: `bool` is a switch, `int` a whole number, a tuple may be repeated.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields
 from functools import wraps
@@ -23,6 +24,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 
 _OPTION: Final = "option"
+
+
+class Number(click.FloatRange):
+    """A finite number in a range. The range alone accepts `nan`, and `inf` if it has no end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number. Fails for text that is none."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def flag(*names: str, default: Any = None, **settings: Any) -> Any:

@@ -25,7 +25,7 @@ from evertick.base.durations import wall_clock
 from evertick.base.escaping import one_line
 from evertick.cli.core.databases import db_option
 from evertick.cli.core.exits import Exit, ending
-from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.flags import Number, flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev.demo import FILE
@@ -146,13 +146,13 @@ class DevFlags:
     """How an app runs on this machine."""
 
     drain: float = flag(
-        "--drain", type=click.FloatRange(0), default=DRAIN_DEFAULT_S, show_default=True, metavar="SECONDS",
+        "--drain", type=Number(0), default=DRAIN_DEFAULT_S, show_default=True, metavar="SECONDS",
         help="Time for running actions to end before a reload and at the end.",
     )  # fmt: skip
     reload: bool = flag("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
     at: str | None = flag("--at", metavar="TIME", help="Simulate from this moment on, on a database of its own.")
     speed: float | None = flag(
-        "--speed", type=click.FloatRange(SPEED_MIN, SPEED_MAX), metavar="N",
+        "--speed", type=Number(SPEED_MIN, SPEED_MAX), metavar="N",
         help="Simulate N times as fast as the real clock; from now on unless --at says when.",
     )  # fmt: skip
     port: int = flag(

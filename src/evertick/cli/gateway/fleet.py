@@ -5,6 +5,7 @@ from typing import Final
 import click
 
 from evertick.cli.core.databases import data_options
+from evertick.cli.core.flags import Number
 from evertick.cli.core.output import OutputOptions, limit_option, output_option, row_options, time_row_options
 from evertick.cli.gateway.session import open_gateways
 from evertick.cli.sessions.base import say_nothing_found
@@ -47,7 +48,7 @@ def get(gateway: str, is_now: bool, db: str | None, out: OutputOptions) -> None:
 @click.command("join-token")
 @click.argument("gateway", metavar="NAME")
 @click.option(
-    "--expires-in", type=click.FloatRange(1, 2_592_000), default=3_600.0, show_default=True, metavar="SECONDS",
+    "--expires-in", type=Number(1, 2_592_000), default=3_600.0, show_default=True, metavar="SECONDS",
     help="How long it can be used.",
 )  # fmt: skip
 @data_options

@@ -4,13 +4,13 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.base.records.access import AccessToken, Scope
+from evertick.base.records.access import AccessToken, Scope, authorization
 from evertick.cli.core.connections import Server, chosen_server
 from evertick.cli.core.databases import actor, data_options, named_tenant
 from evertick.cli.core.loading import FILE_DEFAULT
@@ -61,11 +61,12 @@ def mcp(scope: str, subjects: list[str], app_file: str | None, db: str | None) -
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A thread waits for stdin, and nothing can wake it. A change under way is completed by the server, or undone.
         signal.signal(each, lambda *_: os._exit(0))
-    replies = os.dup(1)
+    requests, replies = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # code of the app must neither read requests nor write replies
     os.dup2(2, 1)
     server = chosen_server(db)
     with _client(server, app_file, db) as http:
-        asyncio.run(_serve(http, Scope(scope), subjects, server, replies))
+        asyncio.run(_serve(http, Scope(scope), subjects, server, requests, replies))
 
 
 @contextmanager
@@ -77,9 +78,7 @@ def _client(server: Server | None, app_file: str | None, db: str | None) -> "Ite
 
     if server is not None:
         refuse_app(app_file)
-        yield httpx2.AsyncClient(
-            base_url=server.url, headers={} if server.token is None else {"Authorization": f"Bearer {server.token}"}
-        )
+        yield httpx2.AsyncClient(base_url=server.url, headers=authorization(server.token))
         return
     agent = AccessToken("", None, f"agent {actor()}", Scope.EDIT, "", Instant(0), "")
 
@@ -92,20 +91,28 @@ def _client(server: Server | None, app_file: str | None, db: str | None) -> "Ite
 
 
 async def _serve(
-    http: "httpx2.AsyncClient", scope: Scope, subjects: list[str], server: Server | None, replies: int
+    http: "httpx2.AsyncClient",
+    scope: Scope,
+    subjects: list[str],
+    server: Server | None,
+    requests: int,
+    replies: int,
 ) -> None:
-    """Speak the protocol until stdin is closed. `replies` is the descriptor of the real stdout."""
+    """Speak the protocol until stdin is closed. `requests` and `replies` are the real stdin and stdout."""
     import anyio
     from mcp.server.stdio import stdio_server
 
-    from evertick.cli.mcp.tools import offered
+    from evertick.cli.mcp.tools import AgentLines, offered
 
     tenant = named_tenant() or (None if server is None else server.tenant)
     async with offered(http, scope, subjects, tenant) as (protocol, count):
         click.echo(f"{count} tools with the scope {scope} at most; an agent is expected at stdin", err=True)
         stdout = anyio.wrap_file(os.fdopen(replies, "w", encoding="utf-8"))
+        # Bytes that are no text become lone surrogates, which are refused: functions must not be given other texts.
+        lines: Any = AgentLines(anyio.wrap_file(os.fdopen(requests, encoding="utf-8", errors="surrogateescape")))
         try:
-            async with stdio_server(stdout=stdout) as (given, out):
+            async with stdio_server(stdin=lines, stdout=stdout) as (given, out):
+                lines.replies = out
                 await protocol.run(given, out, protocol.create_initialization_options())
         except* BrokenPipeError:  # the agent ended before it had its reply
             os.dup2(os.open(os.devnull, os.O_WRONLY), replies)  # what is still buffered is written at exit

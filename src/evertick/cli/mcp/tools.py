@@ -4,15 +4,31 @@ A tool is called as its operation is named. It takes the operation's parameters 
 side, and sends one request. Each request names the scope that the agent was given, so the server enforces it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 import httpx2
 from fastapi import FastAPI
 from mcp.server.lowlevel import Server as Protocol
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    ListToolsResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
 
 from evertick._version import __version__
 from evertick.base.errors import EvertickError, Misuse
@@ -192,9 +208,9 @@ async def offered(
     async def call_tool(context: object, params: CallToolRequestParams) -> CallToolResult:
         try:
             if params.name not in operations:
-                raise Misuse(f"there is no tool {params.name!r}; perhaps with `evertick mcp --scope edit` or --tools")
+                raise _no_tool(params.name, operations, document, allowed)
             found = await operations[params.name].call(send, home, params.arguments or {})
-        except (EvertickError, TimeoutError, UnicodeError) as error:
+        except (EvertickError, TimeoutError, ValueError) as error:  # no JSON can be made of NaN and of lone surrogates
             return _result(str(error), is_error=True)
         return _result("done" if found is None else shortened(found))
 
@@ -202,7 +218,8 @@ async def offered(
         allowed = Scope((await send("GET", f"{home}/me"))["scope"])
         if not scope.includes(allowed):
             raise Misuse(f"the server ignores --scope: it is older, or a proxy removes the header {SCOPE_HEADER}")
-        operations = operations_of(described(), subjects, allowed)
+        document = described()
+        operations = operations_of(document, subjects, allowed)
         protocol = Protocol[Any](
             "evertick",
             version=__version__,
@@ -211,6 +228,58 @@ async def offered(
             on_call_tool=call_tool,
         )
         yield protocol, len(operations)
+
+
+def _no_tool(name: str, offered: Collection[str], document: Mapping[str, Any], scope: Scope) -> Misuse:
+    """The error for a tool that is not offered: what would offer it, or the tools with similar names."""
+    subjects = {each["tags"][0] for methods in document["paths"].values() for each in methods.values()}
+    known = operations_of(document, subjects, Scope.ADMIN)
+    if (operation := known.get(name)) is None:
+        near = get_close_matches(name, offered, n=3)
+        return Misuse(f"there is no tool {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    wanted, subject = Scope(operation.declared[SCOPE_KEY]), operation.declared["tags"][0]
+    if not scope.includes(wanted):
+        return Misuse(f"the tool {name!r} needs the scope {wanted}; this agent has {scope}")
+    return Misuse(f"the tool {name!r} is not offered; start `evertick mcp --tools` with {subject}")
+
+
+class AgentLines:
+    """The lines of an agent that are messages of the protocol. Other lines get an error as their reply.
+
+    The library ignores them, and an agent would wait for its reply. Set `replies` before the first line is read.
+    """
+
+    def __init__(self, lines: AsyncIterable[str]) -> None:
+        self._lines = lines
+        self.replies: Any = None
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._lines:
+            try:
+                jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError as error:
+                if line.strip():
+                    await self.replies.send(SessionMessage(_refusal(line, error)))
+            else:
+                yield line
+
+
+def _refusal(line: str, error: ValueError) -> JSONRPCError:
+    """The reply to a line that is no message."""
+    first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"msg": str(error)}
+    code = INVALID_REQUEST if first.get("type", "json_invalid") != "json_invalid" else PARSE_ERROR
+    text = f"this is no message of the protocol: {first['msg']}".encode(errors="backslashreplace").decode()
+    return JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=ErrorData(code=code, message=text))
+
+
+def _id_in(line: str) -> int | str | None:
+    """The id of the request in a line, if it can be read."""
+    try:
+        found = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < 19 else None)
+    except (ValueError, RecursionError):
+        return None
+    request_id = found.get("id") if isinstance(found, dict) else None
+    return request_id if type(request_id) in (int, str) and "\\u" not in ascii(request_id) else None
 
 
 def _result(text: str, *, is_error: bool = False) -> CallToolResult:
