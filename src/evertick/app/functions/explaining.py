@@ -6,13 +6,13 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails, ValidationError
 
 PROBLEMS_MAX: Final = 5
-"""Problems of one value that are told."""
+"""Problems of one value that are reported."""
 
 
 def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: str | None = None) -> str:
     """What is wrong and where: `items[1].price: input should be a valid number (got 'x' (str))`.
 
-    `whole` names what was checked; places are told from so many steps `below` it. `unknown` says what
+    `whole` names what was checked; paths begin that many steps `below` it. `unknown` says what
     is wrong with a name that is not known, in place of pydantic's words.
     """
     return "; ".join(
