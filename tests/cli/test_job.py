@@ -241,7 +241,7 @@ def test_cancel_all_says_how_many_are_runs_of_workflows(
     for _ in range(2):
         chat.scheduler.run_after(60, "chat.fail")
         chat.workflows.start(approve)
-    monkeypatch.setattr("evertick.cli.job.commands.LOOK", 5)
+    monkeypatch.setattr("evertick.cli.job.commands.RUNS_SEARCHED_MAX", 5)
     command("job", "cancel-all", "--function", "chat.fail")
     chat.scheduler.run_after(60, "chat.fail")
     assert command("job", "cancel-all").err == "canceled 3 jobs\n"

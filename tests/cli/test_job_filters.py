@@ -133,7 +133,7 @@ def test_a_page_says_where_the_next_one_begins(shop: App, command: Command, monk
     monkeypatch.setattr(lists, "LOOK_MAX", 45)
     part = command("job", "list", "--since", "now+2h")
     assert (part.code, part.out) == (0, "")
-    assert part.err == f"only some of the jobs were looked through; go on with --cursor {made[15]}\n"
+    assert part.err == f"only some of the jobs were searched; continue with --cursor {made[15]}\n"
     assert command("job", "list", "--since", "now+2h", "--cursor", made[15]).err == "no jobs\n"
 
 

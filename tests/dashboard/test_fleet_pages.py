@@ -63,7 +63,7 @@ def test_pools_show_their_limits_what_waits_and_what_failed(site: Site) -> None:
 
 def test_what_failed_in_a_small_pool_is_counted_beside_a_busy_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest jobs of the tenant are all of another pool."""
-    monkeypatch.setattr("evertick.app.insight.pools.LOOK_MAX", 1)
+    monkeypatch.setattr("evertick.app.insight.pools.ENDED_MAX", 1)
     mailed(site, "nobody")
     app = site.app
     with Engine(app) as engine:

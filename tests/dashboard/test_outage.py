@@ -109,7 +109,7 @@ def backfill_link(site: Site) -> str:
     return str(link["href"])
 
 
-def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
+def test_an_outage_is_named_explained_and_caught_up(engine: Engine) -> None:
     site, missed = engine.site, engine.times("schedule", "missed")
     assert {name for name, _ in missed} == {"minutes", "hours", "newest"} and len(missed) > 30
 
@@ -126,7 +126,7 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert f"Backfill {len(missed)} missed times of 3 schedules" in text_of(plan)
     [explain, *_] = [a["href"] for a in plan.select("td a.b") if "hours" in str(a["href"])]
     why = text_of(site.page(str(explain).partition("#")[0] + "&tz=UTC"))
-    assert "no worker looked at it from 2026-01-01T14:00:00Z to 2026-01-01T15:00:07Z" in why
+    assert "no worker evaluated it from 2026-01-01T14:00:00Z to 2026-01-01T15:00:07Z" in why
 
     in_nepal = site.page(f"{link}&tz=Asia/Kathmandu")
     fields = [str(each["value"]) for each in in_nepal.select("input.mono")][:2]
@@ -148,9 +148,9 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
             patched.setattr("evertick.dashboard.routes.schedules.STRIP", 3)  # as if it were long ago
             told = text_of(site.page(rows).select_one(".occ tbody"))
         assert "Caught up since: 1 h" in told and "Backfill this" not in told, rows
-    made_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")
-    assert "Missed, and made up for by backfill_" in text_of(made_up)
-    assert "Backfill this one" in why and "Backfill this one" not in text_of(made_up), "it would run twice"
+    caught_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")
+    assert "Missed, and caught up by backfill_" in text_of(caught_up)
+    assert "Backfill this one" in why and "Backfill this one" not in text_of(caught_up), "it would run twice"
     assert "No time of these schedules was missed in this range, or all of them were caught up" in text_of(
         site.page(link)
     )
@@ -160,7 +160,7 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     assert engine.times("backfill", "started") == missed
 
 
-def test_what_is_under_way_is_not_made_up_for_twice(engine: Engine) -> None:
+def test_what_is_under_way_is_not_caught_up_twice(engine: Engine) -> None:
     site, missed = engine.site, engine.times("schedule", "missed")
     link = backfill_link(site)
     site.app.schedules.trigger("patient")

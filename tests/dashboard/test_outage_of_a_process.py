@@ -165,7 +165,7 @@ def test_a_server_that_comes_back_says_what_was_missed_and_runs_it(place: Place,
         missed = times_of(app, "schedule", "missed")
         assert len(missed) > AWAY_S - 20
         assert f"{len(missed)} times of 1 schedule were missed" in text_of(banner)
-        assert "no worker looked at it from" in app.schedules.explain("tick", min(missed)).sentence
+        assert "no worker evaluated it from" in app.schedules.explain("tick", min(missed)).sentence
 
         [button] = banner.select("a.b")
         status, plan = visitor.ask(str(button["href"]))

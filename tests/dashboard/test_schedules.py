@@ -377,7 +377,7 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
     labels = [text_of(each) for each in soup.select(".radio label")]
     [run] = [each.run for each in site.app.schedules.get("s").running]
     assert labels[0] == f"skip the schedule’s own Nothing would start: {run} has not ended."
-    assert labels[-1] == "allow_all Starts at once, beside 1 open run."
+    assert labels[-1] == "allow_all Starts at once, in addition to 1 open run."
     assert commands_in(soup) == ["evertick schedule trigger s"]
     request = str(soup.select_one("input[name=request]")["value"])
     for _ in range(2):

@@ -103,7 +103,7 @@ def fleet(folder: Path, postgres_url: str) -> Iterator[Fleet]:
 @pytest.mark.long
 @pytest.mark.processes
 def test_two_instances_run_each_occurrence_once_and_no_company_reaches_another(fleet: Fleet) -> None:
-    """Times of the last ten days are made up for at once, so that both instances have much to do."""
+    """Times of the last ten days are caught up at once, so that both instances have much to do."""
     last = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     times = [last - timedelta(days=each) for each in range(DAYS)]
     for instance, company in enumerate(COMPANIES):

@@ -56,15 +56,15 @@ def test_an_outage_shows_as_late_and_missed(world: OpenWorld) -> None:
     assert not report.clean
 
 
-def test_what_was_missed_and_made_up_for_is_clean(world: OpenWorld) -> None:
+def test_what_was_missed_and_caught_up_is_clean(world: OpenWorld) -> None:
     w = world(app)
-    for name in ("made up for", "missed"):
+    for name in ("caught up", "missed"):
         app.schedules.create(name, when=every(minutes=1), do=tick, catch_up="none")
     w.kill()
     w.advance(200)
     w.restart()
     w.advance(10)
-    app.schedules.backfill("made up for", START, minutes(2), overlap="allow_all", only_missed=True)
+    app.schedules.backfill("caught up", START, minutes(2), overlap="allow_all", only_missed=True)
     w.advance(5)
 
     def counts(name: str | None = None, until: int = 4) -> tuple[int, int, bool]:
@@ -73,8 +73,8 @@ def test_what_was_missed_and_made_up_for_is_clean(world: OpenWorld) -> None:
         return report.missed_count, report.made_up_count, report.clean
 
     assert counts() == (4, 2, False)
-    assert counts("made up for") == (1, 2, False), "the backfill left one out"
-    assert counts("made up for", 3) == (0, 2, True)
+    assert counts("caught up") == (1, 2, False), "the backfill left one out"
+    assert counts("caught up", 3) == (0, 2, True)
 
 
 def test_times_that_nobody_looked_at_are_overdue_and_those_of_a_pause_are_not(world: OpenWorld) -> None:

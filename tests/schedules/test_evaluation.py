@@ -146,7 +146,7 @@ def test_a_pause_comes_after_all_that_was_due_before_it(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("two_at_a_time")
-def test_times_that_passed_during_a_long_pause_are_not_made_up(site: Site) -> None:
+def test_times_that_passed_during_a_long_pause_are_not_caught_up(site: Site) -> None:
     site.create()
     site.ask(after(0.5), Paused(at=after(0.5), note="holiday"))
 

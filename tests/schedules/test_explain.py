@@ -130,7 +130,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
     assert chain(told)[-2:] == ["limit", "!catch-up"]
     assert told.sentence == (
         "missed: 1 h 12 min late; the catch-up window is 1 h; "
-        "no worker looked at it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
+        "no worker evaluated it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
     )
     assert told.fix == (
         "evertick schedule backfill s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z --skip-done; "
@@ -244,7 +244,7 @@ def test_a_due_time_that_nobody_looked_at_says_whether_anybody_could(world: Open
 
     told = app.schedules.explain("s", minutes(1))
 
-    assert (told.missing, told.fix) == (Missing.NOT_LOOKED_AT, "evertick worker")
+    assert (told.missing, told.fix) == (Missing.NOT_EVALUATED, "evertick worker")
     assert chain(told)[-1] == "!evaluated"
 
 
@@ -285,7 +285,7 @@ def outage(world: OpenWorld, do: Any = tick, *, lasts: int = 200) -> World:
     return w
 
 
-def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be_run_again(world: OpenWorld) -> None:
+def test_a_missed_time_that_a_backfill_caught_up_is_reported_as_such_and_not_to_be_run_again(world: OpenWorld) -> None:
     w = outage(world)
     before = app.schedules.explain("s", minutes(2))
     assert (before.fate, before.ran) == (Fate.MISSED, False)
@@ -295,9 +295,9 @@ def test_a_missed_time_that_a_backfill_made_up_for_is_told_as_such_and_not_to_be
     w.advance(5)
     told = app.schedules.explain("s", minutes(2))
 
-    assert told.sentence == f"missed, and made up for by {made.id} at 2026-01-01T00:03:30Z, which ended success"
+    assert told.sentence == f"missed, and caught up by {made.id} at 2026-01-01T00:03:30Z, which ended success"
     assert (told.fate, told.ran, told.fix) == (Fate.MISSED, True, None)
-    assert chain(told)[-2:] == ["!catch-up", "made up"]
+    assert chain(told)[-2:] == ["!catch-up", "caught up"]
     assert [each.origin for each in told.occurrences] == ["schedule", "backfill"], (
         "the one that is explained comes first"
     )
@@ -321,7 +321,7 @@ def test_a_backfill_under_way_is_told_of_before_it_hands_a_time_over(world: Open
 
     told = app.schedules.explain("s", minutes(3))
 
-    assert (told.sentence, told.fix) == (f"missed, and to be made up for by {made.id}, which is under way", None)
+    assert (told.sentence, told.fix) == (f"missed, and to be caught up by {made.id}, which is under way", None)
 
 
 def test_a_backfill_whose_run_failed_leaves_that_run_to_be_looked_at(world: OpenWorld) -> None:
@@ -375,6 +375,6 @@ def test_the_only_engine_of_a_file_is_alive_though_it_renews_no_lease(tmp_path: 
 
     told = own.schedules.explain("s", to_datetime(begun) + timedelta(minutes=1))
 
-    assert (told.missing, told.sentence) == (Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
-    assert told.checks[-1].text == "due for 9 min, and not looked at yet; 1 worker(s) are alive"
+    assert (told.missing, told.sentence) == (Missing.NOT_EVALUATED, "it is due, and about to be evaluated")
+    assert told.checks[-1].text == "due for 9 min, and not evaluated yet; 1 worker(s) are alive"
     own.close()

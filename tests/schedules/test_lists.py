@@ -92,7 +92,7 @@ def test_what_an_outage_did_is_late_and_missed_for_a_day(world: OpenWorld) -> No
 
 
 @pytest.mark.parametrize("how", [{"overlap": "allow_all"}, {"overlap": "buffer_all"}, {"max_active": 1}])
-def test_what_was_missed_is_told_until_all_of_it_was_made_up_for(world: OpenWorld, how: dict[str, Any]) -> None:
+def test_what_was_missed_is_told_until_all_of_it_was_caught_up(world: OpenWorld, how: dict[str, Any]) -> None:
     w = world(app)
     app.schedules.create("s", when=every(minutes=5), do=nap.with_args(20), catch_up_window=timedelta(seconds=30))
     w.kill()
@@ -103,7 +103,7 @@ def test_what_was_missed_is_told_until_all_of_it_was_made_up_for(world: OpenWorl
 
     app.schedules.backfill("s", START, minutes(10), only_missed=True, **how)
     w.advance(50)
-    assert listed(health="missed") == ["s"], "two of four were made up for"
+    assert listed(health="missed") == ["s"], "two of four were caught up"
     app.schedules.backfill("s", START, minutes(24), only_missed=True, **how)
     w.advance(10)
     assert listed(health="missed") == ([] if how == {"overlap": "allow_all"} else ["s"])

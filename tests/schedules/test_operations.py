@@ -34,7 +34,7 @@ def fates(schedule_id: str = "s") -> list[tuple[datetime, str, str]]:
 # -- pause
 
 
-def test_times_during_a_pause_are_skipped_with_its_note_and_none_is_made_up(world: OpenWorld) -> None:
+def test_times_during_a_pause_are_skipped_with_its_note_and_none_is_caught_up(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)
     paused = app.schedules.using(actor="ana").pause("s", "the database is down")

@@ -39,7 +39,7 @@ def test_behind_an_open_run_each_policy_says_what_it_would_do(world: OpenWorld) 
         "buffer_all": f"Waits until {run} has ended and 1 other before it, and starts then.",
         "cancel_other": f"Asks {run} to cancel; starts when that has ended.",
         "terminate_other": f"Stops {run} at once; starts when that has ended.",
-        "allow_all": "Starts at once, beside 1 open run.",
+        "allow_all": "Starts at once, in addition to 1 open run.",
     }
     assert app.schedules.trigger_plan("s").waiting == 1
 

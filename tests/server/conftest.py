@@ -91,10 +91,10 @@ class Http:
 
     def __call__(self, method: str, path: str, **options: Any) -> httpx2.Response:
         """One request, with the token unless it brings another one."""
-        headers = [] if self.secret is None else [("Authorization", f"Bearer {self.secret}")]
+        own = {} if self.secret is None else {"Authorization": f"Bearer {self.secret}"}
         given = options.pop("headers", {})
-        headers += given.items() if isinstance(given, dict) else given
-        return asyncio.run(self._send(method, path, headers, options))
+        headers = (own | given).items() if isinstance(given, dict) else [*own.items(), *given]
+        return asyncio.run(self._send(method, path, list(headers), options))
 
     async def _send(self, method: str, path: str, headers: list[tuple[str, str]], options: Any) -> httpx2.Response:
         transport = httpx2.ASGITransport(app=self.server, raise_app_exceptions=False)

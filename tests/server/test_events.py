@@ -54,7 +54,7 @@ def test_the_more_pages_are_open_and_the_longer_they_take_the_more_seldom_they_a
 
 
 def test_a_stream_that_is_opened_during_a_look_tells_the_first_change_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(hints, "POLL_EVERY_S", 0.001)
     tables = Tables()
 
     async def story() -> None:
@@ -79,7 +79,7 @@ def test_a_stream_that_is_opened_during_a_look_tells_the_first_change_too(monkey
 
 
 def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(hints, "POLL_EVERY_S", 0.001)
     tables = Tables()
 
     async def story() -> None:
@@ -204,7 +204,7 @@ def test_one_token_does_not_take_the_streams_of_others(http: Http, monkeypatch: 
         while told._task is not None:
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(hints, "POLL_EVERY_S", 0.001)
     asyncio.run(story())
 
 

@@ -37,7 +37,7 @@ def test_all_runs_every_late_time_in_order(world: World) -> None:
 
 
 def test_latest_runs_the_newest_and_misses_the_others(world: World) -> None:
-    """LATEST: one run makes up for the whole outage. It is what crons in code do."""
+    """LATEST: one run catches up the whole outage. It is what crons in code do."""
     report = after_an_outage(world, catch_up=CatchUp.LATEST)
     world.advance(seconds(30))
 

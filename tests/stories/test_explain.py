@@ -81,7 +81,7 @@ def test_it_did_not_run_because_nobody_was_there(world: World) -> None:
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert (explanation.fate, explanation.checks[-1].name) == ("missed", "catch-up")
-    assert explanation.sentence.endswith("no worker looked at it from 2026-01-01T05:00:00Z to 2026-01-01T06:00:00Z")
+    assert explanation.sentence.endswith("no worker evaluated it from 2026-01-01T05:00:00Z to 2026-01-01T06:00:00Z")
 
 
 def test_it_has_not_run_yet_because_nobody_is_there(world: World) -> None:
@@ -91,7 +91,7 @@ def test_it_has_not_run_yet_because_nobody_is_there(world: World) -> None:
     world.advance(hours(6))
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
-    assert explanation.sentence == "it is due, but no worker runs that would look"
+    assert explanation.sentence == "it is due, but no worker runs that would evaluate it"
     assert explanation.fix == "evertick worker"
 
 

@@ -218,7 +218,7 @@ def test_explain_names_policies_that_run_it(world: World, policies: dict[str, An
     told = world.app.schedules.explain(report, time)
 
     assert told.fate == "missed"
-    assert "no worker looked at it from" in told.sentence
+    assert "no worker evaluated it from" in told.sentence
     assert told.fix is not None and told.fix.startswith("evertick schedule backfill s --start-time")
     assert told.fix.endswith(f"; then for the next outage: evertick schedule update s {flags}")
 

@@ -1,4 +1,4 @@
-"""Overlap policy `skip`, the default: while a run is open, nothing starts, and nothing is made up later.
+"""Overlap policy `skip`, the default: while a run is open, nothing starts, and nothing is caught up later.
 
 time  1     2     3     4     5
 1     S==============|

@@ -15,7 +15,7 @@ DOWN = "the database is down"
 UP = "the database is back"
 
 
-def test_what_passes_during_a_pause_is_skipped_and_not_made_up(world: World) -> None:
+def test_what_passes_during_a_pause_is_skipped_and_not_caught_up(world: World) -> None:
     """Every time of the pause is in the ledger, as skipped. Resumed, the schedule goes on from now."""
     report = world.schedule(every=minutes(1))
     world.advance(seconds(90))

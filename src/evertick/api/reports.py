@@ -38,7 +38,7 @@ class Missing(StrEnum):
 
     NOT_NAMED = "not_named"
     UPCOMING = "upcoming"
-    NOT_LOOKED_AT = "not_looked_at"
+    NOT_EVALUATED = "not_evaluated"
     NOT_CREATED = "not_created"
     DELETED = "deleted"
     OTHER_SPEC = "other_spec"

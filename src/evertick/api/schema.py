@@ -199,8 +199,8 @@ T = TypeVar("T")
 
 SHOWN_DEPTH_MAX: Final = DEPTH_MAX + 20
 """Levels of a value that is shown, with those of what it stands in. What holds one of 255 cannot be written."""
-TOLD_MAX: Final = 200
-"""Characters of what is said about a column."""
+PROBLEM_CHARS_MAX: Final = 200
+"""Characters of the problem of one column."""
 
 
 class RowReading:
@@ -258,4 +258,4 @@ class RowReading:
         return None if found is None else found.to_json()
 
     def _note(self, column: str, why: str) -> None:
-        self._problems.append(f"{column}: {why}"[:TOLD_MAX])
+        self._problems.append(f"{column}: {why}"[:PROBLEM_CHARS_MAX])

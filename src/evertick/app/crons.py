@@ -60,7 +60,7 @@ Writing = MutationCtx | SyncActionCtx
 _logger: Final = logging.getLogger("evertick.schedules")
 
 KIND: Final = "cron"
-_ANEW: Final = "; if it was renamed, the new cron starts without its history and missed times"
+_RENAMED: Final = "; if it was renamed, the new cron starts without its history and missed times"
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,8 @@ class Crons:
             for name in getattr(changes, word):
                 cron = self._declared.get(name)
                 times = f": {cron.sentence}" if cron is not None else ""
-                anew = _ANEW if word == "deleted" and changes.added else ""
-                _logger.info("cron %s: %s%s%s", word, name, times, anew, extra={"schedule_id": name, "change": word})
+                note = _RENAMED if word == "deleted" and changes.added else ""
+                _logger.info("cron %s: %s%s%s", word, name, times, note, extra={"schedule_id": name, "change": word})
 
     # -- at run time
 

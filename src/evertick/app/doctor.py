@@ -281,11 +281,11 @@ def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
             schedule = "" if job.schedule is None else job.schedule.value.id
             yield replace(complaint, has_begun=_has_begun(job), schedule=schedule)
         completion = None if job.on_complete is None else job.on_complete.value
-        told = None if completion is None or completion.kind == STEP else completion.name
+        callback = None if completion is None or completion.kind == STEP else completion.name
     except SchemaMismatch as error:
         yield _Complaint(job.name, Problem.UNREADABLE, str(error))
         return
-    complaint = None if told is None else _of_call(app, told, None)
+    complaint = None if callback is None else _of_call(app, callback, None)
     if complaint is not None:
         yield _Complaint(
             complaint.function, complaint.problem, f"{complaint.detail}; it is the on_complete of {job.name}"

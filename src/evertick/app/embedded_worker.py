@@ -51,7 +51,7 @@ class Running:
             worker = self._make_worker()
             if worker is None:
                 return
-            _look_after_the_end()
+            _stop_workers_at_exit()
             self._in_thread = _InThread(_Workers(worker, self._make_worker))
             _started.add(self)
 
@@ -140,7 +140,7 @@ _started: Final[set[Running]] = set()
 
 
 @cache
-def _look_after_the_end() -> None:
+def _stop_workers_at_exit() -> None:
     """Stop all workers when the program ends, before Python ends the thread pools: at `atexit` nothing can drain.
 
     The handler of `concurrent.futures` was registered in the same way before, so it is called afterwards.

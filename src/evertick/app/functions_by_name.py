@@ -25,7 +25,7 @@ from evertick.store.store import Store
 from evertick.store.transaction.transaction import Transaction
 
 NAME_CHARS_MAX = 512
-JOBS_LOOKED_AT = 1_000
+JOBS_SCANNED_MAX = 1_000
 NAMES_SHOWN = 5
 
 
@@ -147,7 +147,7 @@ def _problem_of_event(events: Mapping[str, str] | None, event: str, value: Any) 
 def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
     """The names of functions of all workers and of a tenant's recent jobs."""
     serves = served(transaction.list_workers())
-    jobs = transaction.list_jobs(JobFilter(tenant=tenant), limit=JOBS_LOOKED_AT, newest_first=True)
+    jobs = transaction.list_jobs(JobFilter(tenant=tenant), limit=JOBS_SCANNED_MAX, newest_first=True)
     return {function.name for each in serves for function in each.functions} | {job.name for job in jobs}
 
 

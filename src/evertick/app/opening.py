@@ -177,7 +177,7 @@ class Opening(Access):
         else:
             writers = 1 if store.single_engine else WRITERS
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
-        _look_after_forks()
+        _reopen_after_forks()
         _apps.add(self)
         self._environment = self._environment_on(store, executors, clock, self._ids, self._entropy)
         return self._environment
@@ -248,7 +248,7 @@ _apps: "Final[weakref.WeakSet[Opening]]" = weakref.WeakSet()
 
 
 @cache
-def _look_after_forks() -> None:
+def _reopen_after_forks() -> None:
     """Make forked children open their own databases."""
     os.register_at_fork(after_in_child=_forked)
 

@@ -20,7 +20,7 @@ TENANTS_MAX: Final = 1_000
 """Tenants that one report covers at most."""
 
 
-def looked_at(transaction: Transaction, only: TenantId | None) -> tuple[tuple[TenantId, ...], bool]:
+def tenants_of_report(transaction: Transaction, only: TenantId | None) -> tuple[tuple[TenantId, ...], bool]:
     """The tenants of a report, and whether these are all: `only` if it is given, else all that have work.
 
     Those are the tenant `default` and all tenants with unfinished jobs, failed jobs or schedules.

@@ -19,7 +19,7 @@ from evertick.api.status import (
 )
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.limits.pools import PoolRoom
-from evertick.app.paging import looked_at, unfinished_schedules
+from evertick.app.paging import tenants_of_report, unfinished_schedules
 from evertick.app.workflows.details import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, NEVER, Instant, to_datetime, to_datetime_or_none
@@ -75,7 +75,7 @@ def status_of(
     `failure` is the result of `Store.write_failure`. With `reads_schedules`, also the first SCHEDULES_MAX schedules are
     read to find those that this release cannot read, and the missed times, and the last script of each tenant.
     """
-    tenants, complete = looked_at(transaction, tenant)
+    tenants, complete = tenants_of_report(transaction, tenant)
     read = list(islice(unfinished_schedules(transaction, tenants), SCHEDULES_MAX + 1 if reads_schedules else 0))
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)

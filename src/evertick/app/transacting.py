@@ -96,7 +96,7 @@ def in_pages(
     """
     total, last = _BEGINNING
     while last is not None:
-        total, last = _told(total, transact(page(last)), progress)
+        total, last = _add_page(total, transact(page(last)), progress)
     return total
 
 
@@ -106,11 +106,11 @@ async def in_pages_async(
     """Like `in_pages`, without blocking the event loop."""
     total, last = _BEGINNING
     while last is not None:
-        total, last = _told(total, await transact(page(last)), progress)
+        total, last = _add_page(total, await transact(page(last)), progress)
     return total
 
 
-def _told(total: int, done: Page, progress: Callable[[int], object] | None) -> Page:
+def _add_page(total: int, done: Page, progress: Callable[[int], object] | None) -> Page:
     """The total after one more page, and the start of the next page (None if there is none)."""
     count, following = done
     if progress is not None:

@@ -84,11 +84,11 @@ def _of_fleet(db: str | None, out: OutputOptions) -> int:
         rows = [{name: plain(value) for name, value in each.to_json().items()} for each in report.findings]
         out.write_rows(rows, rows, FLEET_LIST)
     cut = "" if report.complete else "; there are more jobs, schedules or tenants, which were not checked"
-    looked = _counted(report.workers, "live worker")
+    checked = _counted(report.workers, "live worker")
     if report.well:
-        click.echo(f"{looked}, no problem{cut}", err=True)
+        click.echo(f"{checked}, no problem{cut}", err=True)
         return Exit.OK
-    click.echo(f"{_counted(len(report.findings), 'problem')}; {looked}{cut}", err=True)
+    click.echo(f"{_counted(len(report.findings), 'problem')}; {checked}{cut}", err=True)
     return Exit.NOT_FULFILLED
 
 
@@ -110,16 +110,16 @@ def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
     if report.crons_added and report.crons_deleted:
         added, deleted = (", ".join(map(printable, names)) for names in (report.crons_added, report.crons_deleted))
         click.echo(f"note: a worker adds the crons {added}, and deletes {deleted}; {RENAMED}", err=True)
-    looked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
-    looked += _counted(report.crons, "cron")
+    checked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
+    checked += _counted(report.crons, "cron")
     cut = "" if report.complete else "; there are more pending jobs or runs, which were not checked"
     if len(report.tenants) > 1:
-        looked += f" of {len(report.tenants):,} tenants"
+        checked += f" of {len(report.tenants):,} tenants"
     if report.fits:
-        click.echo(f"{looked} fit the code of {report.app}{cut}", err=True)
+        click.echo(f"{checked} fit the code of {report.app}{cut}", err=True)
         return Exit.OK if report.complete else Exit.PARTLY
     number = len(report.findings)
-    click.echo(f"{_counted(number, 'problem')} among {looked}{cut}", err=True)
+    click.echo(f"{_counted(number, 'problem')} among {checked}{cut}", err=True)
     return Exit.NOT_FULFILLED
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evertick.api.jobs import LogLineView, LogPage
     from evertick.app.jobs.log_lines import LinesWhere
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 """What a running action logs is stored half a second after it was written."""
 
 
@@ -111,7 +111,7 @@ def _follow(session: Session, where: "LinesWhere", latest: str, known: set[str],
                             _write(line, out)
                     latest = page.latest
                 known = found
-                news.wait(LOOK_EVERY_S)
+                news.wait(POLL_EVERY_S)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
 

@@ -247,7 +247,7 @@ class Client(_Client):
     jobs = _Part(Jobs, Requests, "Jobs; as `app.jobs`.")
     scheduler = _Part(Scheduler, ScheduleJobs, "Functions that run later; as `app.scheduler`.")
     insight = _Part(Insight, InsightRequests, "How jobs and schedules do; as `app.insight`.")
-    data = _Part(Data, Requests, "Tables and documents, to look at; as `app.data`.")
+    data = _Part(Data, Requests, "Tables and documents; as `app.data`.")
     views = _Part(Views, ViewRequests, "Lists as people want to see them again; as `app.views`.")
     schedules = _Part(Schedules, ScheduleRequests, "Schedules; as `app.schedules`.")
     scripts = _Part(Scripts, ScriptRequests, "Scripts of the tenant; as `app.scripts`.")

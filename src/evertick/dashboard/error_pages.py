@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from evertick.base.errors import EvertickError, NotFound, Unavailable
 from evertick.base.suggested_commands import did_you_mean
-from evertick.server.problems import STATUS, TOLD, Problem, words_of
+from evertick.server.problems import OWN_WORDS, STATUS, Problem, words_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Fa
             detail="The data is not affected; only this view could not be read in time. Showing less "
             "usually helps: a filter, a shorter span.", code="too_slow", again=True,
         )  # fmt: skip
-    if isinstance(error, TOLD):
+    if isinstance(error, OWN_WORDS):
         return _face(503, error.code, str(error))
     if isinstance(error, Unavailable) and is_form:
         return Face(

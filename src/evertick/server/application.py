@@ -241,7 +241,7 @@ async def traced(tracing: Tracing, application: ASGIApp, scope: Scope, receive: 
     parent = None if tracing.carried() else _sent(Headers(scope=scope))
     with tracing.span(NewSpan(method, SpanKind.SERVER, attributes, parent=parent)) as span:
 
-        async def told(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 span.note("http.response.status_code", status)
@@ -250,7 +250,7 @@ async def traced(tracing: Tracing, application: ASGIApp, scope: Scope, receive: 
             await send(message)
 
         try:
-            await application(scope, receive, told)
+            await application(scope, receive, send_and_note)
         finally:
             if (route := _route_of(scope)) is not None:  # known once the request was routed
                 span.rename(f"{method} {route}")

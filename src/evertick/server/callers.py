@@ -39,7 +39,7 @@ from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of, in_time, take_longer
-from evertick.server.problems import Problem, is_told, of_bug
+from evertick.server.problems import Problem, has_reply, of_bug
 from evertick.store.transaction.transaction import Transaction
 
 if TYPE_CHECKING:  # only apps that use scripts load them
@@ -114,12 +114,12 @@ class Caller:
     def function(self, name: Function[..., Any] | str, *, is_known: bool = False) -> Function[..., Any]:
         """A function that the caller may call. Raises FunctionNotFound for one that is internal and not `is_known`.
 
-        Of a function that a schedule or a job calls, which shows its name, the caller is told: Problem.
+        Raises Problem for an internal function that a schedule or a job calls: its name is shown anyway.
         """
         function = self.app.functions.resolve(name)
         if function.internal and not self.may(Scope.ADMIN):
-            told = Problem(403, "not_allowed", f"{name} is internal: other arguments need the scope admin")
-            raise told if is_known else FunctionNotFound(f"no function {name!r} is registered")
+            problem = Problem(403, "not_allowed", f"{name} is internal: other arguments need the scope admin")
+            raise problem if is_known else FunctionNotFound(f"no function {name!r} is registered")
         return function
 
     def call(self, name: str, args: dict[str, Any], *, is_known: bool = False) -> FunctionCall:
@@ -246,7 +246,7 @@ class ScopedRoute(APIRoute):
                 async with in_time(changes=request.method not in ("GET", "HEAD")):
                     return await handler(strict)
             except Exception as error:
-                if is_told(error):
+                if has_reply(error):
                     raise
                 return self.failed(request, error)  # here: further out the connection would be cut after the reply
 
@@ -328,7 +328,7 @@ def fleet_routes(tag: str) -> Routes:
 
 
 def add_routes(app: FastAPI, tables: Iterable[APIRouter]) -> None:
-    """Add routes as they are. FastAPI's `include_router` would make each anew, for every server.
+    """Add routes as they are. FastAPI's `include_router` would create each again for every server.
 
     Raises RuntimeError if one declares no scope.
     """

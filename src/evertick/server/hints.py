@@ -11,7 +11,7 @@ from evertick.base.records.history import ChangeMarks
 
 T = TypeVar("T")
 
-LOOK_EVERY_S: Final = 1.0
+POLL_EVERY_S: Final = 1.0
 STREAMS_MAX: Final = 1_000
 """Streams that one server holds open."""
 STREAMS_OF_ONE_MAX: Final = 200
@@ -124,7 +124,7 @@ class Hints:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
             tenants = sorted({stream.tenant for stream in self._streams})
             if not tenants:
                 self._seen.clear()

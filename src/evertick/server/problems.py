@@ -41,7 +41,7 @@ STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
     (errors.EvertickError, 422),
 )
 """The status of an error: that of its first class here."""
-TOLD: Final = (errors.OutcomeUnknown, errors.SandboxUnavailable, errors.GatewayUnreachable)
+OWN_WORDS: Final = (errors.OutcomeUnknown, errors.SandboxUnavailable, errors.GatewayUnreachable)
 """Errors of the status 503 whose words are for the caller; those of others may name the database's address."""
 DESCRIBED: Final = "GET /openapi.json lists what there is, but not for a token of one tenant"
 """Who asks is not known where no route is: the words are true for all."""
@@ -55,7 +55,7 @@ RETRY_AFTER_S: Final = 1
 
 def has_own_words(error: Exception) -> bool:
     """Whether the words of an Unavailable are for the caller: it is no outage of the database."""
-    return isinstance(error, TOLD) or bool(getattr(error, "of_one_row", False))
+    return isinstance(error, OWN_WORDS) or bool(getattr(error, "of_one_row", False))
 
 
 class Problem(HTTPException):
@@ -96,7 +96,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, of_http)
 
 
-def is_told(error: Exception) -> bool:
+def has_reply(error: Exception) -> bool:
     """Whether an error has a reply of its own."""
     return isinstance(error, (HTTPException, errors.EvertickError, TimeoutError, RequestValidationError))
 

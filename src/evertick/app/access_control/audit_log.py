@@ -26,7 +26,7 @@ PAGE_MAX: Final = 1_000
 CHARS_MAX: Final = 65_536
 """Characters of `before` and of `after` that are stored; of longer ones only the length is stored."""
 
-LOOK_MAX: Final = 1_000
+SCANNED_MAX: Final = 1_000
 """Changes that a page reads to find an actor, an action or a target."""
 
 
@@ -67,7 +67,7 @@ class AuditOperations:
 
         def work(transaction: Transaction) -> AuditPage:
             before = min((each for each in (cursor, beyond) if each), default="")
-            size = LOOK_MAX if any(where.get(name) for name in ("actor", "action", "target")) else limit
+            size = SCANNED_MAX if any(where.get(name) for name in ("actor", "action", "target")) else limit
             found = transaction.list_audit(whose, before=before, limit=size + 1)
             within = [line for line in found[:size] if line.id >= first]
             chosen = [line for line in within if _is_chosen(line, where)]

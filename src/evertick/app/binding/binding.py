@@ -270,13 +270,13 @@ def _on_postgres(connection: Any, schema: str | None, work: Work[T]) -> T:
 
     with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
         cursor = Cursor(connection)
-        return _told(work, PostgresTransaction(connection, schema=_schema(cursor, schema)), cursor)
+        return _run_and_notify(work, PostgresTransaction(connection, schema=_schema(cursor, schema)), cursor)
 
 
 def _on_awaited_postgres(cursor: AwaitedCursor, schema: str | None, work: Work[T]) -> T:
     from evertick.store.postgres.transaction import PostgresTransaction
 
-    return _told(work, PostgresTransaction(None, schema=_schema(cursor, schema), cursor=cursor), cursor)
+    return _run_and_notify(work, PostgresTransaction(None, schema=_schema(cursor, schema), cursor=cursor), cursor)
 
 
 def _schema(cursor: Any, schema: str | None) -> str:
@@ -293,7 +293,7 @@ def _schema(cursor: Any, schema: str | None) -> str:
         raise
 
 
-def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
+def _run_and_notify(work: Work[T], transaction: Any, cursor: Any) -> T:
     """Do the work, and send its notification when the transaction commits."""
     from evertick.store.postgres.notifier import CHANNEL, payload_of
 

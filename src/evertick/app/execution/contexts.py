@@ -228,7 +228,7 @@ class MutationCtx(QueryCtx):
             return run_in_frame(mutation, MutationCtx(self._e, self._run.inner()), positional, keyword)
         finally:
             if self._scheduler is not None:
-                self._scheduler.look_again()
+                self._scheduler.forget_origin_state()
 
 
 class Caller(Transactions, Protocol):

@@ -92,7 +92,7 @@ class Rollbacks:
 
 T = TypeVar("T")
 
-STEPS_BETWEEN_LOOKS: Final = 50_000
+STEPS_BETWEEN_CHECKS: Final = 50_000
 """Instructions of SQLite's virtual machine, about a millisecond, between two checks of the time limit."""
 _FORBIDDEN: Final = frozenset({
     "add_notice_handler", "add_notify_handler", "autocommit", "cancel", "cancel_safe", "close", "commit",
@@ -207,7 +207,7 @@ def _stoppable(connection: Any, work: Callable[[], T]) -> T:
 
     def stoppable() -> T:
         # Not `interrupt`: while another statement is half read, that also ends every later statement.
-        connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_CHECKS)
         try:
             return work()
         finally:

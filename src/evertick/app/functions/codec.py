@@ -1,8 +1,8 @@
 """Codecs: a type as JSON text, there and back, by pydantic.
 
 Pydantic reads an object of typed fields by that object's configuration, but writes it by the outermost one; so the
-writer is built here, beside pydantic's adapter, so that bytes (base64) and floats (NaN and infinities too) come back
-as they went. Models that carry a configuration of their own keep it.
+writer is built here, in addition to pydantic's adapter, so that bytes (base64) and floats (NaN and infinities too)
+come back as they went. Models that carry a configuration of their own keep it.
 
 This module and pydantic are loaded when the first codec is built: they take as long as all that registering loads.
 """

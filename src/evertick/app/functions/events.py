@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evertick.app.functions.codec import ListCodec
 
 EXPLAINED_MAX: Final = 1_000
-"""Errors in a value of which the first are told: pydantic writes all of them out."""
+"""With more errors in a value, only their number is reported: pydantic writes all of them out."""
 
 
 class EventTypes:

@@ -14,7 +14,7 @@ Unknown = Callable[[tuple[str | int, ...]], str | None]
 def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: Unknown = lambda _: None) -> str:
     """What is wrong and where: `items[1].price: input should be a valid number (got 'x' (str))`.
 
-    `whole` names what was checked; places begin so many steps `below` it. `unknown` takes the place of a name that is
+    `whole` names what was checked; paths begin that many steps `below` it. `unknown` takes the place of a name that is
     not known and returns what is wrong with it; None means pydantic's words.
     """
     return "; ".join(

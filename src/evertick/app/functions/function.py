@@ -35,7 +35,7 @@ RESULT_BYTES_MAX: Final = 1024 * 1024
 SIGNATURE_CHARS_MAX: Final = 1_000
 """A longer signature is cut where a worker tells it."""
 EXPLAINED_MAX: Final = 1_000
-"""Errors in arguments of which the first are told: pydantic writes all of them out, which takes seconds for 100,000."""
+"""With more errors in arguments, only their number is reported: pydantic takes seconds to write out 100,000."""
 _NULL: Final = "null"
 ARGUMENTS_INVALID: Final = "ArgumentValidationError"
 OPTION_NAMES: Final = frozenset(

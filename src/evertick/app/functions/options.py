@@ -74,7 +74,7 @@ class NonRetryable(Exception):
 class ApplicationError(Exception):
     """An error of the application's own, with data about it: `raise ApplicationError({"code": "sold_out", "left": 0})`.
 
-    The data is stored with the job, beside the text of the error, and a caller of the function finds it in `data`.
+    The data is stored with the job, next to the text of the error, and a caller of the function finds it in `data`.
     The job is not tried again unless a retry policy says so.
     """
 

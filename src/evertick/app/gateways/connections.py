@@ -30,7 +30,7 @@ HOSTS_VARIABLE: Final = "EVERTICK_GATEWAY_HOSTS"
 TOKEN_PREFIX: Final = "evgt_"  # noqa: S105
 REQUEST_S: Final = 15.0
 """Seconds that a request waits until a gateway that dials out has fetched it and replied."""
-LOOK_EVERY_S: Final = 1.0
+POLL_EVERY_S: Final = 1.0
 """Seconds after which a waiting request polls for its reply if no notification arrives."""
 MISSED_MS: Final = 30 * SECOND_MS
 """After this long without a heartbeat, one was missed."""
@@ -150,19 +150,19 @@ class FetchedSend:
         text = json.dumps(
             {"method": request.method, "path": request.path, "body": request.body, "headers": dict(request.headers)}
         )
-        told = threading.Event()
+        notified = threading.Event()
 
-        def heard(notifications: Notifications) -> None:
+        def on_commit(notifications: Notifications) -> None:
             if Notification.GATEWAY in notifications:
-                told.set()
+                notified.set()
 
-        stop = e.store.listen(heard)
+        stop = e.store.listen(on_commit)
         try:
             deadline = Instant(now + int(REQUEST_S * SECOND_MS))
             written(e, lambda tx: tx.add_gateway_request(request_id, self._row.id, text, deadline=deadline))
             while (left := ends_at - time.monotonic()) > 0:
-                told.wait(min(left, LOOK_EVERY_S))
-                told.clear()
+                notified.wait(min(left, POLL_EVERY_S))
+                notified.clear()
                 found = read(e, lambda tx: tx.gateway_request(request_id))
                 if found is None or found.status is not None:
                     break

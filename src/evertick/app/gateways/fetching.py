@@ -13,7 +13,7 @@ from evertick.base.errors import EvertickError
 from evertick.engine.runtime.executors import call_in_loop
 from evertick.store.notifications import Notification, Notifications
 
-LOOK_S: Final = 1.0
+POLL_EVERY_S: Final = 1.0
 """Seconds between two queries for gateways that have something to fetch, if no notification arrives."""
 
 
@@ -21,11 +21,11 @@ def setting(event: asyncio.Event) -> Callable[[Notifications], None]:
     """A listener that sets the event, which belongs to the running loop, after a commit that concerns gateways."""
     loop = asyncio.get_running_loop()
 
-    def heard(notifications: Notifications) -> None:
+    def on_commit(notifications: Notifications) -> None:
         if Notification.GATEWAY in notifications:
             call_in_loop(loop, event.set)
 
-    return heard
+    return on_commit
 
 
 class Polls:
@@ -35,7 +35,7 @@ class Polls:
         self._e = environment
         self._waiting: Counter[str] = Counter()
         self._news: dict[str, asyncio.Event] = {}
-        self._told = asyncio.Event()
+        self._notified = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def fetch(
@@ -80,13 +80,13 @@ class Polls:
 
     async def _watch(self) -> None:
         """Wake the polls of gateways that have something to fetch, while any poll waits."""
-        stop = self._e.store.listen(setting(self._told))
+        stop = self._e.store.listen(setting(self._notified))
         try:
             while self._waiting:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await self._told.wait()
-                self._told.clear()
+                    async with asyncio.timeout(POLL_EVERY_S):
+                        await self._notified.wait()
+                self._notified.clear()
                 with contextlib.suppress(EvertickError):  # waiting polls query again by themselves
                     now = self._e.clock.now()
                     for gateway_id in await self._e.executors.read(lambda tx, now=now: tx.gateways_to_fetch(now=now)):  # type: ignore[misc]

@@ -49,8 +49,10 @@ def missed_and_skipped(
         return [], {}, False
     limit = LONG_MISSED_MAX if trouble.has_missed_many else MISSED_MAX
     reasons = MISSED_REASONS if trouble.has_missed else ()
-    look = MissedLook(reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
-    times, skipped = transaction.missed_and_skipped(tenant, look)
+    limits = MissedLook(
+        reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX
+    )
+    times, skipped = transaction.missed_and_skipped(tenant, limits)
     times = [time for time in times if now - DAY_MS <= time.decided_at <= now]  # because a clock may have been set back
     return times, skipped, _is_cut(times, limit)
 

@@ -30,7 +30,7 @@ from evertick.app.insight.functions import DUE_MAX, activity_view
 from evertick.app.insight.scope import InsightOperations
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
-from evertick.app.workflows.details import LOOK, STUCK_MAX, stuck_until
+from evertick.app.workflows.details import STUCK_MAX, STUCK_SCAN_MAX, stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, check_pool, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
@@ -111,7 +111,7 @@ def _overview(
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
     serves = served(alive)
-    trouble = transaction.trouble(tenant, _look(now))
+    trouble = transaction.trouble(tenant, _trouble_limits(now))
     pauses = long_pauses(trouble, now)
     since = {name: pause.at for name, pause in pauses.items()}
     times, skipped, more = missed_and_skipped(transaction, tenant, now, trouble, since)
@@ -155,7 +155,7 @@ def _overview(
     )
 
 
-def _look(now: Instant) -> TroubleLook:
+def _trouble_limits(now: Instant) -> TroubleLook:
     return TroubleLook(
         now=now,
         reasons=MISSED_REASONS,
@@ -168,7 +168,7 @@ def _look(now: Instant) -> TroubleLook:
         looked_at=PAUSED_MAX,
         many=MISSED_MAX,
         stuck_until=stuck_until(now),
-        stuck_look=LOOK,
+        stuck_look=STUCK_SCAN_MAX,
         stuck_most=STUCK_MAX,
         late_at=Instant(now - LATE_AFTER_MS),
     )
@@ -222,7 +222,7 @@ def coming(operations: InsightOperations, *, span: float | timedelta = timedelta
 
     def work(transaction: Transaction) -> ComingView:
         buckets = _Buckets.of(operations.now(), span_ms)
-        return buckets.coming(transaction.coming(operations.tenant, buckets.look))
+        return buckets.coming(transaction.coming(operations.tenant, buckets.limits))
 
     return work
 
@@ -245,7 +245,7 @@ def coming_and_changes(
 
     def work(transaction: Transaction) -> tuple[ComingView, tuple[ChangeView, ...]]:
         buckets = _Buckets.of(operations.now(), span_ms)
-        found, lines = transaction.coming_and_changes(operations.tenant, buckets.look, newest=limit)
+        found, lines = transaction.coming_and_changes(operations.tenant, buckets.limits, newest=limit)
         return buckets.coming(found), _changes(lines, limit)
 
     return work
@@ -264,7 +264,7 @@ class _Buckets(NamedTuple):
         return cls(now, start, -(-(now + span_ms - start) // BUCKET_MS))
 
     @property
-    def look(self) -> ComingLook:
+    def limits(self) -> ComingLook:
         """The database query that they need."""
         end = Instant(self.start + self.number * BUCKET_MS)
         return ComingLook(self.now, self.start, end, BUCKET_MS, COMING_SCHEDULES + 1, COMING_JOBS + 1)

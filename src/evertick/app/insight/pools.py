@@ -14,7 +14,7 @@ from evertick.base.records.insight import SLOT_MS, PoolEnding
 from evertick.base.records.jobs import JobState
 from evertick.store.transaction.transaction import Transaction
 
-LOOK_MAX: Final = 1_000
+ENDED_MAX: Final = 1_000
 """Jobs that are read: the newest that have ended."""
 
 
@@ -23,7 +23,7 @@ def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
 
     def work(transaction: Transaction) -> list[PoolStats]:
         by_pool: defaultdict[str, list[PoolEnding]] = defaultdict(list)
-        for job in transaction.pool_endings(operations.tenant, limit=LOOK_MAX):
+        for job in transaction.pool_endings(operations.tenant, limit=ENDED_MAX):
             if job.started_at is not None:
                 by_pool[pool_name(job.pool)].append(job)
         return [_stats(name, jobs, operations.now()) for name, jobs in sorted(by_pool.items())]

@@ -7,8 +7,8 @@ from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.store.transaction.transaction import Transaction
 
-COUNT_LOOKS_MAX: Final = 20
-"""Pages of jobs that are looked through to count them."""
+COUNTED_PAGES_MAX: Final = 20
+"""Pages of jobs that are read to count them."""
 
 
 def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
@@ -18,7 +18,7 @@ def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
         functions = transaction.count_jobs(where.tenant, name=where.name).values()
         return Count(number=sum(getattr(each, name) for each in functions for name in names))
     counted, after = 0, None
-    for _ in range(COUNT_LOOKS_MAX):
+    for _ in range(COUNTED_PAGES_MAX):
         found = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)
         counted, after = counted + len(found.jobs), found.after
         if after is None or counted > COUNT_MAX:

@@ -50,7 +50,7 @@ from evertick.engine.runtime.tracing import Tracing
 from evertick.store.transaction.transaction import Transaction
 
 RETRY_PAGE: Final = 500
-"""Jobs that `retry_all` looks at in one transaction."""
+"""Jobs that `retry_all` reads in one transaction."""
 
 JobIdOrKey: TypeAlias = Annotated[JobId | str, Parameter(str)]
 """A job, named by its id or by its key."""
@@ -129,8 +129,8 @@ class JobOperations:
         `without_runs=True`: no runs of workflows, which are jobs while they wait, too. `limit`: at most 1,000. `cursor`
         continues after the page that returned it.
 
-        A page looks through a few thousand jobs for moments, `error`, `pool`, `limit_key` and a second
-        of the other filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.
+        For moments, `error`, `pool`, `limit_key` and a second of the other filters, which no index serves, a page
+        searches a few thousand jobs. So it may have few jobs, or none, and a cursor to continue.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
@@ -159,8 +159,8 @@ class JobOperations:
 
         The filters, `limit` and `cursor` are those of `list`, without state=, blocked= and not_retried=. Not among them
         are jobs that are due already (`list(state="pending", due_until=datetime.now(UTC))` has those), paused runs of
-        workflows, and jobs whose workers have died twice. A page looks through two thousand waiting jobs of all
-        tenants, so it may have few jobs, or none, and a cursor to go on. Raises as `list`.
+        workflows, and jobs whose workers have died twice. A page searches two thousand waiting jobs of all
+        tenants, so it may have few jobs, or none, and a cursor to continue. Raises as `list`.
         """
         _check_page(limit)
         return upcoming(self.tenant, self._views, self.clock.now(), limit=limit, cursor=cursor, **where)
@@ -257,8 +257,8 @@ class JobOperations:
         `function`: a function or its name. `level`: debug, info, warning or error, and those above it. `text`: a part
         of the line; a and A are the same. `request`: the id of a job; the lines of the job that began it all, and of
         all that followed from that one (of 500 jobs at most). `since`, `until`: stored then or later, and before.
-        `limit`: at most 1,000. `cursor` continues after the page or the line that returned it. A page looks through
-        ten thousand lines for `function`, `level` and `text`: it may have few lines, or none, and a cursor to go on.
+        `limit`: at most 1,000. `cursor` continues after the page or the line that returned it. A page searches
+        ten thousand lines for `function`, `level` and `text`: it may have few lines, or none, and a cursor to continue.
 
         The lines of a mutation are stored when it is committed, those of an action within a second. A job takes its
         lines along when it is removed.
@@ -277,7 +277,7 @@ class JobOperations:
     def cancel(self, job_id: JobIdOrKey) -> Work[JobView]:
         """Cancel a job, by its id or key, and return it: a pending one never starts, an ended one stays as it is.
 
-        An action that runs is told; its state is in_progress, with `cancel_requested`, until its function has ended.
+        A running action is notified; its state is in_progress, with `cancel_requested`, until its function has ended.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
 from evertick.app.paging import all_occurrences, all_schedules
-from evertick.app.schedules.backfill_plans import made_up_by
+from evertick.app.schedules.backfill_plans import caught_up_by
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import is_blocked, occurrence_view
 from evertick.app.transacting import Work
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations
 
 MISSED_MAX: Final = 10_000
-"""Missed times among which an audit without a span looks for the first."""
+"""Missed times that an audit without a span reads to find the first."""
 ROWS_MAX: Final = 200_000
-"""Rows of the ledger, and times of rules, that one audit looks at; beyond, `complete` is False."""
+"""Rows of the ledger and times of rules that one audit checks; if there are more, `complete` is False."""
 
 
 def audit(
@@ -47,10 +47,10 @@ def audit(
 ) -> Work[AuditReport]:
     """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
 
-    The end is now unless it is given. The start is 24 hours before the end; earlier, if since then times were found
-    late or missed that are older, or if no worker has looked at older ones yet: the first of these, so that an audit
-    after an outage of days names all that it missed. Also every time that a schedule's rule names and that the ledger
-    does not know. Triggers and backfills are in it by the time they are for. Raises InvalidDelay for a moment without a
+    The end is now unless it is given. The start is 24 hours before the end. If older times were found late or missed
+    since then, or if no worker has evaluated older times yet, the audit starts at the first of these, so an audit after
+    an outage of days names all that it missed. Also every time that a schedule's rule names and that the ledger does
+    not know. Triggers and backfills are in it by the time they are for. Raises InvalidDelay for a moment without a
     time zone, Misuse if it ends before it starts, ScheduleNotFound for an id that neither the ledger nor the history
     knows.
     """
@@ -66,8 +66,8 @@ def audit(
         counts = {"blocked": 0, "late": 0, "made_up": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
         workers = transaction.workers_alive(now)
         where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
-        looked = _Looked()
-        for row, word in _words(_counted(all_occurrences(transaction, where), looked), late_ms):
+        progress = _Progress()
+        for row, word in _words(_counted(all_occurrences(transaction, where), progress), late_ms):
             counts[word] += 1
             words = (word, "blocked") if is_blocked(transaction, row, workers, now) else (word,)
             counts["blocked"] += len(words) - 1
@@ -81,13 +81,13 @@ def audit(
                 unreadable.append(UnreadableSchedule(schedule=schedule.id, why=why))
                 continue
             since = max(first, Instant(now - operations.settings.ledger_retention // MILLISECOND))
-            times = _unrecorded(transaction, schedule, (since, last), now, looked)
+            times = _unrecorded(transaction, schedule, (since, last), now, progress)
             unrecorded += islice(times, limit - len(unrecorded))
         rows = {word: tuple(occurrence_view(row) for row in listed) for word, listed in found.items()}
         return AuditReport(
             start=to_datetime(first),
             end=to_datetime(last),
-            complete=not looked.too_much,
+            complete=not progress.too_much,
             counts=AuditCounts(**counts, unrecorded=len(unrecorded)),
             unrecorded=tuple(unrecorded),
             unreadable=tuple(unreadable[:limit]),
@@ -115,8 +115,8 @@ def _span(
     return begin, last
 
 
-class _Looked:
-    """How much has been looked at."""
+class _Progress:
+    """How many rows and times have been checked."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -126,12 +126,12 @@ class _Looked:
         return self.rows >= ROWS_MAX
 
 
-def _counted(rows: Iterable[OccurrenceRow], looked: _Looked) -> Iterator[OccurrenceRow]:
-    """The rows, as far as the audit looks."""
+def _counted(rows: Iterable[OccurrenceRow], progress: _Progress) -> Iterator[OccurrenceRow]:
+    """The rows, up to the limit of the audit."""
     for row in rows:
-        if looked.too_much:
+        if progress.too_much:
             return
-        looked.rows += 1
+        progress.rows += 1
         yield row
 
 
@@ -142,7 +142,7 @@ def _words(rows: Iterable[OccurrenceRow], late_ms: int) -> Iterator[tuple[Occurr
         others = [row for row in at_once if row.origin != Origin.SCHEDULE]
         for row in at_once:
             word = _word(row, late_ms)
-            since = made_up_by(row, others) if word == "missed" else None
+            since = caught_up_by(row, others) if word == "missed" else None
             yield row, "made_up" if since is not None and since.fate == Fate.STARTED else word
 
 
@@ -166,25 +166,25 @@ def _schedules(
 
 
 def _unrecorded(
-    transaction: Transaction, row: Schedule, within: tuple[Instant, Instant], now: Instant, looked: _Looked
+    transaction: Transaction, row: Schedule, within: tuple[Instant, Instant], now: Instant, progress: _Progress
 ) -> Iterator[UnrecordedTime]:
     """The times of a schedule that the ledger should have and has not."""
     since = max(within[0], row.created_at, row.metadata.spec_at)
     until = min(within[1], Instant(now + 1))
     state = row.state
-    if since >= until or looked.too_much:
+    if since >= until or progress.too_much:
         return
     times = times_of(row)
     expected = [
         time
-        for time in times.between(since, Instant(until - 1), ROWS_MAX - looked.rows)
+        for time in times.between(since, Instant(until - 1), ROWS_MAX - progress.rows)
         if time.nominal_at > since and time.nominal_at < until
     ]
-    looked.rows += len(expected)
+    progress.rows += len(expected)
     if not expected:
         return
     where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=expected[0].nominal_at, end=Instant(until))
-    rows = _counted(all_occurrences(transaction, where), _Looked())
+    rows = _counted(all_occurrences(transaction, where), _Progress())
     known = {each.nominal_at for each in rows if each.origin == Origin.SCHEDULE}
     for time in expected:
         if time.nominal_at not in known:

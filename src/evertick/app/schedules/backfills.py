@@ -132,7 +132,7 @@ def backfill(
     - `overlap`: the policy for its runs; the schedule's own unless given.
     - `max_active`: how many of its runs may be open at a time, whatever else runs; not together with `overlap`.
     - `skip_done`: leave out times that ran before; otherwise they run again.
-    - `only_missed`: run nothing but what was missed and not made up for since, for example in an outage.
+    - `only_missed`: run only times that were missed and not caught up since, for example in an outage.
     - `token`: of a plan; exactly that plan is run.
 
     Raises VersionConflict if the schedule changed since it was planned, or the plan was of another span;

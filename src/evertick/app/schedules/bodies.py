@@ -43,12 +43,12 @@ ZONE: Final = (
 
 
 class Options(Body):
-    """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
+    """What defines a schedule in addition to its times and its function; `help(app.schedules.create)` explains each."""
 
     @model_validator(mode="before")
     @classmethod
     def _zone_is_in_when(cls, given: Any) -> Any:
-        """A zone beside the times is where people look for it first; it belongs to them."""
+        """Refuse a zone outside `when`: it belongs to the times."""
         if isinstance(given, dict) and "time_zone" in given:
             wrong = InitErrorDetails(type=PydanticCustomError("misplaced", ZONE), loc=("time_zone",), input=None)
             raise ValidationError.from_exception_data(cls.__name__, [wrong])

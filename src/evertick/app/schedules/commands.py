@@ -217,7 +217,7 @@ class ScheduleOperations(ScheduleQueries):
     def resume(
         self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
     ) -> Work[ScheduleSummary]:
-        """Let a schedule go on, from now. What passed during the pause is not made up.
+        """Let a schedule go on, from now. Times that passed during the pause are not caught up.
 
         After the clock was ahead and was set back, a schedule is silent until the times come that it has not judged
         yet (`silent_until` of its description). With `from_now`, all times from now on count, also those that it has
@@ -403,7 +403,7 @@ def trigger_plan(operations: "ScheduleOperations", schedule_id: str) -> Work[Tri
         for effect in app.schedules.trigger_plan("report").effects:
             print(effect.overlap, effect.sentence)
 
-    Ends of runs and due times that no worker has looked at yet are taken into account, up to 250 times.
+    Ends of runs and due times that no worker has evaluated yet are taken into account, up to 250 times.
 
     Raises ScheduleNotFound.
     """
@@ -440,7 +440,7 @@ def _effect(overlap: Overlap, plan: Plan, key: OccurrenceKey) -> TriggerEffect:
     verdict = next(each for each in plan.fates if each.occurrence.key == key)
     names: Mapping[OccurrenceKey, str] = {run.occurrence.key: run.run_id for run in plan.state.running}
     stops = tuple(names[each] for each in (*plan.cancels, *plan.terminates))
-    beside = plan.state.open_runs - 1 if verdict.fate is Fate.STARTED else 0
+    open_runs = plan.state.open_runs - 1 if verdict.fate is Fate.STARTED else 0
     ahead = plan.state.waits - 1 if verdict.fate is Fate.BUFFERED else 0
     return TriggerEffect(
         overlap=overlap,
@@ -448,15 +448,15 @@ def _effect(overlap: Overlap, plan: Plan, key: OccurrenceKey) -> TriggerEffect:
         reason=verdict.reason,
         run=None if verdict.fate is Fate.STARTED else verdict.run_id,
         stops=stops,
-        sentence=_sentence(verdict, stops, beside, ahead),
+        sentence=_sentence(verdict, stops, open_runs, ahead),
     )
 
 
-def _sentence(verdict: Verdict, stops: tuple[str, ...], beside: int, ahead: int) -> str:
-    """What would happen, as people read it; `beside` runs are open, `ahead` occurrences wait."""
+def _sentence(verdict: Verdict, stops: tuple[str, ...], open_runs: int, ahead: int) -> str:
+    """What would happen, as people read it; `open_runs` runs are open, `ahead` occurrences wait."""
     match verdict.fate:
         case Fate.STARTED:
-            return "Starts at once" + (f", beside {_counted(beside, 'open run')}." if beside else ".")
+            return "Starts at once" + (f", in addition to {_counted(open_runs, 'open run')}." if open_runs else ".")
         case Fate.BUFFERED if verdict.reason is Reason.STOPPING_RUN:
             which = ", ".join(stops[:3]) + (f" and {len(stops) - 3} more" if len(stops) > 3 else "")
             is_hard = verdict.occurrence.overlap is Overlap.TERMINATE_OTHER

@@ -1,7 +1,7 @@
 """Explain: why a schedule ran at a time, or why it did not, as one chain of checks.
 
 The ledger has the outcome of the time; the chain shows how it came about, check by check, and stops where it was
-decided. A time that has no row is explained from the rule and the state: not named, not due yet, not looked at yet,
+decided. A time that has no row is explained from the rule and the state: not named, not due yet, not evaluated yet,
 from before the schedule, or older than the ledger's retention.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
 from evertick.app.limits.pools import pool_waits
-from evertick.app.schedules.backfill_plans import made_up
+from evertick.app.schedules.backfill_plans import caught_up
 from evertick.app.schedules.views import blocked_runs, occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.durations import full_length
@@ -148,7 +148,7 @@ def _of_clock_ahead(chain: _Chain, seen_until: Instant, own: OccurrenceRow) -> E
     chain.stopped("clock", f"it was judged at {to_iso(own.decided_at)}, and it is {now} only: the clock was set back")
     sentence = (
         f"{own.fate} while the clock was ahead ({own.reason}); the schedule is silent until {to_iso(seen_until)}, "
-        "unless it is told to count from now"
+        "unless it is resumed from now"
     )
     return chain.with_rows(own, sentence, f"{_command('resume', chain.schedule)} --from-now")
 
@@ -160,11 +160,11 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
     metadata = row.metadata
     if at < row.created_at:
         chain.stopped("existed", f"created at {to_iso(row.created_at)}")
-        told, times = "the schedule did not exist yet", times_of(row)
+        sentence, times = "the schedule did not exist yet", times_of(row)
         if times.recurrence.matches(at // SECOND_MS):
-            return chain.without_row(Missing.NOT_CREATED, told, _backfill_command(row.id, at))
-        told += f", and its rule does not name this time{_nearest(times, at)}"
-        return chain.without_row(Missing.NOT_CREATED, told)
+            return chain.without_row(Missing.NOT_CREATED, sentence, _backfill_command(row.id, at))
+        sentence += f", and its rule does not name this time{_nearest(times, at)}"
+        return chain.without_row(Missing.NOT_CREATED, sentence)
     chain.passed("existed", f"since {to_iso(row.created_at)}")
     if at < metadata.spec_at:
         chain.unknown("matched", f"the rule is of {to_iso(metadata.spec_at)}; what it was before is in the history")
@@ -196,7 +196,7 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
             return chain.without_row(Missing.UPCOMING, f"it is to be skipped: {obstacle}")
         return chain.without_row(Missing.UPCOMING, f"it is to start at {to_iso(time.actual_at)}")
     if at > state.seen_until:
-        return _not_looked_at(chain, time, now)
+        return _not_evaluated(chain, time, now)
     if now - at > chain.operations.settings.ledger_retention // MILLISECOND:
         chain.unknown("recorded", "older than the ledger's retention")
         return chain.without_row(Missing.NO_RECORD, "the ledger does not reach back that far")
@@ -206,15 +206,15 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
     )
 
 
-def _not_looked_at(chain: _Chain, time: FireTime, now: Instant) -> Explanation:
+def _not_evaluated(chain: _Chain, time: FireTime, now: Instant) -> Explanation:
     """Due, and not evaluated yet: does a worker run?"""
     alive = chain.transaction.workers_alive(now)
     late = full_length(now - time.actual_at)
     if alive:
-        chain.stopped("evaluated", f"due for {late}, and not looked at yet; {len(alive)} worker(s) are alive")
-        return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
+        chain.stopped("evaluated", f"due for {late}, and not evaluated yet; {len(alive)} worker(s) are alive")
+        return chain.without_row(Missing.NOT_EVALUATED, "it is due, and about to be evaluated")
     chain.stopped("evaluated", f"due for {late}, and no worker is alive")
-    return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, but no worker runs that would look", WORKER)
+    return chain.without_row(Missing.NOT_EVALUATED, "it is due, but no worker runs that would evaluate it", WORKER)
 
 
 def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explanation:
@@ -233,11 +233,11 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
                 chain.stopped("ran", f"{found.run_id} has not begun: no live worker runs {blocker.name}")
                 sentence += f"; that run is blocked, because no live worker runs {blocker.name}"
                 return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
-            if (made := made_up(found, chain.rows, row)) is not None:
-                chain.passed("made up", made.text)
-                return chain.with_rows(found, f"{found.fate}, and {made.text}", made.fix)
+            if (caught := caught_up(found, chain.rows, row)) is not None:
+                chain.passed("caught up", caught.text)
+                return chain.with_rows(found, f"{found.fate}, and {caught.text}", caught.fix)
             if unseen(reason, found.detail, found.decided_at - found.actual_at):
-                sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
+                sentence += f"; no worker evaluated it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
             return chain.with_rows(found, sentence, _fix(chain, row, found))
         by_hand = name == "catch-up" and found.origin != Origin.SCHEDULE
         chain.passed(name, BY_HAND if by_hand else _PASSED[name].format(late=late))
@@ -295,7 +295,7 @@ _GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
 _PASSED: Final = {
     "kept": "the schedule was not deleted meanwhile",
     "active": "not paused",
-    "catch-up": "looked at {late}",
+    "catch-up": "evaluated {late}",
     "eligible": "its target could run",
     "limit": "actions remained",
     "overlap": "no run was in the way, or its turn came",
@@ -388,8 +388,8 @@ def _matched_then(chain: _Chain, row: Schedule | None) -> None:
 
 def _matched(chain: _Chain, times: ScheduleTimes) -> bool:
     """Is it named, not excluded, within bounds? Says so, step by step."""
-    told = explain_spec(times.recurrence, chain.at // SECOND_MS)
-    for reason in told.reasons:
+    found = explain_spec(times.recurrence, chain.at // SECOND_MS)
+    for reason in found.reasons:
         match reason.kind:
             case ReasonKind.NAMED:
                 chain.passed("matched", reason.text)
@@ -401,10 +401,10 @@ def _matched(chain: _Chain, times: ScheduleTimes) -> bool:
                 chain.stopped("not excluded", reason.text)
             case ReasonKind.BEFORE_START | ReasonKind.AFTER_END:
                 chain.stopped("within bounds", reason.text)
-    if told.fires:
+    if found.fires:
         chain.passed("not excluded", "no exclusion covers it")
         chain.passed("within bounds", "between the start and the end of the rule")
-    return told.fires
+    return found.fires
 
 
 def _nearest(times: ScheduleTimes, at: Instant) -> str:

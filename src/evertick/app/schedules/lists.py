@@ -164,7 +164,7 @@ def _detailed(
 
 DAYS_MAX: Final = 62
 ROWS_MAX: Final = 50_000
-"""Rows of the ledger that one call looks at."""
+"""Rows of the ledger that one call reads."""
 QUARTER_S: Final = 900
 _EPOCH: Final = date(1970, 1, 1)
 
@@ -175,7 +175,7 @@ def days(operations: "ScheduleOperations", schedule_id: str, start: date, end: d
         app.schedules.days("report", date(2026, 11, 1), date(2026, 12, 1))
 
     Triggers and backfills are on the day of the time that they are for. Of a schedule with more than 50,000 times the
-    newest are looked at. `upcoming` is the first time of the day that is still to come, also while it is paused.
+    newest are read. `upcoming` is the first time of the day that is still to come, also while it is paused.
 
     Raises ScheduleNotFound, Misuse for what is no date and for days in the wrong order, LimitExceeded.
     """

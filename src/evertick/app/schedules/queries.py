@@ -82,8 +82,8 @@ class ScheduleQueries:
         unreadable by this release, which can pause, replace and delete it. `function`: the name of what they call.
         `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
         of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
-        seconds late, or the next time was due more than ten seconds ago and no worker has looked at it) or `missed` (a
-        time of the last 24 hours was missed, and not made up for). `limit`: at most 1,000. `cursor` continues after the
+        seconds late, or the next time was due more than ten seconds ago and no worker has evaluated it) or `missed` (a
+        time of the last 24 hours was missed, and not caught up). `limit`: at most 1,000. `cursor` continues after the
         page that returned it.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidArguments for a cursor of another list.

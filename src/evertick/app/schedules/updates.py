@@ -101,7 +101,7 @@ def replace_schedule(operations: "ScheduleOperations", new: ReplaceOptions) -> W
 
 
 def _completed(row: Schedule, patch: UpdateOptions) -> Schedule:
-    """The schedule with defaults in place of what cannot be read of it; the patch gives all of that anew.
+    """The schedule with defaults in place of the parts that cannot be read; the patch replaces all of these.
 
     Raises SchemaMismatch if it does not.
     """

@@ -42,8 +42,8 @@ from evertick.store.transaction.transaction import Transaction
 #
 # To their schedule they are open like any other: what is due behind them waits, or is skipped.
 
-RUNS_LOOKED_AT: Final = 100
-"""Open runs of a schedule that are looked at; of those that one policy lets wait, the oldest come first."""
+RUNS_CHECKED_MAX: Final = 100
+"""Open runs of a schedule that are checked; of those that one policy lets wait, the oldest come first."""
 
 
 def is_blocked(transaction: Transaction, row: OccurrenceRow, workers: Sequence[Worker], now: Instant) -> bool:
@@ -58,7 +58,7 @@ def blocked_runs(transaction: Transaction, schedule: Schedule, now: Instant) -> 
     """The jobs of a schedule's open runs that are blocked, by the names of the runs."""
     workers = transaction.workers_alive(now)
     found: dict[str, Job] = {}
-    for run in schedule.state.running[:RUNS_LOOKED_AT] if workers else ():
+    for run in schedule.state.running[:RUNS_CHECKED_MAX] if workers else ():
         row = transaction.get_occurrence(schedule.id, run.occurrence.key, tenant=schedule.tenant)
         if row is None or row.job_id is None or not is_blocked(transaction, row, workers, now):
             continue

@@ -160,8 +160,8 @@ def _parent_of(given: Any) -> JobId | None:
 
 # -- How a job is named: by its id, or by the key that it was scheduled with.
 
-LOOKED_AT: Final = 100
-"""Keys with the same beginning among which one may have been meant that no job has."""
+SIMILAR_KEYS_MAX: Final = 100
+"""Keys with the same beginning that are read to find the one that was probably meant."""
 
 
 def is_key(named: JobId | str) -> bool:
@@ -210,8 +210,8 @@ def job_named(transaction: Transaction, named: JobId | str, tenant: TenantId) ->
 def keys_like(transaction: Transaction, key: str, tenant: TenantId, *, of_runs: bool = False) -> list[str]:
     """Keys that begin as one does that no job has, and that may have been meant; of runs of workflows alone, if asked.
 
-    Longer beginnings are looked for first, so the nearest ones are found among any number of keys. A function learns of
-    none: what it reads could make it meet the writes of others.
+    Longer beginnings are searched first, so the nearest ones are found among any number of keys. In a function the list
+    is empty: reading keys could make its transaction conflict with the writes of others.
     """
     if transaction.own is not None or not key.isprintable() or key.startswith(f"{JOB_PREFIX}_"):
         return []
@@ -219,6 +219,6 @@ def keys_like(transaction: Transaction, key: str, tenant: TenantId, *, of_runs: 
     found = [
         each
         for beginning in beginnings
-        for each in transaction.found_jobs(tenant, beginning, unfinished=(), look=1, limit=LOOKED_AT)
+        for each in transaction.found_jobs(tenant, beginning, unfinished=(), look=1, limit=SIMILAR_KEYS_MAX)
     ]
     return [each.key for each in found if each.key and (each.kind == FunctionKind.WORKFLOW or not of_runs)]

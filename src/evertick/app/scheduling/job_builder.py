@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 # find room: a quota can be exceeded by what they write.
 
 ASK_EVERY_MS: Final = 1_000
-"""Time between two questions whether any tenant has limits: so long a first limit may take to be heard of."""
+"""Time between two queries whether any tenant has limits: a first limit takes effect within this time."""
 
 
 class Quotas:
@@ -95,8 +95,8 @@ class Quotas:
         if limits.jobs is not None:
             used = transaction.unfinished_jobs(tenant)
             if jobs[0].parent_id is not None and used + len(jobs) > limits.jobs:
-                # A job that schedules what follows it is about to end. If it and those beside it counted, a tenant at
-                # its limit would lose jobs that it has already: their functions would fail with QuotaExceeded.
+                # A job that schedules what follows it is about to end. If running jobs counted, a tenant at its limit
+                # would lose jobs that it has already: their functions would fail with QuotaExceeded.
                 used -= transaction.running_jobs([tenant])[tenant]
             _refuse_beyond(limits.jobs, used, len(jobs), tenant, "unfinished jobs", "jobs")
         if limits.argument_bytes is not None:
@@ -169,7 +169,7 @@ class Functions(Protocol):
 
 def known_as(functions: Functions, name: str) -> Function[..., Any] | None:
     """The function of a name or of a former one; None if none is at hand."""
-    # They are looked through: to resolve a name without the code reads the database, and this is inside a transaction.
+    # They are searched: to resolve a name without the code reads the database, and this is inside a transaction.
     return next((each for each in functions if name in (each.name, *each.aliases)), None)
 
 
@@ -337,7 +337,7 @@ class JobBuilder:
             if known is None:
                 function = self._schedulable(call.function, options)
                 retry = given if given or function.retry is None else RETRY.value(function.retry)
-                pool = function.pool if options.pool is None else _beside(function.pool, options.pool)
+                pool = function.pool if options.pool is None else _pool_in_same_app(function.pool, options.pool)
                 known = shared[call.function] = function, retry, pool
             function, retry, pool = known
             jobs.append(
@@ -432,7 +432,7 @@ class JobBuilder:
         return COMPLETION.value(Completion(function.name, kind, tuple(names), context, function.pool, ends))
 
 
-def _beside(pool: str, other: str) -> str:
+def _pool_in_same_app(pool: str, other: str) -> str:
     """Another pool of the app to which a pool belongs."""
     app = app_of(pool)
     return other if app is None else full_pool(app, other)

@@ -186,7 +186,7 @@ class MutationScheduler(BlockingScheduler):
         self._run = run
         self._unit = run.unit
         self._origin_canceled: bool | None
-        self.look_again()
+        self.forget_origin_state()
 
     def cancel(self, job_id: JobId | str) -> None:
         """Cancel a job, by its id or its key: a pending one never starts, an ended one stays as it is.
@@ -194,7 +194,7 @@ class MutationScheduler(BlockingScheduler):
             ctx.scheduler.cancel(f"reminder:{appointment}")
 
         A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
-        An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
+        A running action is notified (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
         scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 
         Raises Misuse if a mutation cancels itself, InvalidArguments for an id of something else.
@@ -221,7 +221,7 @@ class MutationScheduler(BlockingScheduler):
             return
         cancel(transaction, found, tenant=self._tenant, now=self._run.now, make_id=make_id, stop=stop)
         if found == self._run.origin_id:
-            self.look_again()
+            self.forget_origin_state()
 
     def cancel_all(
         self,
@@ -245,11 +245,11 @@ class MutationScheduler(BlockingScheduler):
         make_id = self._job_builder.make_id
         count = cancel_many(transaction, job_ids, tenant=self._tenant, now=self._run.now, make_id=make_id)
         if self._run.origin_id in job_ids:
-            self.look_again()
+            self.forget_origin_state()
         return count
 
-    def look_again(self) -> None:
-        """Do not trust what was seen of the action that called: this transaction may have canceled it meanwhile."""
+    def forget_origin_state(self) -> None:
+        """Check again whether the calling action is canceled: this transaction may have canceled it meanwhile."""
         self._origin_canceled = None if self._run.origin_id is not None else False
 
     def _now(self) -> Instant:
@@ -321,7 +321,7 @@ class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
             ctx.scheduler.cancel(f"reminder:{appointment}")
 
         A key names the unfinished job that holds it; if none does, there is nothing to cancel, as with an ended job.
-        An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
+        A running action is notified (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
         scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 
         Raises InvalidArguments for an id of something else.

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LOOK_FIRST_S: Final = 0.005
-LOOK_MOST_S: Final = 0.25
+POLL_FIRST_S: Final = 0.005
+POLL_MAX_S: Final = 0.25
 """`result` polls after the first interval, then less and less often, up to the second interval."""
 
 
@@ -103,7 +103,7 @@ class AwaitableWorkflows(Workflows):
         has not ended and `timeout` is None, and TimeoutError at once if it is not.
         """
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
-        run, pause_s = self.read(self.operations.get(run_id)), LOOK_FIRST_S
+        run, pause_s = self.read(self.operations.get(run_id)), POLL_FIRST_S
         while not run.has_ended:
             if left_s is None and not self.waiting_passes_time:
                 raise Misuse(self._never_ends(run))
@@ -117,10 +117,10 @@ class AwaitableWorkflows(Workflows):
         """The message for a run that cannot end while a test waits for it."""
         waits = [f"{each.kind} {each.name!r}" for each in self.timeline(run.id, limit=1).waits_for]
         waits_for = f"waits for {', '.join(waits)}" if waits else "has not continued yet"
-        told = "" if run.error is None else f"; it cannot continue: {run.error['type']}: {run.error['message']}"
+        stuck = "" if run.error is None else f"; it cannot continue: {run.error['type']}: {run.error['message']}"
         return (
             f"run {run.id} of {run.function} has not ended, and no time passes in a world while you wait: "
-            f"it {waits_for}{told}; "
+            f"it {waits_for}{stuck}; "
             "let time pass with world.advance(...), or send what it waits for with app.workflows.signal(...)"
         )
 
@@ -140,7 +140,7 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Group):
     async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
         """Like `app.workflows.result`."""
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
-        run, pause_s = await self.read(self.operations.get(run_id)), LOOK_FIRST_S
+        run, pause_s = await self.read(self.operations.get(run_id)), POLL_FIRST_S
         while not run.has_ended:
             pause_s = _pause(run, pause_s, left_s)
             await asyncio.sleep(pause_s)
@@ -180,7 +180,7 @@ def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Work
 def _pause(run: RunView, pause_s: float, left_s: float | None) -> float:
     if left_s is not None and left_s <= 0:
         raise TimeoutError(f"run {run.id} of {run.function} has not ended in time; it is still running")
-    most = LOOK_MOST_S if left_s is None else min(LOOK_MOST_S, left_s)
+    most = POLL_MAX_S if left_s is None else min(POLL_MAX_S, left_s)
     return min(pause_s, most)
 
 

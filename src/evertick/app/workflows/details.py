@@ -246,7 +246,7 @@ def steps_again(operations: "WorkflowOperations", run_id: "RunId", *, step: int 
 #
 # They are tried again each minute, so they are among the jobs that are due soon.
 
-LOOK: Final = 10_000
+STUCK_SCAN_MAX: Final = 10_000
 """Jobs due in the next minute that are searched for stuck runs."""
 STUCK_MAX: Final = 1_000
 """Stuck runs that are counted."""
@@ -259,7 +259,7 @@ def stuck_until(now: Instant) -> Instant:
 
 def stuck_views(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[StuckView, ...]:
     """The stuck runs of some tenants, by workflow and reason, the oldest first."""
-    return stuck_groups(transaction.stuck_runs(tenants, until=stuck_until(now), look=LOOK, limit=STUCK_MAX))
+    return stuck_groups(transaction.stuck_runs(tenants, until=stuck_until(now), look=STUCK_SCAN_MAX, limit=STUCK_MAX))
 
 
 def stuck_groups(found: Iterable[StuckRun]) -> tuple[StuckView, ...]:

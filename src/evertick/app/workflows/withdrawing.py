@@ -16,7 +16,7 @@ from evertick.store.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from evertick.app.workflows.operations import RunId, WorkflowOperations
 
-LOOK: Final = 1_000
+EVENTS_MAX: Final = 1_000
 """Waiting events that are read."""
 NAMED: Final = 5
 """Events listed in an error message."""
@@ -41,7 +41,7 @@ def withdraw(
         job = operations.job(transaction, run_id)
         if transaction.own is not None and transaction.own.claim.id == job.id:
             raise Misuse(f"a step cannot withdraw an event of its own run: take it with step.wait_for({event!r})")
-        named = transaction.events_named(job.id, event, limit=LOOK)
+        named = transaction.events_named(job.id, event, limit=EVENTS_MAX)
         meant = [each for each in named if id in (None, event_id(each)) and key in (None, each.key)]
         if len(meant) > 1:
             ids = ", ".join(event_id(each) for each in meant[:NAMED])

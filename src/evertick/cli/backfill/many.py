@@ -59,7 +59,7 @@ def backfill_all(
         for note in notes_of_many(session, [plan.schedule for plan in todo if plan.count > 1], flags):
             click.echo(note, err=True)
         if flags.dry_run or not todo:
-            return _told(failed)
+            return _report_failures(failed)
         times = sum(plan.count for plan in todo)
         ahead = from_datetime(end) > session.now
         said = f"Backfill {times:,} time{'' if times == 1 else 's'} of {counted(len(todo))}"
@@ -77,11 +77,11 @@ def backfill_all(
         click.echo(f"started backfills of {counted(len(started))}", err=True)
         if not flags.waiting:
             note_if_alone(session)
-            return _told(failed)
+            return _report_failures(failed)
         for backfill in map(partial(until_done, session), started):
             if lost := backfill.skipped + backfill.missed:
                 failed.append((backfill.schedule, f"{lost:,} of its times were skipped or missed"))
-    return _told(failed)
+    return _report_failures(failed)
 
 
 def _plans(
@@ -99,7 +99,7 @@ def _plans(
             return found
 
 
-def _told(failed: Sequence[tuple[str, str | None]]) -> int:
+def _report_failures(failed: Sequence[tuple[str, str | None]]) -> int:
     for name, why in failed:
         click.echo(printable(f"{name}: {why}"), err=True)
     return Exit.PARTLY if failed else Exit.OK

@@ -27,7 +27,7 @@ from evertick.cli.schedule.session import Session, note_if_alone, open_session
 if TYPE_CHECKING:
     from evertick.api.schedules import BackfillPlanView, BackfillView
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed", "done")
 
 
@@ -169,5 +169,5 @@ def _watched(session: Session, found: "BackfillView", news: ChangeWaiter) -> "Ba
         if found.done and found.ended == found.started:
             return found
         alone_said = alone_said or note_if_alone(session)
-        news.wait(LOOK_EVERY_S)
+        news.wait(POLL_EVERY_S)
         found = session.schedules.backfill_status(found.schedule, found.id)

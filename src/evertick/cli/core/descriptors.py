@@ -18,7 +18,7 @@ from typing import Final
 from evertick.cli.core.databases import sqlite_file
 from evertick.cli.core.exits import Exit
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 DESCRIPTORS_MAX: Final = 256
 """Those of the database are among the first of a process."""
 _HIGH: Final = 200
@@ -43,7 +43,7 @@ def descriptors_kept(url: str, *needed: int) -> Iterator[Callable[[], None]]:
             _end(stderr, lost)
 
     def watch() -> None:
-        while not ended.wait(LOOK_EVERY_S):
+        while not ended.wait(POLL_EVERY_S):
             end_if_lost()
 
     watcher = threading.Thread(target=watch, name="evertick-descriptors", daemon=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LINE_ANEW: Final = "\r\x1b[K"
+CLEAR_LINE: Final = "\r\x1b[K"
 
 
 class Line:
@@ -39,7 +39,7 @@ class Line:
     def show(self, text: str) -> None:
         """Write a text in place of the one before."""
         if self._is_shown:
-            click.echo(f"{LINE_ANEW}{text}", nl=False, err=True)
+            click.echo(f"{CLEAR_LINE}{text}", nl=False, err=True)
 
     def wipe(self) -> None:
         """Leave the line empty, for what is to stand there."""

@@ -130,7 +130,7 @@ def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], int
         return write() or Exit.OK
     if out.output not in (None, "table"):
         raise click.UsageError(f"--watch writes for people; leave out -o {out.output}")
-    show = _shown_anew if is_terminal(sys.stdout) else _written_if_other()
+    show = _rewrite if is_terminal(sys.stdout) else _written_if_other()
     with ChangeWaiter(store, follows=True) as news:
         try:
             while True:
@@ -141,7 +141,7 @@ def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], int
             return Exit.INTERRUPTED
 
 
-def _shown_anew(write: Callable[[], int | None]) -> None:
+def _rewrite(write: Callable[[], int | None]) -> None:
     click.echo(CLEAR, nl=False)
     write()
 

@@ -131,7 +131,7 @@ QUIET_MS: Final = 50
 """A change is acted on when nothing has changed for this long."""
 DEBOUNCE_MS: Final = 400
 """But no later than this after the first of many changes."""
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 """Time between two polls of the files, in addition to the reports of the watch."""
 RESTART_FIRST_S: Final = 0.25
 RESTART_MAX_S: Final = 10.0
@@ -303,7 +303,7 @@ class Supervisor:
         return fail(answer["failed"]["error"], answer["failed"]["code"])
 
     async def _revive(self, dead: Child) -> Child | int:
-        """Restart a child that ended by itself, unless it was told to end."""
+        """Restart a child that ended by itself, unless it was stopped."""
         from evertick.cli.dev.lines import say
 
         code = await dead.ended()
@@ -372,7 +372,7 @@ class Supervisor:
     async def _poll(self) -> None:
         """Compare the files again and again: a watch makes a reload prompt, but it can miss something."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
             self._compare()
 
     async def _follow(self, folders: list[Path]) -> None:

@@ -47,8 +47,8 @@ WORDS_MAX: Final = 2_000
 """Characters of a log line; those beyond are counted."""
 SOON_MS: Final = 1_000
 """A job that is due so soon is not announced: its end follows."""
-LOOK_EVERY_S: Final = 1.0
-LOOK_BACK_MS: Final = 2_000
+POLL_EVERY_S: Final = 1.0
+LATE_COMMIT_MS: Final = 2_000
 """Ids are made before their commit, so one that is smaller than the newest seen may still appear."""
 PAGE: Final = 500
 SIGNS: Final = {JobState.SUCCESS: "✓", JobState.FAILED: "✕", JobState.CANCELED: "✕", JobState.PENDING: "↻"}
@@ -159,7 +159,7 @@ class DevLines(threading.Thread):
     def run(self) -> None:
         """Write lines until stopped."""
         while not self._stopping:
-            self._wake.wait(LOOK_EVERY_S)
+            self._wake.wait(POLL_EVERY_S)
             self._wake.clear()
             self._poll()
         self._poll()
@@ -190,7 +190,7 @@ class DevLines(threading.Thread):
         """Jobs that were written since the last poll. If there are more than a page, they are skipped."""
         now = self._clock.now()
         speed = self._clock.speed if isinstance(self._clock, ScaledClock) else 1.0
-        since = max(0, now - round(LOOK_BACK_MS * speed))
+        since = max(0, now - round(LATE_COMMIT_MS * speed))
         after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{since:012x}"))
         jobs = self._store.view(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
         if len(jobs) == PAGE:

@@ -1,4 +1,4 @@
-"""`evertick job ...`: scheduled functions, read and canceled beside a running engine. Imports no app."""
+"""`evertick job ...`: scheduled functions, read and canceled while an engine runs. Imports no app."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.session import JobFinished, cancel, job_id_of, job_named, read_jobs, require_known
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import Session, looking_elsewhere, open_session, say_nothing_found
+from evertick.cli.sessions.base import Session, naming_other_tenants, open_session, say_nothing_found
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -42,8 +42,8 @@ FURTHER = {
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100_000
-LOOK: Final = 1_000
-"""Jobs that a question looks through for runs of workflows."""
+RUNS_SEARCHED_MAX: Final = 1_000
+"""Jobs that are searched for runs of workflows before a question is asked."""
 
 
 @click.group(cls=LazyGroup, table=FURTHER)
@@ -106,7 +106,7 @@ def _write_list(session: Session, asked: _Asked, chosen: list[str], out: OutputO
     if more is None or out.is_none:
         return
     if len(jobs) < asked.limit:
-        click.echo(f"only some of the jobs were looked through; go on with --cursor {more}", err=True)
+        click.echo(f"only some of the jobs were searched; continue with --cursor {more}", err=True)
     elif asked.limit == LIMIT_DEFAULT:
         first = "the {} due soonest" if asked.is_upcoming else "the newest {}"
         click.echo(f"these are {first.format(asked.limit)}; there are more: --limit, or --cursor {more}", err=True)
@@ -178,7 +178,7 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop, out: Outp
     with open_session(db) as session:
         for job_id in job_ids:
             try:
-                with looking_elsewhere(session.store):
+                with naming_other_tenants(session.store):
                     found = job_named(session, job_id)
                     still_runs = cancel(session, found, stop)
             except (JobNotFound, InvalidArguments) as error:
@@ -212,7 +212,7 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None, out: 
     with open_session(db) as session:
         where = filters.chosen_at(session.now, (JobState(state),))
         require_known(session, where)
-        if not yes and (found := session.jobs.list(limit=LOOK, **where).jobs):
+        if not yes and (found := session.jobs.list(limit=RUNS_SEARCHED_MAX, **where).jobs):
             jobs = "pending jobs" if state == "pending" else "running jobs"
             click.confirm(f"Cancel all {filters.words(jobs)}{_runs_in(found)}?", abort=True, err=True)
         with counting("jobs are canceled", session.store) as progress:
@@ -229,7 +229,7 @@ def _runs_in(found: "Sequence[JobView]") -> str:
     count = sum(job.kind is FunctionKind.WORKFLOW for job in found)
     if not count:
         return ""
-    more = " at least" if len(found) == LOOK else ""
+    more = " at least" if len(found) == RUNS_SEARCHED_MAX else ""
     return f",{more} {count:,} open {'run' if count == 1 else 'runs'} of workflows among them"
 
 

@@ -1,4 +1,4 @@
-"""`evertick job attempts`, `logs` and `counts`: what is known of jobs beside their rows."""
+"""`evertick job attempts`, `logs` and `counts`: attempts, log lines and counts of jobs."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ from evertick.cli.sessions.base import Session, open_session, say_nothing_found
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogLine, JobView
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 """What a running action logs is stored half a second after it was written."""
 ATTEMPT_FIELDS: Final = ("attempt", "outcome", "started_at", "duration_ms", "worker_id", "error")
 
@@ -107,7 +107,7 @@ def _follow(session: Session, job: "JobView", out: OutputOptions) -> int:
     from evertick.app.jobs.views import ALONE
 
     is_run = job.kind is FunctionKind.WORKFLOW  # whose lines are all shown
-    shown, is_cut, told = (0 if is_run else job.attempt, -1), False, False
+    shown, is_cut, noted = (0 if is_run else job.attempt, -1), False, False
     with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:
@@ -119,10 +119,10 @@ def _follow(session: Session, job: "JobView", out: OutputOptions) -> int:
                 is_cut = is_cut or kept.is_truncated
                 if job.state not in UNFINISHED:
                     break
-                if job.held == ALONE and not told and not out.is_none:
+                if job.held == ALONE and not noted and not out.is_none:
                     click.echo("note: no worker runs on this database; the job goes on when one is started", err=True)
-                    told = True
-                news.wait(LOOK_EVERY_S)
+                    noted = True
+                news.wait(POLL_EVERY_S)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
     if out.tells_of_nothing:

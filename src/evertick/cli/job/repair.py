@@ -21,7 +21,7 @@ from evertick.cli.job.choosing import JobFilters, moment_at
 from evertick.cli.job.session import all_of, job_named, require_known
 from evertick.cli.json_values import json_or_text
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import Session, looking_elsewhere, open_session
+from evertick.cli.sessions.base import Session, naming_other_tenants, open_session
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
@@ -82,7 +82,7 @@ class NewArguments:
 
     args: str | None = flag(
         "--args", metavar="JSON",
-        help="All arguments anew, by name, for one job, which may be pending; those left out get their defaults.",
+        help="All arguments, by name, for one job, which may be pending; those left out get their defaults.",
     )  # fmt: skip
     changes: tuple[str, ...] = flag(
         "--set", default=(), metavar="NAME=VALUE",
@@ -154,7 +154,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
             return new.has_names_of(job) and (state != "pending" or job.schedule is None)
 
         ids = choice.chosen(session, JobState(state), "retry", is_meant)
-        return _each(ids, looking_elsewhere(session.store)(work), out, left_out=retried)
+        return _each(ids, naming_other_tenants(session.store)(work), out, left_out=retried)
 
 
 @click.command("run-now")
@@ -189,7 +189,7 @@ def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions
             moved = MovedJob.of(jobs.run_now(job_id) if due_at is None else jobs.reschedule(job_id, due_at))
             return f"{job_id} is due at {to_iso(from_datetime(moved.due_at))}", moved
 
-        return _each(choice.chosen(session, JobState.PENDING, verb), looking_elsewhere(session.store)(work), out)
+        return _each(choice.chosen(session, JobState.PENDING, verb), naming_other_tenants(session.store)(work), out)
 
 
 def _each(

@@ -24,7 +24,7 @@ def read_jobs(
 ) -> "JobPage":
     """At most `limit` of the jobs that are chosen, the newest first; upcoming ones, the soonest due first.
 
-    They are read page by page, until a page is the last or could look through some jobs only.
+    They are read page by page, until a page is the last or searched only some of the jobs.
     """
     from evertick.api.jobs import JobPage
 

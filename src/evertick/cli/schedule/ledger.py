@@ -44,26 +44,28 @@ def explain(sid: str, at: str | None, db: str | None, out: OutputOptions) -> Non
 
     with open_session(db) as session:
         moment = _last_time(session, sid) if at is None else _meant(session, sid, at)
-        told = session.schedules.explain(sid, moment)
+        explanation = session.schedules.explain(sid, moment)
         recurrence = session.recurrence(sid)
     if out.is_data:
-        out.write_json(told.to_json())
+        out.write_json(explanation.to_json())
     elif not out.is_none:
-        second = int(told.at.timestamp())
+        second = int(explanation.at.timestamp())
         zone = None if recurrence is None or recurrence.zone.name == "UTC" else recurrence.zone
-        clock = iso(told.at) if zone is None else f"{format_instant(second, zone.offset_at(second))} ({zone.name})"
-        click.echo(printable(f"{told.schedule} at {clock}"))
-        _write_chain(told)
+        clock = (
+            iso(explanation.at) if zone is None else f"{format_instant(second, zone.offset_at(second))} ({zone.name})"
+        )
+        click.echo(printable(f"{explanation.schedule} at {clock}"))
+        _write_chain(explanation)
 
 
-def _write_chain(told: "Explanation") -> None:
+def _write_chain(explanation: "Explanation") -> None:
     from evertick.cli.schedule.words import occurrence_line
 
-    lines = [f"{SIGNS[check.answer]} {check.name}: {check.text}" for check in told.checks]
-    lines.append(f"→ {told.sentence}")
-    lines += [f"also: {each.origin} {occurrence_line(each)}" for each in told.occurrences[1:]]
-    if told.fix is not None:
-        lines.append(f"fix: {_of_tenant(told.fix)}")
+    lines = [f"{SIGNS[check.answer]} {check.name}: {check.text}" for check in explanation.checks]
+    lines.append(f"→ {explanation.sentence}")
+    lines += [f"also: {each.origin} {occurrence_line(each)}" for each in explanation.occurrences[1:]]
+    if explanation.fix is not None:
+        lines.append(f"fix: {_of_tenant(explanation.fix)}")
     for line in lines:
         click.echo(printable(f"  {line}"))
 

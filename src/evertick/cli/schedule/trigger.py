@@ -24,7 +24,7 @@ from evertick.rules.schedules.fates import Fate, RunOutcome
 if TYPE_CHECKING:
     from evertick.api.schedules import OccurrenceView
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 HINT_AFTER_S: Final = 3.0
 """How long `--wait` waits for a run to begin before it says what the run needs."""
 
@@ -128,7 +128,7 @@ def until_ended(
     """The occurrence when its run has ended, or when it will not start, or when the time is over."""
     hint_at = time.monotonic() + HINT_AFTER_S if says_what_it_needs else None
 
-    def look() -> "OccurrenceView | None":
+    def find() -> "OccurrenceView | None":
         nonlocal hint_at
         seen = session.occurrence(found)
         if seen is None:
@@ -139,7 +139,7 @@ def until_ended(
             _hint(session, seen, waits=True)
         return seen if ended else None
 
-    return watch(session, look, seconds) or found
+    return watch(session, find, seconds) or found
 
 
 def _hint(session: Session, seen: "OccurrenceView", *, waits: bool) -> None:
@@ -153,13 +153,13 @@ def _hint(session: Session, seen: "OccurrenceView", *, waits: bool) -> None:
         click.echo(f"it has not begun: it needs {needed}{leave}", err=True)
 
 
-def watch(session: Session, look: "Callable[[], OccurrenceView | None]", seconds: float) -> "OccurrenceView | None":
-    """Look at every change and every half second until `look` finds something; None if the time is over."""
+def watch(session: Session, find: "Callable[[], OccurrenceView | None]", seconds: float) -> "OccurrenceView | None":
+    """Call `find` at every change and every half second until it finds something; None if the time is over."""
     deadline = time.monotonic() + seconds
     with ChangeWaiter(session.store) as news:
         while True:
-            answer = look()
+            answer = find()
             left = deadline - time.monotonic()
             if answer is not None or left <= 0:
                 return answer
-            news.wait(min(LOOK_EVERY_S, left))
+            news.wait(min(POLL_EVERY_S, left))

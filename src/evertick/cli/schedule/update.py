@@ -70,7 +70,7 @@ def update(
 ) -> int:
     """Change a schedule: what is given changes, the rest stays. Runs, counters and a pause stay in any case.
 
-    New times replace all times it had. Nothing is made up for times that have passed. With --query all schedules that
+    New times replace all times it had. Times that have passed are not caught up. With --query all schedules that
     it chooses get other names of arguments (--rename), another function (--function), or both.
     """
     if not (spec_flags.given or how.unset or how.renames or definition.given):
@@ -210,7 +210,7 @@ def _report(before: "ScheduleDescription", after: "ScheduleDescription", out: Ou
 
 # -- `evertick schedule update --query`: many schedules get other names of arguments, another function, or both.
 #
-# It goes schedule by schedule, so that those which do not fit are told of and the others are changed.
+# Each schedule is changed by itself: those that do not fit are reported, and the others are changed.
 
 LEFT_OUT: Final = "left out {}: declared in code, without such an argument, or as they should be"
 

@@ -54,7 +54,7 @@ class ServeFlags:
     )  # fmt: skip
     hosts: tuple[str, ...] = flag(
         "--allow-host", default=(), metavar="NAME",
-        help="A name under which the server is called, beside localhost and --host; may be repeated.",
+        help="A name under which the server is called, in addition to localhost and --host; may be repeated.",
     )  # fmt: skip
     worker: bool = flag("--worker", default=False, help="Run the app's jobs, too, in this process.")
     log_format: str = flag("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)

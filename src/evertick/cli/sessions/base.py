@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from evertick.store.transaction.transaction import Transaction
 
 
-# -- Tenants beside the one that a command looks in: the forgotten `--tenant`, on a database that is at hand.
-#
-# A server's tenants are not looked through: a token may reach one alone.
+# -- Other tenants, for a forgotten `--tenant`. Only those of a local database are searched: a token for a server may
+# reach only one tenant.
 
-LOOKED_AT: Final = 100
-"""Tenants that are looked through, by name: of those that have unfinished or failed jobs, or schedules."""
+TENANTS_CHECKED_MAX: Final = 100
+"""Tenants that are searched, by name: those that have unfinished or failed jobs, or schedules."""
 
 
 @contextmanager
-def looking_elsewhere(store: "Store | None") -> Iterator[None]:
+def naming_other_tenants(store: "Store | None") -> Iterator[None]:
     """What the block does not find is said to be in another tenant, if the database at hand has it there."""
     try:
         yield
@@ -73,8 +72,10 @@ def _meant(store: "Store", tenant: TenantId) -> str:
     def work(transaction: "Transaction") -> list[TenantId]:
         if transaction.list_tenants(first=tenant, limit=1) == [tenant]:
             return []
-        beginnings = (TenantId(""), TenantId(tenant[:2]))  # of many tenants those that begin alike are looked at, too
-        found = [each for first in beginnings for each in transaction.list_tenants(first=first, limit=LOOKED_AT)]
+        beginnings = (TenantId(""), TenantId(tenant[:2]))  # of many tenants, also those that begin alike
+        found = [
+            each for first in beginnings for each in transaction.list_tenants(first=first, limit=TENANTS_CHECKED_MAX)
+        ]
         return sorted({*found, DEFAULT_TENANT})
 
     near = get_close_matches(tenant, store.view(work), n=3, cutoff=0.6)
@@ -88,7 +89,7 @@ def _tenants_with(store: "Store", error: JobNotFound | ScheduleNotFound) -> list
     has = _has_schedule if isinstance(error, ScheduleNotFound) else _has_job
 
     def work(transaction: "Transaction") -> list[TenantId]:
-        others = [DEFAULT_TENANT, *transaction.tenants_at_work(limit=LOOKED_AT)]
+        others = [DEFAULT_TENANT, *transaction.tenants_at_work(limit=TENANTS_CHECKED_MAX)]
         others = [each for each in dict.fromkeys(others) if each != chosen_tenant()]
         return [each for each in others if has(transaction, error.wanted, each)]
 
@@ -255,7 +256,7 @@ def opened(db: str | None, local: "Callable[[Store], L]", remote: "Callable[[Cli
     """
     server = chosen_server(db)
     if server is None:
-        with open_database(db) as store, looking_elsewhere(store):
+        with open_database(db) as store, naming_other_tenants(store):
             yield local(store)
     else:
         with open_client(server, named_tenant()) as client:

@@ -23,7 +23,7 @@ from evertick.cli.core.progress import confirm_count
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.root import fail
 from evertick.cli.run import refuse_app
-from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import naming_other_tenants, say_nothing_found
 from evertick.cli.workflow.runs import RunFilters
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
@@ -192,7 +192,7 @@ def each_run(
     codes, changed = list[int](), list["RunDetails"]()
     for run_id in run_ids:
         try:
-            with looking_elsewhere(session.store):
+            with naming_other_tenants(session.store):
                 is_changed = change(run_id)
             if not is_changed:
                 run = session.runs.get(run_id)

@@ -13,7 +13,7 @@ from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options
 from evertick.cli.core.progress import confirm_count, counting
 from evertick.cli.root import fail
-from evertick.cli.sessions.base import looking_elsewhere, say_nothing_found
+from evertick.cli.sessions.base import naming_other_tenants, say_nothing_found
 from evertick.cli.workflow.runs import CHILD_FIELDS, RunFilters, write_run, write_runs
 from evertick.cli.workflow.session import AnyRunSession, open_runs
 
@@ -75,7 +75,7 @@ def _each(session: AnyRunSession, choice: RunChoice, out: OutputOptions) -> int:
     step, codes, made = choice.chosen_step, list[int](), list[str]()
     for run_id in choice.run_ids:
         try:
-            with looking_elsewhere(session.store):
+            with naming_other_tenants(session.store):
                 made.append(session.runs.restart(run_id, step=step, from_failed=choice.from_failed))
         except EvertickError as error:
             if len(choice.run_ids) == 1:

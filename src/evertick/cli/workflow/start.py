@@ -32,7 +32,7 @@ from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 if TYPE_CHECKING:
     from evertick.app.app import App
 
-LOOK_EVERY_S: Final = 0.5
+POLL_EVERY_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _wait(session: AnyRunSession, run_id: str, limit_s: float, out: OutputOption
     try:
         with ChangeWaiter(session.store) as news:
             while not run.has_ended and (left := deadline - time.monotonic()) > 0:
-                news.wait(min(LOOK_EVERY_S, left))
+                news.wait(min(POLL_EVERY_S, left))
                 run = session.runs.get(run.id)
     except KeyboardInterrupt:
         again = f"evertick workflow wait {run.id}{tenant_option(chosen_tenant())}"

@@ -212,7 +212,7 @@ NAMES: Final = {
     "room": ("Below the limits", "A limit was reached"),
     "startable": ("It could be started", "It could not be started"),
     "started": ("Started", "Not started"),
-    "made up": ("Caught up later", "Not caught up later"),
+    "caught up": ("Caught up later", "Not caught up later"),
     "ran": ("It runs", "It has not begun"),
     "ended": ("Ended", "Ended without success"),
     "recorded": ("Recorded", "Not recorded"),
@@ -258,7 +258,7 @@ def _css(explanation: Explanation, check: Check) -> str:
     if check.answer is Answer.UNKNOWN:
         return "info"
     if explanation.fate is None:
-        return "late" if explanation.missing in ("not_looked_at", "no_record") else "skipped"
+        return "late" if explanation.missing in ("not_evaluated", "no_record") else "skipped"
     if explanation.fate == Fate.STARTED:
         return "failed"
     return {"missed": "missed", "buffered": "queued"}.get(explanation.fate, "skipped")

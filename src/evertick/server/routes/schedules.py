@@ -49,7 +49,7 @@ class Resuming(Body):
 
 
 class Trigger(Body):
-    """A run at once, beside the schedule's times."""
+    """A run at once, in addition to the schedule's times."""
 
     overlap: str | None = None
     args: dict[str, Any] | None = None

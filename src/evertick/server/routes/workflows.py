@@ -109,7 +109,7 @@ class RunsChosen(Body):
     not_retried: bool | None = Field(None, description="Failed runs that were not run again, without child runs.")
 
     def where(self) -> dict[str, Any]:
-        """The filters that were given, beside the workflow."""
+        """The filters that were given, without the workflow."""
         where: dict[str, Any] = {"state": self.state} if self.state else {}
         if self.roots:
             where["roots"] = True
@@ -225,11 +225,11 @@ async def signal_run(
     workflows = caller.access.workflows
     work = workflows.operations.send(run_id, signal.event, signal.value, key=signal.key)
 
-    def told(transaction: Transaction) -> dict[str, Any]:
+    def described(transaction: Transaction) -> dict[str, Any]:
         job, value = work(transaction)
         return {"run": job.id, "event": signal.event, "key": signal.key, "value": json.loads(value)}
 
-    named, name = _named(workflows.operations, run_id, told)
+    named, name = _named(workflows.operations, run_id, described)
     audited = caller.audited(named, "workflow.signal", lambda _: f"{name()} {signal.event}")
     await workflows.write(await caller.once(request, lambda transaction: audited(transaction) and None))
     return Response(status_code=204)

@@ -38,7 +38,7 @@ DEFINING: Final = (
 )  # fmt: skip
 """The options that go back to their defaults where an entry does not name them."""
 TRIES: Final = 5
-"""How often a step is planned anew because another program was first."""
+"""How often a step is planned if other programs change the schedule meanwhile."""
 
 
 def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Step | list[Problem]:
@@ -67,7 +67,7 @@ def planned(session: Session, entry: Entry, *, resets: bool, force: bool) -> Ste
             if not wrong:
                 return step
         except (VersionConflict, ScheduleNotFound, AlreadyExists):
-            continue  # changed, deleted or created since it was looked at; nothing is written yet
+            continue  # changed, deleted or created since it was read; nothing is written yet
         except EvertickError as error:
             wrong = [error]
         return [Problem(entry.where, f"{schedule_id}: {words}") for words in dict.fromkeys(map(str, wrong))]
@@ -172,12 +172,12 @@ def _update(session: Session, written: WrittenSchedule, before: ScheduleDescript
     after = update(dry_run=True)
     changes = difference(before, after)
     pausing = _pausing(session, written, before)
-    is_defined_anew = bool(changes)
+    is_redefined = bool(changes)
     if pausing is not None:
         changes["paused"] = [_shown(before), _said(pausing)]
 
     def do() -> None:
-        version = update(dry_run=False).version if is_defined_anew else before.version
+        version = update(dry_run=False).version if is_redefined else before.version
         if pausing is False:
             session.schedules.resume(written.id, written.note or "", if_version=version)
         elif pausing is not None:
@@ -186,7 +186,7 @@ def _update(session: Session, written: WrittenSchedule, before: ScheduleDescript
             session.schedules.pause(written.id, note, until=until, if_version=version)
 
     if before.unreadable:
-        is_defined_anew, changes["unreadable"] = True, [list(before.unreadable), []]
+        is_redefined, changes["unreadable"] = True, [list(before.unreadable), []]
     action = Action.UPDATE if changes else Action.UNCHANGED
     function = session.functions.resolve(written.function) if "function" in changes else None
     return Step(
