@@ -98,16 +98,26 @@ def test_an_action_that_does_not_end_although_it_is_cancelled_is_left_behind_as_
 def test_a_function_that_cancels_itself_has_failed_by_itself(open_app: OpenApp) -> None:
     app = open_app()
 
-    @app.action(name="cancels_itself")
-    async def cancels_itself(ctx: ActionCtx) -> None:
+    @app.action(name="raises")
+    async def raises(ctx: ActionCtx) -> None:
         raise asyncio.CancelledError
 
-    job_id = app.scheduler.run_after(0, "cancels_itself")
-    with Engine(app) as engine:
-        job = engine.wait(job_id)
+    @app.action(name="cancels")
+    async def cancels(ctx: ActionCtx) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
 
-    assert (job.state, job.crashes) == (JobState.FAILED, 0)
-    assert str(job.error) == "CancelledError: something that the function waited for was cancelled"
+    job_ids = [app.scheduler.run_after(0, name) for name in ("raises", "cancels")]
+    with Engine(app) as engine:
+        jobs = [engine.wait(job_id) for job_id in job_ids]
+
+    assert [(job.state, job.crashes) for job in jobs] == [(JobState.FAILED, 0)] * 2
+    assert [str(job.error) for job in jobs] == [
+        "CancelledError: something that the function waited for was cancelled by code in its worker",
+        "CancelledError: its task was cancelled by code in its worker",
+    ]
 
 
 class AwayStore(SqliteStore):

@@ -188,6 +188,8 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
     [
         (["app.nope"], 3, "no function 'app.nope' is registered"),
         (["nowhere.f"], 3, "no function 'nowhere.f' is registered"),
+        (["app.echo", "--db", ""], 2, "Invalid value for '--db': it is empty; give a URL, or leave the option out"),
+        (["app.echo", "--app", ""], 2, "Invalid value for '--app': it is empty; give a FILE"),
         (["..a"], 3, "no function '..a' is registered"),
         (["../../etc/passwd"], 3, "no function '../../etc/passwd' is registered"),
         (["app.echo", "nope=1"], 2, "nope: the function has no such parameter"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evertick import MutationCtx
+from evertick import MutationCtx, QueryCtx
 from evertick.app.workflows import restart_all
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
@@ -36,6 +36,15 @@ def test_a_call_returns_what_the_function_returns_and_once_under_a_key(http: Htt
     assert http.problem(422, "POST", path, json={"args": {"itme": "x"}})["code"] == "invalid_arguments"
     assert http.problem(404, "POST", f"{HOME}/functions/shop.oder/call", json={})["code"] == "function_not_found"
     assert http.problem(422, "POST", f"{HOME}/functions/shop.fulfil/call", json={})["code"] == "misuse"
+
+
+def test_a_result_that_json_does_not_have_is_null_as_in_the_other_replies(http: Http) -> None:
+    @http.app.query(name="shop.mean")
+    def mean(ctx: QueryCtx) -> dict[str, float]:
+        return {"mean": float("nan"), "most": float("-inf"), "count": 0.5}
+
+    reply = http("POST", f"{HOME}/functions/shop.mean/call", json={})
+    assert reply.text == '{"mean": null, "most": null, "count": 0.5}'
 
 
 def test_the_functions_are_listed_with_their_parameters(http: Http) -> None:

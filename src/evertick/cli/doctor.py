@@ -19,6 +19,7 @@ from evertick.cli.core.databases import (
     tenants_option,
 )
 from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import not_empty
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option, plain
 from evertick.cli.sessions.fleet import open_fleet
@@ -41,7 +42,7 @@ FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--app", "app_file", metavar="FILE", help="The same as FILE.")
+@click.option("--app", "app_file", metavar="FILE", callback=not_empty, help="The same as FILE.")
 @click.option("--fleet", "of_fleet", is_flag=True, help="Check the workers and schedules of a database, not the code.")
 @source_options
 @tenants_option

@@ -25,7 +25,7 @@ from evertick.base.records.jobs import FunctionKind
 from evertick.cli.core.connections import Server, chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, data_options, named_tenant, require_file
 from evertick.cli.core.exits import FunctionRaised
-from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.flags import flag, flags, not_empty, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
 from evertick.cli.json_values import given_json, json_or_text
 from evertick.cli.schedule.flags import parse_when
@@ -50,7 +50,9 @@ class CallFlags:
     json_file: Path | None = flag(
         "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
     )
-    app_file: str | None = flag("--app", metavar="FILE", help="Where the app is, if the function's name does not tell.")
+    app_file: str | None = flag(
+        "--app", metavar="FILE", callback=not_empty, help="Where the app is, if the function's name does not tell."
+    )
 
 
 @dataclass(frozen=True, slots=True)

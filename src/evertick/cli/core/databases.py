@@ -19,6 +19,7 @@ from evertick.base.escaping import shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import Instant
 from evertick.cli.core.connections import no_server_options, refuse_server, server_options
+from evertick.cli.core.flags import not_empty
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -59,6 +60,7 @@ def _made_absolute(context: click.Context, parameter: click.Parameter, value: st
     """The address with an absolute path: the app, when it is imported, may change the working directory."""
     from evertick.store.sqlite.address import absolute
 
+    not_empty(context, parameter, value)
     return value and absolute(value)
 
 

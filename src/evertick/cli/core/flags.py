@@ -37,6 +37,13 @@ class Number(click.FloatRange):
         return number
 
 
+def not_empty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A callback of options that refuses an empty text: most likely an unset variable of the shell."""
+    if value == "":
+        raise click.BadParameter(f"it is empty; give a {parameter.make_metavar(context)}, or leave the option out")
+    return value
+
+
 def flag(*names: str, default: Any = None, **settings: Any) -> Any:
     """A field that the option `names` sets; `settings` are those of `click.option`."""
     return field(default=default, metadata={_OPTION: (names, settings)})

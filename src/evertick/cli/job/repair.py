@@ -13,7 +13,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
-from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.flags import flag, flags, not_empty, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.core.progress import confirm_count
 from evertick.cli.core.renames import names_of, rename_option
@@ -89,7 +89,9 @@ class NewArguments:
         help="Another value (JSON, else text) for one argument; the others stay. May be repeated.",
     )  # fmt: skip
     renames: tuple[str, ...] = shared(rename_option, default=())
-    app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
+    app_file: str | None = flag(
+        "--app", metavar="FILE", callback=not_empty, help="Check the arguments against this app's code."
+    )
 
     def has_names_of(self, job: "JobView") -> bool:
         """Whether a job has all arguments that get another name."""

@@ -13,6 +13,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.access import AccessToken, Scope, authorization
 from evertick.cli.core.connections import Server, chosen_server
 from evertick.cli.core.databases import actor, data_options, named_tenant
+from evertick.cli.core.flags import not_empty
 from evertick.cli.core.loading import FILE_DEFAULT
 from evertick.cli.run import opened, refuse_app
 
@@ -42,7 +43,9 @@ def _subjects(context: click.Context, parameter: click.Parameter, value: str) ->
     "--tools", "subjects", default=",".join(DEFAULT), show_default=True, callback=_subjects, metavar="SUBJECTS",
     help=f"Of what there are tools: {', '.join(SUBJECTS)}.",
 )  # fmt: skip
-@click.option("--app", "app_file", metavar="FILE", help="The app, if no server is named; app.py unless given.")
+@click.option(
+    "--app", "app_file", metavar="FILE", callback=not_empty, help="The app, if no server is named; app.py unless given."
+)
 @data_options
 def mcp(scope: str, subjects: list[str], app_file: str | None, db: str | None) -> None:
     """Let an AI agent list, explain, create, change and run schedules and jobs.

@@ -9,7 +9,7 @@ import click
 
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.cli.core.flags import Decorator, flag, flags, shared
+from evertick.cli.core.flags import Decorator, flag, flags, not_empty, shared
 from evertick.cli.core.output import OutputOptions, is_terminal
 from evertick.cli.core.progress import counting
 
@@ -61,7 +61,11 @@ def _sid(command: Command, *, required: bool) -> Command:
 
 
 app_option: Final = click.option(
-    "--app", "app_file", metavar="FILE", help="Check the function, its arguments and limits against this app's code."
+    "--app",
+    "app_file",
+    metavar="FILE",
+    callback=not_empty,
+    help="Check the function, its arguments and limits against this app's code.",
 )
 
 

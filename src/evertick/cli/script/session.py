@@ -8,6 +8,7 @@ import click
 
 from evertick.base.records.jobs import SCRIPT_FUNCTION
 from evertick.cli.core.connections import chosen_server
+from evertick.cli.core.flags import not_empty
 from evertick.cli.sessions.base import opened
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 AnyScriptSession: TypeAlias = "ScriptSession | RemoteScriptSession"
 """What commands work on."""
 app_option: Final = click.option(
-    "--app", "app_file", metavar="FILE", help="The app, for its plan and its functions that scripts may call."
+    "--app",
+    "app_file",
+    metavar="FILE",
+    callback=not_empty,
+    help="The app, for its plan and its functions that scripts may call.",
 )
 
 

@@ -16,7 +16,7 @@ from evertick.base.records.workflows import OPEN, RunState
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import data_options, source_options
 from evertick.cli.core.exits import Exit, exit_code_of
-from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.flags import flag, flags, not_empty, shared
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.core.progress import confirm_count
@@ -47,7 +47,9 @@ class SignalFlags:
         "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
     )
     key: str | None = flag("--key", metavar="KEY", help="Of several events with a key the run sees the first one.")
-    app_file: str | None = flag("--app", metavar="FILE", help="Check the event against this app's code.")
+    app_file: str | None = flag(
+        "--app", metavar="FILE", callback=not_empty, help="Check the event against this app's code."
+    )
 
     def value(self) -> Any:
         """The value, None if none is given. Raises UsageError."""

@@ -468,8 +468,9 @@ class ActionLoop(Loop):
         if running.is_canceled:
             outcome = Canceled()
         elif isinstance(outcome, Canceled):
-            if not running.asked and not running.task.cancelling():
-                text = "something that the function waited for was cancelled"
+            if not running.asked and (not running.task.cancelling() or running.worker_id == self._worker_id()):
+                what = "its task" if running.task.cancelling() else "something that the function waited for"
+                text = f"{what} was cancelled by code in its worker"
                 outcome = Raised(asyncio.CancelledError.__name__, text)
             elif self.stopping:
                 return cut_off(claim, now=now, entropy=entropy)

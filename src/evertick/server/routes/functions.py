@@ -1,6 +1,7 @@
 """Functions: which there are, and calls of them."""
 
 import asyncio
+import json
 import traceback
 from typing import Any
 
@@ -11,6 +12,7 @@ from evertick.api.functions import FunctionView
 from evertick.app.bodies import Arguments, Body
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.escaping import json_text
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
@@ -72,7 +74,10 @@ async def call_function(
         raise function_failed(error) from error
     except (Exception, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise function_failed(error) from error
-    return Response(function.encode_result(result), media_type="application/json")
+    text = function.encode_result(result)
+    if "NaN" in text or "Infinity" in text:  # JSON has neither: they are null, as in the other replies
+        text = json_text(json.loads(text))
+    return Response(text, media_type="application/json")
 
 
 def _limit_s(caller: Caller, function: Function[..., Any]) -> float | None:
