@@ -311,3 +311,25 @@ def test_the_last_runs_of_a_cron_are_found_with_their_lines(world: OpenWorld) ->
 
     jobs = [w.job(row.job_id or "") for row in app.schedules.get("c").recent]
     assert [job.logs for job in jobs] == [["info: hello ada"]] * 2
+
+
+def test_what_is_declared_while_a_worker_runs_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A worker reads declarations at its start: without a report they would be missing silently."""
+    app = App("late", database_url=f"sqlite:///{tmp_path}/late.db")
+    app.mutation(name="tick")(lambda ctx: None)
+    app.crons.add("early", every(hours=1), "tick")
+    with app.running():
+        app.crons.add("late", every(hours=1), "tick")
+        app.pool("later", running=1)
+        reported = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert [each.id for each in app.schedules.list()] == ["early"]
+        app.sync_crons()
+        assert [each.id for each in app.schedules.list()] == ["early", "late"]
+    app.close()
+
+    assert reported == [
+        "cron late is declared after the worker of this program has started: it runs after app.sync_crons(), or from "
+        "the next start of a worker",
+        "pool later is declared after the worker of this program has started: its limits are written by "
+        "app.sync_pools(), or at the next start of a worker",
+    ]

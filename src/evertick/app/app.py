@@ -146,7 +146,7 @@ class App(Decorators, Opening):
 
             with self._opening:
                 if self._crons is None:
-                    self._crons = Crons(self.name, self.aliases)
+                    self._crons = Crons(self.name, self.aliases, has_worker=self._has_worker)
         return self._crons
 
     def on_failure(self, hook: "Callable[[Failure], T]", /) -> "Callable[[Failure], T]":
@@ -335,6 +335,10 @@ class App(Decorators, Opening):
             worker = Worker(e.engine_deps(self._execution, self.counters, pools=served), targets=self.targets)
             self._last_worker = weakref.ref(worker)
         return worker
+
+    def _has_worker(self) -> bool:
+        last = self._last_worker()
+        return self._is_lent or (last is not None and not last.has_ended)
 
     def _forked(self) -> None:
         super()._forked()

@@ -13,7 +13,7 @@ An interval counts from the time when the cron was first deployed, which is also
 
 import logging
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, Self, overload
 
@@ -101,8 +101,11 @@ class CronChanges:
 class Crons:
     """The crons of an app."""
 
-    def __init__(self, app_name: str, aliases: Sequence[str] = ()) -> None:
+    def __init__(
+        self, app_name: str, aliases: Sequence[str] = (), *, has_worker: Callable[[], bool] = lambda: False
+    ) -> None:
         self._app_name = app_name
+        self._has_worker = has_worker
         self._apps = frozenset((app_name, *aliases))
         self._declared: dict[str, Cron] = {}
         self._options = CronOptions()
@@ -130,12 +133,19 @@ class Crons:
     def add(self, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
         """Declare a cron: a name, its times, and the call of a mutation or an action, given as an object or by name.
 
+        A worker writes it to the database at its start, and `app.sync_crons()` at any time.
+
         Raises RegistrationError for a name that is taken or has other characters than printable ASCII, InvalidSpec.
         """
         cron = self._cron(name, when, function, args, kwargs)
         if name in self._declared:
             raise RegistrationError(f"Cron identifier registered twice: {name}")
         self._declared[name] = replace(cron, declared_at=place_of(sys._getframe(1)))
+        if self._has_worker():
+            _logger.warning(
+                "cron %s is declared after the worker of this program has started: it runs after app.sync_crons(), or "
+                "from the next start of a worker", name, extra={"schedule_id": name},
+            )  # fmt: skip
 
     @property
     def declared(self) -> tuple[Cron, ...]:

@@ -1,6 +1,7 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step
 
 NAME_CHARS_MAX: Final = 500
+_logger: Final = logging.getLogger("evertick.jobs")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -109,7 +111,16 @@ class Decorators:
         """
         full = full_pool(self.name, pool.name)
         in_use = [each.name for each in self.functions if each.pool == full]
+        if self._has_worker():
+            _logger.warning(
+                "pool %s is declared after the worker of this program has started: its limits are written by "
+                "app.sync_pools(), or at the next start of a worker", pool.name,
+            )  # fmt: skip
         return self.declared_pools.add(Pool(pool.name, PoolLimits(**limits_of(pool)), pool.retry), in_use)
+
+    def _has_worker(self) -> bool:
+        """Whether a worker of this program runs, which has read the declarations."""
+        return False
 
     @overload
     def query(self, handler: Callable[Concatenate[QueryCtx, P], R], /) -> Query[P, R]: ...
