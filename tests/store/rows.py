@@ -131,7 +131,7 @@ def claim_in(
 ) -> list[Claim]:
     """Claim a tenant's ready jobs, those of `app.notify` as actions and the others as mutations."""
     others = [queue_of(DEFAULT_POOL, "app.notify")] if kind is MUTATION else []
-    heads = [head for head in tx.ready_heads(others=others, limit=1_000) if head.tenant == tenant]
+    heads = [head for head in tx.oldest_ready_jobs(others=others, limit=1_000) if head.tenant == tenant]
     if kind is ACTION:
         heads = [head for head in heads if tx.queue_name(head.queue) == (DEFAULT_POOL, "app.notify")]
     claims: list[Claim] = []

@@ -21,7 +21,7 @@ from evertick.base.records.jobs import NO_ERROR, Serves
 from evertick.rules.schedules.catch_up import OUTAGE_MAX_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FAILURES, MISSED_REASONS, Reason
 from evertick.rules.schedules.state import Pause
-from evertick.store.records.pages import MissedLook
+from evertick.store.records.pages import MissedLimits
 from evertick.store.records.schedule import Schedule
 from evertick.store.transaction.transaction import Transaction
 
@@ -49,7 +49,9 @@ def missed_and_skipped(
         return [], {}, False
     limit = LONG_MISSED_MAX if trouble.has_missed_many else MISSED_MAX
     reasons = MISSED_REASONS if trouble.has_missed else ()
-    look = MissedLook(reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX)
+    look = MissedLimits(
+        reasons, since=Instant(now - OUTAGE_MAX_MS), limit=limit, pauses=pauses, skipped_most=SKIPPED_MAX
+    )
     times, skipped = transaction.missed_and_skipped(tenant, look)
     times = [time for time in times if now - DAY_MS <= time.decided_at <= now]  # because a clock may have been set back
     return times, skipped, _is_cut(times, limit)
