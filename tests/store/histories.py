@@ -213,9 +213,9 @@ class History(LimitKeyDraws, ScheduleDraws):
 
     def draw_claim_jobs(self, tables: Tables) -> Any:
         ready = ModelTransaction(tables).oldest_ready_jobs(limit=9)
-        heads = self._random.sample(ready, self._random.randint(0, min(3, len(ready))))
-        heads = [head._replace(rank=head.rank - self._random.randint(-3, 9)) for head in heads]
-        shares = [Share(head, self._random.randint(1, 4)) for head in heads]
+        oldest = self._random.sample(ready, self._random.randint(0, min(3, len(ready))))
+        oldest = [first._replace(rank=first.rank - self._random.randint(-3, 9)) for first in oldest]
+        shares = [Share(first, self._random.randint(1, 4)) for first in oldest]
         size = 1_000_000 if self._maybe(0.7) else self._random.randint(0, 60)
         return (shares,), {
             "kind": self._pick(KINDS),
@@ -232,7 +232,7 @@ class History(LimitKeyDraws, ScheduleDraws):
 
     def draw_oldest_ready_jobs(self, tables: Tables) -> Any:
         ready = ModelTransaction(tables).oldest_ready_jobs(limit=9)
-        others = self._random.sample(sorted({head.queue for head in ready}), 1) if ready and self._maybe(0.4) else []
+        others = self._random.sample(sorted({first.queue for first in ready}), 1) if ready and self._maybe(0.4) else []
         after = self._pick([START, *ready])
         return (), {"others": others, "after": after, "limit": self._random.randint(1, 6)}
 

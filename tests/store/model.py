@@ -150,8 +150,8 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         return [OldestJob(*place, first[place]) for place in sorted(first)][: min(limit, steps)]
 
     def oldest_new_jobs(self, known: Sequence[OldestJob], *, others: Sequence[QueueId]) -> list[OldestJob]:
-        places = {head[:2] for head in known}
-        return [head for head in self.oldest_ready_jobs(others=others, limit=1_000) if head[:2] not in places]
+        places = {first[:2] for first in known}
+        return [first for first in self.oldest_ready_jobs(others=others, limit=1_000) if first[:2] not in places]
 
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         return next(((job.pool, job.name) for job in self._pending("ready") if queue_id(job) == queue), None)
@@ -161,8 +161,8 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
     ) -> list[Claim]:
         behind = [
             sorted((rank(job), job.id) for job in self._pending("ready")
-                   if (queue_id(job), job.tenant) == head[:2] and rank(job) >= head.rank)[:limit]
-            for head, limit in shares
+                   if (queue_id(job), job.tenant) == first[:2] and rank(job) >= first.rank)[:limit]
+            for first, limit in shares
         ]  # fmt: skip
         in_turn = [self.tables.jobs[each[1]] for turn in zip_longest(*behind) for each in turn if each is not None]
         sizes = list(accumulate(len(job.args.encode()) for job in in_turn))

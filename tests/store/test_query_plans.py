@@ -638,8 +638,8 @@ def is_harmless(line: str) -> bool:
             "SCAN family",
             "SCAN first",
             "SCAN found",
-            "SCAN head",
             "SCAN held",
+            "SCAN oldest",
             "SCAN ready",
             "SCAN holders",
             "SCAN names",
@@ -770,11 +770,11 @@ def buffers(plan: Mapping[str, Any]) -> int:
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
 
 
-def claim_of(*heads: tuple[str, int], limit: int = 100) -> dict[str, Any]:
-    """The parameters of a claim behind heads: a tenant and a rank each."""
+def claim_of(*oldest: tuple[str, int], limit: int = 100) -> dict[str, Any]:
+    """The parameters of a claim behind the oldest jobs: a tenant and a rank each."""
     return {
-        "queues": [QUEUE] * len(heads), "tenants": [tenant for tenant, _ in heads],
-        "ranks": [rank for _, rank in heads], "limits": [limit] * len(heads), "now": NOW, "bytes": 10**9,
+        "queues": [QUEUE] * len(oldest), "tenants": [tenant for tenant, _ in oldest],
+        "ranks": [rank for _, rank in oldest], "limits": [limit] * len(oldest), "now": NOW, "bytes": 10**9,
         "kind": "mutation", "worker_id": "w",
     }  # fmt: skip
 

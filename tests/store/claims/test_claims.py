@@ -257,7 +257,7 @@ class Undone(Exception):
 
 
 def ranks(store: Store) -> list[int]:
-    """The rank of each head."""
+    """The rank of each oldest job."""
     return [first.rank for first in store.read(lambda tx: tx.oldest_ready_jobs(limit=100))]
 
 

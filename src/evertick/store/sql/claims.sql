@@ -206,7 +206,7 @@ select id
 with known (queue, tenant, to_queue, to_tenant) as (
     select 0::bigint, '', 0::bigint, ''
     union all
-    select queue, tenant, queue, tenant from unnest(:queues::bigint[], :tenants::text[]) as head (queue, tenant)
+    select queue, tenant, queue, tenant from unnest(:queues::bigint[], :tenants::text[]) as oldest (queue, tenant)
     union all
     select queue, '', queue + 1, '' from unnest(:others::bigint[]) as other (queue)
 ), gap as (
@@ -215,14 +215,14 @@ with known (queue, tenant, to_queue, to_tenant) as (
       from known
     window in_order as (order by queue, tenant collate "C")
 )
-select head.queue, head.tenant, head.rank
+select oldest.queue, oldest.tenant, oldest.rank
   from gap
  cross join lateral (select queue, tenant, rank
                        from jobs
                       where state = 'pending' and stage = 'ready'
                         and (queue, tenant) > (gap.queue, gap.tenant) and (queue, tenant) < (gap.end_queue, gap.end_tenant)
                       order by queue, tenant, rank
-                      limit 1) as head
+                      limit 1) as oldest
 
 -- name: next_waiting_at
 -- When the earliest of the jobs that wait for their time is due. Reads the index jobs_waiting.
@@ -273,7 +273,7 @@ select pool, name
 -- :tenant), at most :limit. A loose scan of the index jobs_ready: one step a result, and one for each of the other
 -- queues, however many jobs each has; at most :steps. PostgreSQL's own: it compares rows of values within the index,
 -- which SQLite does not.
-with recursive head (queue, tenant, rank) as (
+with recursive oldest (queue, tenant, rank) as (
     (select queue, tenant, rank
        from jobs
       where state = 'pending' and stage = 'ready' and (queue, tenant) > (:queue::bigint, :tenant::text)
@@ -281,18 +281,19 @@ with recursive head (queue, tenant, rank) as (
       limit 1)
     union all
     (select following.queue, following.tenant, following.rank
-       from head
+       from oldest
       cross join lateral (select queue, tenant, rank
                             from jobs
                            where state = 'pending' and stage = 'ready'
                              and (queue, tenant) > (
-                                 case when head.queue = any (:others::bigint[]) then head.queue + 1 else head.queue end,
-                                 case when head.queue = any (:others::bigint[]) then '' else head.tenant end)
+                                 case when oldest.queue = any (:others::bigint[])
+                                      then oldest.queue + 1 else oldest.queue end,
+                                 case when oldest.queue = any (:others::bigint[]) then '' else oldest.tenant end)
                            order by queue, tenant, rank
                            limit 1) as following)
 )
 select queue, tenant, rank
-  from (select queue, tenant, rank from head limit :steps) as seen
+  from (select queue, tenant, rank from oldest limit :steps) as seen
  where queue <> all (:others::bigint[])
  limit :limit
 
@@ -301,7 +302,7 @@ select queue, tenant, rank
 -- :tenant), at most :limit. A loose scan of the index jobs_ready: one step a result, and one for each of the other
 -- queues, however many jobs each has; at most :steps. SQLite's own: it scans the index for (queue, tenant) > (?, ?)
 -- from the queue's beginning, so a step is two searches.
-with recursive head (queue, tenant, rank) as (
+with recursive oldest (queue, tenant, rank) as (
     select queue, tenant, rank
       from jobs
      where id = coalesce(
@@ -313,20 +314,20 @@ with recursive head (queue, tenant, rank) as (
              order by queue, tenant, rank limit 1))
     union all
     select following.queue, following.tenant, following.rank
-      from head
+      from oldest
      cross join jobs as following
         on following.id = coalesce(
-           case when head.queue not in (select value from json_each(:others))
+           case when oldest.queue not in (select value from json_each(:others))
                 then (select id from jobs indexed by jobs_ready
-                       where state = 'pending' and stage = 'ready' and queue = head.queue and tenant > head.tenant
+                       where state = 'pending' and stage = 'ready' and queue = oldest.queue and tenant > oldest.tenant
                        order by tenant, rank limit 1) end,
            (select id from jobs indexed by jobs_ready
-             where state = 'pending' and stage = 'ready' and queue > head.queue
+             where state = 'pending' and stage = 'ready' and queue > oldest.queue
              order by queue, tenant, rank limit 1))
     limit :steps
 )
 select queue, tenant, rank
-  from head
+  from oldest
  where queue not in (select value from json_each(:others))
  limit :limit
 

@@ -187,7 +187,7 @@ select tenant, name, pool, doing, count(*), min(due_at)
                     when j.state = 'pending' then 'due' else 'claimed' end as doing
           from json_array_elements_text(:tenants::json) as t (each)
          cross join lateral (select * from jobs where tenant = t.each order by name limit :limit) as j
-         limit :limit) as looked
+         limit :limit) as scanned
  group by tenant, name, pool, doing
 
 -- name: job_groups (sqlite)
@@ -200,7 +200,7 @@ select tenant, name, pool, doing, count(*), min(due_at)
           from json_each(:tenants) as t
          cross join jobs as j indexed by jobs_by_name
             on j.tenant = t.value
-         limit :limit) as looked
+         limit :limit) as scanned
  group by tenant, name, pool, doing
 
 -- name: list_finished

@@ -125,8 +125,8 @@ class SqliteTransaction(Transaction):
     def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
         """Find the jobs share by share, and then claim them all."""
         found = [
-            self._fetch("ready_ids", {"queue": head.queue, "tenant": head.tenant, "rank": head.rank, "limit": limit})
-            for head, limit in shares
+            self._fetch("ready_ids", {"queue": first.queue, "tenant": first.tenant, "rank": first.rank, "limit": limit})
+            for first, limit in shares
         ]
         in_turn = [row for turn in zip_longest(*found) for row in turn if row is not None]
         sizes = accumulate(size for _, size in in_turn)
