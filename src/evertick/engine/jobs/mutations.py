@@ -258,7 +258,7 @@ class MutationLoop(Loop):
         return [claim for claims in self._separate.values() for claim in claims]
 
     def _run_separately(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
-        self._deps.counters.add("batches_set_aside")
+        self._deps.counters.add("batches_separated")
         self._run_concurrently(task, claims)
 
     def _run_concurrently(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
