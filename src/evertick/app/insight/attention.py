@@ -104,7 +104,7 @@ def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more:
         start=to_datetime(span[0]),
         end=to_datetime(span[1]),
         missed=len(missed),
-        made_up=sum(time.caught_up for time in missed),
+        caught_up=sum(time.caught_up for time in missed),
         schedules=len({time.schedule_id for time in missed}),
         more=more,
     )

@@ -282,7 +282,7 @@ class _Buckets(NamedTuple):
             bucket_ms=BUCKET_MS,
             starts=tuple(starts[bucket] for bucket in range(self.number)),
             jobs=tuple(found.jobs.get(bucket, 0) for bucket in range(self.number)),
-            looked_at=sum(count for _, count in found.specs[:COMING_SPECS]),
+            schedules=sum(count for _, count in found.specs[:COMING_SPECS]),
             complete=schedules <= COMING_SCHEDULES and len(found.specs) <= COMING_SPECS,
             all_jobs=found.all_jobs,
         )

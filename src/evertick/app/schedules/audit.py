@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, UnreadableSchedule, Unrecorded, UnrecordedTime
 from evertick.app.paging import all_occurrences, all_schedules
-from evertick.app.schedules.backfill_plans import made_up_by
+from evertick.app.schedules.backfill_plans import caught_up_by
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import is_blocked, occurrence_view
 from evertick.app.transacting import Work
@@ -63,7 +63,7 @@ def audit(
         now = operations.now()
         first, last = _span(operations, transaction, start, end)
         found: dict[str, list[OccurrenceRow]] = {"blocked": [], "late": [], "missed": [], "skipped": []}
-        counts = {"blocked": 0, "late": 0, "made_up": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        counts = {"blocked": 0, "caught_up": 0, "late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
         workers = transaction.workers_alive(now)
         where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
         looked = _Looked()
@@ -142,8 +142,8 @@ def _words(rows: Iterable[OccurrenceRow], late_ms: int) -> Iterator[tuple[Occurr
         others = [row for row in at_once if row.origin != Origin.SCHEDULE]
         for row in at_once:
             word = _word(row, late_ms)
-            since = made_up_by(row, others) if word == "missed" else None
-            yield row, "made_up" if since is not None and since.fate == Fate.STARTED else word
+            since = caught_up_by(row, others) if word == "missed" else None
+            yield row, "caught_up" if since is not None and since.fate == Fate.STARTED else word
 
 
 def _word(row: OccurrenceRow, late_ms: int) -> str:

@@ -25,11 +25,11 @@ from evertick.store.transaction.transaction import Transaction
 # The row of the time itself stays as it is: the ledger says what happened. What reads it asks here, so that nothing
 # advises to run such a time once more.
 
-MAKES_UP: Final = frozenset({Fate.STARTED.value, Fate.BUFFERED.value})
+CATCHES_UP: Final = frozenset({Fate.STARTED.value, Fate.BUFFERED.value})
 """The fates with which a trigger or a backfill makes up for a time; what waits is as good as started."""
 
 
-def made_up_by(missed: OccurrenceRow, rows: Iterable[OccurrenceRow]) -> OccurrenceRow | None:
+def caught_up_by(missed: OccurrenceRow, rows: Iterable[OccurrenceRow]) -> OccurrenceRow | None:
     """The last of these rows that makes up for a time which was missed or skipped; None if none does."""
     found = (
         row
@@ -37,34 +37,34 @@ def made_up_by(missed: OccurrenceRow, rows: Iterable[OccurrenceRow]) -> Occurren
         if row.schedule_id == missed.schedule_id
         and row.nominal_at == missed.nominal_at
         and row.origin != Origin.SCHEDULE
-        and row.fate in MAKES_UP
+        and row.fate in CATCHES_UP
     )
     return max(found, key=lambda row: (row.fate == Fate.STARTED, row.decided_at), default=None)
 
 
-class MadeUp(NamedTuple):
+class CaughtUp(NamedTuple):
     """What makes up for a time, in words, and a command if there is something to be done about it."""
 
     text: str
     fix: str | None
 
 
-def made_up(missed: OccurrenceRow, rows: Iterable[OccurrenceRow], schedule: Schedule | None) -> MadeUp | None:
+def caught_up(missed: OccurrenceRow, rows: Iterable[OccurrenceRow], schedule: Schedule | None) -> CaughtUp | None:
     """What has made up for a time of a schedule's rule that did not run, or is about to; None if nothing does."""
     if missed.origin != Origin.SCHEDULE:
         return None
-    since = made_up_by(missed, rows)
+    since = caught_up_by(missed, rows)
     if since is not None:
         who = since.request if since.origin == Origin.BACKFILL else f"the {since.origin} {since.request}"
         if since.fate == Fate.BUFFERED:
-            return MadeUp(f"to be made up for by {who}, which {since.detail or 'waits'}", None)
+            return CaughtUp(f"to be made up for by {who}, which {since.detail or 'waits'}", None)
         ended = "" if since.outcome is None else f", which ended {since.outcome}"
         failed = since.outcome is not None and RunOutcome(since.outcome) in FAILURES
         text = f"made up for by {who} at {to_iso(since.started_at or since.decided_at)}{ended}"
-        return MadeUp(text, f"evertick job get {since.job_id}" if failed else None)
+        return CaughtUp(text, f"evertick job get {since.job_id}" if failed else None)
     time = FireTime(missed.nominal_at, missed.actual_at)
     for _, backfill in () if schedule is None else under_way(schedule, [time]):
-        return MadeUp(f"to be made up for by {backfill}, which is under way", None)
+        return CaughtUp(f"to be made up for by {backfill}, which is under way", None)
     return None
 
 

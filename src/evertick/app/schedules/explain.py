@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
 from evertick.app.limits.pools import pool_waits
-from evertick.app.schedules.backfill_plans import made_up
+from evertick.app.schedules.backfill_plans import caught_up
 from evertick.app.schedules.views import blocked_runs, occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.durations import full_length
@@ -233,7 +233,7 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
                 chain.stopped("ran", f"{found.run_id} has not begun: no live worker runs {blocker.name}")
                 sentence += f"; that run is blocked, because no live worker runs {blocker.name}"
                 return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
-            if (made := made_up(found, chain.rows, row)) is not None:
+            if (made := caught_up(found, chain.rows, row)) is not None:
                 chain.passed("made up", made.text)
                 return chain.with_rows(found, f"{found.fate}, and {made.text}", made.fix)
             if unseen(reason, found.detail, found.decided_at - found.actual_at):

@@ -38,7 +38,7 @@ class Row(NamedTuple):
     at: datetime
     occurrence: OccurrenceView | None = None
     text: str = ""
-    is_made_up: bool = False
+    is_caught_up: bool = False
     """Whether a trigger or a backfill has started or queued its time since."""
 
 
@@ -60,14 +60,14 @@ def rows_of(
 
     What was made up for is seen from these rows and `others`.
     """
-    made_up = {
+    caught_up = {
         each.nominal
         for each in (*occurrences, *others)
         if each.origin != Origin.SCHEDULE and each.fate in (Fate.STARTED, Fate.BUFFERED)
     }
     rows = [Row("upcoming", each) for each in reversed(upcoming)]
     rows += [
-        Row("occurrence", each.nominal, each, is_made_up=each.origin == Origin.SCHEDULE and each.nominal in made_up)
+        Row("occurrence", each.nominal, each, is_caught_up=each.origin == Origin.SCHEDULE and each.nominal in caught_up)
         for each in occurrences
     ]
     found = rows[:1]
