@@ -289,6 +289,6 @@ def _result_of(end: JobEnd) -> dict[str, Any]:
         return {"kind": "success", "value": json.loads(end.result or "null")}
     if end.state is JobState.FAILED:
         error = NO_ERROR if end.error is None else end.error.value
-        notices = {"kind": "failed", "error": error.text}
-        return notices if error.data is None else {**notices, "error_data": json.loads(error.data)}
+        failed = {"kind": "failed", "error": error.text}
+        return failed if error.data is None else {**failed, "error_data": json.loads(error.data)}
     return {"kind": "canceled"}

@@ -185,7 +185,7 @@ class OpenRuns:
             waits_until = None if run.has_ended or progress.run_is_over else progress.due_at
         except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
-            return _parked(claim, Instant(now + self._skip(claim, error)), error), False
+            return _parked(claim, Instant(now + self._retry_after_ms(claim, error)), error), False
         except BaseException as error:
             if self.runs_again and _has_waited(error):
                 self._unit.undo_to(depth)
@@ -206,8 +206,8 @@ class OpenRuns:
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs), progress.run_is_over
 
-    def _skip(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
-        """Log why a run cannot continue, the first time. Return for how many milliseconds it is left alone."""
+    def _retry_after_ms(self, claim: Claim, error: ReplayMismatch | QuotaExceeded) -> int:
+        """Log why a run cannot continue, the first time. Return after how many milliseconds to try again."""
         level, tries, wait = logging.WARNING, 1, TRY_AGAIN_MS
         if isinstance(error, ReplayMismatch):
             level, tries = logging.ERROR, self._memory.misfits.add(claim.id)
