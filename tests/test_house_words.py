@@ -1,7 +1,7 @@
 """A rule of the code's language: no words that only this project's authors understand.
 
-Docstrings, comments, texts and names of the package and the pages of `docs` are checked for the words in WORDS. A
-failure says which word to write instead.
+Docstrings, comments, texts and names of the package, the templates of the dashboard and the pages of `docs` are checked
+for the words in WORDS. A failure says which word to write instead.
 """
 
 import ast
@@ -85,7 +85,8 @@ def files_of(room: str) -> list[Path]:
     if room == "docs":
         return sorted((ROOT / "docs").rglob("*.md"))
     place = PACKAGE / room
-    return [place] if place.is_file() else sorted((*place.rglob("*.py"), *place.rglob("*.sql")))
+    files = [place] if place.is_file() else place.rglob("*")
+    return sorted(each for each in files if each.suffix in (".py", ".html", ".sql"))
 
 
 def found_in(file: Path) -> list[Found]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evertick import App, Retry
-from evertick.base.errors import InvalidDelay, Misuse, RegistrationError
+from evertick import App, Retry, every
+from evertick.base.errors import InvalidArguments, InvalidDelay, InvalidSpec, Misuse, RegistrationError
 from evertick.engine.runtime.settings import Settings
 
 
@@ -152,3 +152,53 @@ def test_what_is_no_function_is_refused_when_all_of_it_is_to_be_canceled(functio
     with pytest.raises(Misuse, match="is not a function of the app, nor the name of one"):
         app.scheduler.cancel_all(function)
     app.close()
+
+
+@pytest.mark.parametrize(
+    ("misuse", "kind", "says"),
+    [
+        (lambda app, bill: app.scheduler.run_after(bill, 5), InvalidDelay, r"delay comes first: run_after\(5, bill, "),
+        (lambda app, bill: app.scheduler.run_at(bill, 5), InvalidDelay, r"time comes first: run_at\(at, bill, "),
+        (lambda app, bill: app.scheduler.run_after(5, 5), Misuse, "5 is not a registered function: give one that is"),
+        (
+            lambda app, bill: app.scheduler.run_after(5, bill, retry=Retry(3)),
+            InvalidArguments,
+            r"retry: the function has no such parameter \(options of jobs are given with using\(retry=...\)\)$",
+        ),
+        (
+            lambda app, bill: app.scheduler.run_after(5, bill, dealy=3),
+            InvalidArguments,
+            "dealy: the function has no such parameter$",
+        ),
+        (
+            lambda app, bill: app.schedules.create("x", when={"cron": "0 9 * * *"}, do=bill),
+            Misuse,
+            r"a list of these, not \{'cron'",
+        ),
+        (
+            lambda app, bill: app.schedules.create("x", when="every hour", do=bill, overlap="bufferone"),
+            Misuse,
+            "overlap is one of skip, .*, not 'bufferone'",
+        ),
+        (lambda app, bill: Retry(3, first=timedelta(400)), Misuse, r"cap= \(1 day.*shorter than first= \(400 days"),
+        (lambda app, bill: every(5), InvalidSpec, r"the interval of every\(\) must be a timedelta, not int"),
+    ],
+)
+def test_arguments_in_the_wrong_place_are_refused_with_the_right_place(misuse: Any, kind: Any, says: str) -> None:
+    app = App("bad", database_url="sqlite://")
+    bill = app.mutation(name="bill")(lambda ctx: None)
+    app.migrate()
+
+    with pytest.raises(kind, match=says):
+        misuse(app, bill)
+    app.close()
+
+
+def test_a_page_yields_its_rows() -> None:
+    with App("pages", database_url="sqlite://") as app:
+        app.mutation(name="bill")(lambda ctx: None)
+        app.migrate()
+        ids = [app.scheduler.run_after(60, "bill"), app.scheduler.run_after(30, "bill")]
+
+        assert {job.id for job in app.jobs.list()} == set(ids)
+        assert [run.id for run in app.workflows.list()] == []

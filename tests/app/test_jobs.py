@@ -344,6 +344,25 @@ def test_errors_are_kept_with_type_message_and_the_users_part_of_the_traceback(a
     assert "evertick/app/execution/runner.py" not in trace
 
 
+def test_the_message_of_a_group_has_the_errors_in_it_and_one_that_is_final_ends_the_job(app: App) -> None:
+    """A TaskGroup raises a group, also for one error: its own text names no error."""
+
+    @app.action
+    async def charge(ctx: ActionCtx) -> None:
+        async def decline() -> None:
+            raise NonRetryable("no such card")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(decline())
+
+    job_id = app.scheduler.using(retry=Retry(5)).run_after(0, charge)
+    with Engine(app) as engine:
+        job = engine.wait(job_id)
+
+    text = "ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception): NonRetryable: no such card"
+    assert (job.state, job.attempt, job.error) == (JobState.FAILED, 1, text)
+
+
 def test_a_long_error_is_cut_in_the_middle(app: App) -> None:
     @app.mutation
     def shout(ctx: MutationCtx) -> None:

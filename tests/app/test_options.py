@@ -209,7 +209,7 @@ def test_any_value_is_refused_at_once_or_works(doors: Doors, which: Any, value: 
         ({"concurrency_limit": True}, "concurrency_limit= takes a whole number from 1 to 10,000, not True"),
         ({"concurrency_limit": "2"}, "concurrency_limit= takes a whole number from 1 to 10,000, not '2'"),
         ({"buffer_limit": 1.0}, "buffer_limit= takes a whole number from 0 to 1,000, not 1.0"),
-        ({"catch_up": True}, "True is none of all, latest, none"),
+        ({"catch_up": True}, "catch_up is one of all, latest, none, not True"),
         ({"catch_up_window": timedelta.max}, "catch_up_window= is from 0:00:00 to 36600 days"),
         ({"note": 7}, "note= takes text, not 7"),
     ],

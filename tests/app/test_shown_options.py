@@ -58,10 +58,12 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield name, value
             elif inspect.isclass(value):
                 yield from methods_of(name, value)
-    for owner in (App("a"), App("a").aio, Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")):
+    app = App("a")
+    for owner in (app, app.aio, Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")):
         for name in dir(owner):
             if not name.startswith("_"):
                 yield from methods_of(name, getattr(owner, name))
+    app.close()
 
 
 def methods_of(name: str, value: object) -> Iterator[tuple[str, Callable[..., Any]]]:

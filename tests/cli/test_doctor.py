@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
     }
     bills = found["job", "app.bill"]
     assert len(bills["ids"]) == 10
-    problem = "order_id: field required; order: extra inputs are not permitted"
+    problem = "order_id: field required; order: the function has no such parameter"
     assert bills["detail"] == f"ArgumentValidationError: app.bill(order_id): {problem}"
     assert bills["fix"] == "evertick job retry --function app.bill --state pending --rename order=order_id --app app.py"
     prices = found["job", "app.price"]

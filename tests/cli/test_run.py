@@ -183,7 +183,7 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
     [
         (["app.nope"], 3, "no function 'app.nope' is registered"),
         (["nowhere.f"], 3, "no function 'nowhere.f' is registered"),
-        (["app.echo", "nope=1"], 2, "nope: extra inputs are not permitted"),
+        (["app.echo", "nope=1"], 2, "nope: the function has no such parameter"),
         (["app.echo", "number=x"], 2, "number: input should be a valid integer"),
         (["app.echo", "number"], 2, "'number' is not an argument; write NAME=VALUE"),
         (["app.echo", "number=1", "number=2"], 2, "the argument 'number' is given twice"),

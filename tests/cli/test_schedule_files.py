@@ -228,7 +228,7 @@ def test_what_only_the_database_refuses_is_told_the_same_way(one: App, apply: Ap
     assert done.err.splitlines()[0].startswith("f.yaml:12: never: the spec never fires")
     assert done.err.splitlines()[1] == "f.yaml:13: of code: a cron of this id is declared in code; change it there"
     done = apply(YAML + "- {id: f, when: every 2 hours, function: shop.count, overlap: sometimes}\n", "--yes")
-    assert done.err.startswith("f.yaml:12: f: 'sometimes' is none of skip,")
+    assert done.err.startswith("f.yaml:12: f: overlap is one of skip,")
     assert one.schedules.list(kind="schedule").schedules == ()
 
 
@@ -252,13 +252,13 @@ def test_everything_that_is_wrong_with_a_file_is_reported_in_one_round(one: App,
         "f.yaml:8: a: concurrency_limit: ",
         "f.yaml:3: a: when: 'every dya' is neither a sentence nor a cron line",
         "f.yaml:2: a: no worker, job or schedule has a function 'shop.cuont'",
-        "f.yaml:2: a: 'sometimes' is none of",
-        "f.yaml:2: a: 'never' is none of",
+        "f.yaml:2: a: overlap is one of",
+        "f.yaml:2: a: catch_up is one of",
         "f.yaml:9: b: the spec never fires",
-        "f.yaml:9: b: 'often' is none of",
+        "f.yaml:9: b: overlap is one of",
         "f.yaml:10: there: note: ",
-        "f.yaml:10: there: 'now' is none of",
-        "f.yaml:10: there: 'later' is none of",
+        "f.yaml:10: there: overlap is one of",
+        "f.yaml:10: there: catch_up is one of",
     ):
         assert len([line for line in said if line.startswith(begin)]) == 1, (begin, said)
     assert said[-1] == "error: 11 problems in what is to be applied; nothing was changed"

@@ -268,7 +268,7 @@ def test_without_script_the_command_is_shown_at_a_press_of_a_button(site: Site) 
     assert again is not None and again["action"] == "/t/default/pools/default/limits"
     assert fields_sent(again)["running"] == ["7"]
     wrong = site.preview("pools/default/limits", running="many")
-    assert "A whole number" in text_of(wrong.find(id="f-running-e") or wrong)
+    assert "Enter a whole number" in text_of(wrong.find(id="f-running-e") or wrong)
 
 
 def test_commands_follow_what_is_typed(site: Site, window: Window) -> None:

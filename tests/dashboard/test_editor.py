@@ -75,7 +75,7 @@ def test_a_schedule_is_created_as_the_form_and_its_command_say(site: Site) -> No
 def test_bad_input_comes_back_with_its_complaint(site: Site) -> None:
     typed = fields_of(site.page("new-schedule"), s__0__cron="0 25 * * *", jitter="45x", function="shop.order")
     back = page_of(site.send("new-schedule", status=422, **typed, do="save"))
-    assert "Give it an id" in text_of(back.find(id="f-id-e") or back)
+    assert "Enter an id" in text_of(back.find(id="f-id-e") or back)
     assert "hour" in text_of(back.find(id="f-s.0.cron-e") or back)
     assert "'45x' is not a duration" in text_of(back.find(id="f-jitter-e") or back)
     jitter = back.find(id="f-jitter")
@@ -301,12 +301,12 @@ def test_a_function_is_not_valid_while_what_it_needs_is_empty(site: Site) -> Non
     [
         ({"s.0.kind": "cron"}, "Write a cron line, such as 0 9 * * 1-5"),
         ({"s.0.kind": "interval"}, "Write how often, such as 5h or 15m"),
-        ({"s.0.kind": "interval", "s.0.every": "5h", "s.0.anchor": "at"}, "Write the moment from which it is counted"),
+        ({"s.0.kind": "interval", "s.0.every": "5h", "s.0.anchor": "at"}, "Write the time from which intervals count"),
         ({"s.0.kind": "calendar"}, "Fill in at least one field of the calendar"),
-        ({"s.0.kind": "rrule", "s.0.freq": "WEEKLY"}, "A rule counts from a first moment"),
+        ({"s.0.kind": "rrule", "s.0.freq": "WEEKLY"}, "Write the first time of the rule"),
         ({"s.0.kind": "rrule", "s.0.mode": "text"}, "Write the lines of a rule"),
         ({"s.0.kind": "sentence"}, "Write a sentence"),
-        ({"s.0.kind": "moments"}, "Write one moment a line"),
+        ({"s.0.kind": "moments"}, "Write one time per line"),
         ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "dates"}, "No times yet: "),
         ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "range"}, "No times yet: "),
         ({"s.0.cron": "0 9 * * *", "x": "0", "x.0.kind": "holidays"}, "No times yet: "),
@@ -330,7 +330,7 @@ def test_every_complaint_of_the_editor_is_shown_with_the_button(site: Site) -> N
     bar = back.select_one("#savebar")
     assert bar is not None
     assert {str(each["href"]) for each in bar.select(".st.failed a")} >= {"#f-concurrency_limit", "#f-memo"}
-    assert "Choose what it starts" in text_of(bar)
+    assert "Choose a function" in text_of(bar)
 
 
 @pytest.mark.long

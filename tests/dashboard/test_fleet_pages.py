@@ -123,7 +123,7 @@ def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
 def test_a_pool_that_nothing_knows_of_is_a_page_that_says_so(site: Site) -> None:
     for path in ("pools/post", "pools/post/limits", "pools/post/pause", "pools/post/delete"):
         page = site.page(path, status=404)
-        assert "There is no pool 'post': no function is in it, nothing is set for it, and no job is." in text_of(page)
+        assert "There is no pool 'post': it has no function and no settings, and no job is in it." in text_of(page)
         assert page.find("a", string="Pools") is not None, "the rail is there"
     acme = site.by("admin", "acme")
     assert "no job of acme is" in text_of(acme.page("pools/post", status=404))
@@ -145,7 +145,7 @@ def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:
     assert commands_in(site.preview("pools/mail/pause", note="it's down")) == [
         """evertick pool pause mail --reason 'it'"'"'s down'"""
     ]
-    assert "Say why, in a few words" in text_of(site.refused("pools/mail/pause"))
+    assert "Give a short reason" in text_of(site.refused("pools/mail/pause"))
     assert not site.app.pools.get("mail").limits.paused
     site.send("pools/mail/pause", note="the server is down")
     assert site.app.pools.get("mail").limits.paused
@@ -188,13 +188,13 @@ def test_limits_of_a_pool_are_changed(site: Site) -> None:
     assert form.find(id="f-running")["value"] == "5"  # type: ignore[index]
     assert "now no limit" in text_of(form)
     wrong = site.refused("pools/mail/limits", running="many", per_key="3", starts_per_minute="0", per_tenant="")
-    assert "A whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
+    assert "Enter a whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
     assert wrong.find(id="f-running")["value"] == "many"  # type: ignore[index]
     wrong = site.refused("pools/mail/limits", running="5", per_key="", starts_per_minute="0", per_tenant="")
     assert "starts_per_minute=" in text_of(wrong.find(id="f-starts_per_minute-e"))  # type: ignore[arg-type]
     assert not commands_in(wrong), "it would be refused"
     same = site.refused("pools/mail/limits", running="5", per_key="", starts_per_minute="600", per_tenant="")
-    assert "Nothing is different" in text_of(same)
+    assert "Nothing has changed" in text_of(same)
 
     site.send("pools/mail/limits", running="", per_key="2", starts_per_minute="600", per_tenant="")
 
@@ -326,7 +326,7 @@ def test_limits_of_a_tenant_are_changed(site: Site) -> None:
     site.app.tenants.set("acme", jobs=10)
     assert "acme 0 no limit 0 of 10" in text_of(site.page("settings?view=tenants"))
     wrong = site.refused("settings/tenants/acme", running="-1", jobs="10")
-    assert "A whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
+    assert "Enter a whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
     assert "appears here once it is complete" in text_of(wrong.find(id="command"))  # type: ignore[arg-type]
     assert not commands_in(wrong)
     typed = site.preview("settings/tenants/acme", running="3", jobs="10")

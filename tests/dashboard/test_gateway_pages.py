@@ -251,7 +251,7 @@ def test_a_cron_is_added_changed_run_and_removed_at_its_gateway(site: Site, plat
     form = form_of(site, "gateways/edge-1/crons/c1/edit")
     sent = {name: values[0] for name, values in fields_sent(form).items()}
     assert (sent["cron"], sent["zone"], sent["builtin"]) == ("1 9 * * *", "Asia/Tokyo", "health_probe")
-    assert "Nothing is different" in text_of(site.refused("gateways/edge-1/crons/c1/edit", **sent))
+    assert "Nothing has changed" in text_of(site.refused("gateways/edge-1/crons/c1/edit", **sent))
     site.send("gateways/edge-1/crons/c1/edit", **sent | {"cron": "5 9 * * *"})
     [patch] = [each for each in edge.asked if each.method == "PATCH"]
     changed = {name for name, value in patch.body.items() if value is not None}
@@ -330,7 +330,7 @@ def test_a_gateway_is_checked_rotated_and_forgotten(site: Site, platform: Platfo
 
 
 def test_a_join_token_is_shown_once_and_lets_a_gateway_register(site: Site, platform: Platform) -> None:
-    assert "Give it a name" in text_of(site.refused("new-gateway", name="", expires="1h"))
+    assert "Enter a name" in text_of(site.refused("new-gateway", name="", expires="1h"))
     assert "Choose how long" in text_of(site.refused("new-gateway", name="edge-2", expires="9y"))
     assert commands_in(site.preview("new-gateway", name="edge-2", expires="1d")) == [
         "evertick gateway join-token edge-2 --expires-in 86400"

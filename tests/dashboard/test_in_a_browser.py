@@ -20,7 +20,7 @@ def test_a_form_opens_over_the_page_and_keeps_what_was_typed(site: Site, window:
     schedule(site, "s")
     page = window.go("schedules/s/pause")
     page.get_by_role("button", name="Pause", exact=True).click()
-    expect(page.get_by_text("Say why, in a few words")).to_be_visible()
+    expect(page.get_by_text("Give a short reason")).to_be_visible()
     page.get_by_label("Reason").fill("vendor outage")
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("Paused s.")).to_be_visible()

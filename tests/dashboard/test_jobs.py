@@ -159,7 +159,7 @@ def test_a_job_shows_what_it_did(site: Site) -> None:
 @pytest.mark.parametrize("action", ["cancel", "stop"])
 def test_a_job_that_has_ended_is_not_said_to_be_canceled(site: Site, action: str) -> None:
     reply = site.send(f"jobs/{ended(site, 'shop.tally', n=1)}/{action}", status=409)
-    assert "had ended before: there was nothing to cancel" in text_of(reply.text)
+    assert "had already ended, so there was nothing to cancel" in text_of(reply.text)
 
 
 def test_a_failed_job_shows_each_attempt_and_where_it_failed(site: Site) -> None:
@@ -323,7 +323,7 @@ def test_ticked_jobs_are_changed_and_what_was_refused_is_said(site: Site) -> Non
     where = "jobs/run-now-all?state=pending&" + "&".join(f"row={each}" for each in (one, two, three))
     sent = site.send(where, typed="run-now 3", shown="3")
     said = sent.headers["set-cookie"]
-    assert "2%20jobs" in said and "1%20not" in said
+    assert "2%20jobs" in said and "1%20failed" in said
     assert site.app.jobs.get(one).due_at <= datetime.now(UTC) + timedelta(minutes=1)
     site.send("jobs/retry-all?state=canceled&row=" + three)
     assert site.app.jobs.list(parent=three).jobs

@@ -139,7 +139,7 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
 
     assert engine.times("backfill", "started") == missed
     after = text_of(site.page(""))
-    assert "were missed, and made up for since" in after and "Backfill" not in after
+    assert "were missed, and caught up since" in after and "Backfill" not in after
     assert "Missed, 24 h 0" in after, "as `schedule audit` counts"
     counts = site.app.schedules.audit(NOON, NOON + timedelta(hours=4)).counts
     assert (counts.missed, counts.caught_up, site.app.schedules.counts().missed.number) == (0, len(missed), 0)
@@ -147,11 +147,11 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("evertick.dashboard.routes.schedules.STRIP", 3)  # as if it were long ago
             told = text_of(site.page(rows).select_one(".occ tbody"))
-        assert "Made up for since: 1 h" in told and "Backfill this" not in told, rows
+        assert "Caught up since: 1 h" in told and "Backfill this" not in told, rows
     caught_up = site.page(str(explain).partition("#")[0] + "&tz=UTC")
     assert "Missed, and made up for by backfill_" in text_of(caught_up)
     assert "Backfill this one" in why and "Backfill this one" not in text_of(caught_up), "it would run twice"
-    assert "No time of these schedules was missed in this range, or all of them were made up for" in text_of(
+    assert "No time of these schedules was missed in this range, or all of them were caught up" in text_of(
         site.page(link)
     )
     site.send("bulk/schedules/backfill", **form)
@@ -262,9 +262,9 @@ def test_a_range_that_is_none_comes_back(engine: Engine) -> None:
     site = engine.site
     back = site.page("bulk/schedules/backfill?row=hours&start=yesterda&end=2026-01-01", status=422)
     assert "'yesterda' is not a date" in text_of(back.find(id="f-start-e") or back)
-    assert "tick some in the list" in text_of(site.page("bulk/schedules/backfill"))
+    assert "select some in the list" in text_of(site.page("bulk/schedules/backfill"))
     back = site.page("bulk/schedules/backfill?row=hours&start=2026-01-01&end=2026-01-02&which=some", status=422)
-    assert "There are no times 'some'" in text_of(back)
+    assert "'some' is not a choice of times" in text_of(back)
     reader = site.by("read")
     reader.page("bulk/schedules/backfill?row=hours", status=403)
     assert "aria-disabled" in str(reader.page("").select_one(".banner.missed"))

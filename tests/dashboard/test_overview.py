@@ -53,9 +53,9 @@ def now(**given: object) -> OverviewView:
         ({}, "Everything is on time."),
         (
             {"unwritable": UnwritableView(since=AT, reason="its disk is full")},
-            "The database cannot be written: nothing runs, and nothing can be changed.",
+            "The database cannot be written: no jobs run, and nothing can be changed.",
         ),
-        ({"alive": 0}, "No worker is alive: what is due waits."),
+        ({"alive": 0}, "No worker is alive: due jobs wait."),
         ({"missed_day": Count(number=1)}, "One run was found missed in the last 24 hours."),
         (
             {"missed_day": Count(number=1), "late": Count(number=3)},
@@ -214,7 +214,7 @@ def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> No
     site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
     page = site.page("")
     shown = text_of(page)
-    assert "No worker is alive: what is due waits." in shown
+    assert "No worker is alive: due jobs wait." in shown
     assert "Needs attention 1" in shown and "none is alive" not in shown, "said of the job that waits"
     assert "no worker · p99, 1 h" in shown and "on time" not in shown
     assert "2 starts in the next 2 hours" in shown or "3 starts" in shown

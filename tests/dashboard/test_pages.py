@@ -33,7 +33,7 @@ def test_a_visitor_logs_in_with_a_token_and_out_again(site: Site) -> None:
     form = stranger.page(sent.headers["location"])
     [back] = [each["value"] for each in form.find_all("input", attrs={"name": "next"})]
     wrong = stranger.send("/login", status=401, token="evt_wrong", next=back)
-    assert "No token is like this" in text_of(wrong.text)
+    assert "This token is unknown" in text_of(wrong.text)
     assert "evt_wrong" not in wrong.text, "a secret is not sent back"
 
     right = stranger.send("/login", token=site.secret, next=back)

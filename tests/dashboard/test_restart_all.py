@@ -82,7 +82,7 @@ def test_all_failed_runs_are_restarted_after_their_count_was_typed(site: Site, m
     asked = {"all": "yes", "state": "failed", "workflow": "shop.flow", "shown": "2"}
     refused = text_of(site.refused("workflow-batch/restart", typed="restart 3", **asked, **{"from": "failed"}))
     assert "Type restart 2 to confirm." in refused and again(site, ids[:2]) == []
-    assert "Choose from where" in text_of(site.refused("workflow-batch/restart", typed="restart 2", **asked))
+    assert "Choose where" in text_of(site.refused("workflow-batch/restart", typed="restart 2", **asked))
 
     sent = site.send("workflow-batch/restart", typed="restart 2", **asked, **{"from": "failed"})
 
@@ -120,7 +120,7 @@ def test_ticked_runs_are_restarted_from_the_beginning(site: Site, made: list[int
     partly = site.refused("workflow-batch/restart", row=ids, typed="restart 2", **{"from": "beginning"})
 
     said = text_of(partly)
-    assert "1 of 2 were reached." in said and "holds the key 'b'" in said
+    assert "1 of 2 were changed." in said and "holds the key 'b'" in said
     assert [each["value"] for each in partly.select("input[name=row]")] == [ids[1]], "what runs again is not sent again"
     made.clear()
     end(site, again(site, ids[:1]))

@@ -137,7 +137,7 @@ def test_many_are_paused_with_a_reason_and_without_script(site: Site) -> None:
     assert typed == [f"evertick schedule pause {each} --reason out" for each in "abc"]
     assert not site.app.schedules.get("a").paused
 
-    assert "Say why" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
+    assert "Give a short reason" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
     done = site.send("bulk/schedules/pause", confirmed="yes", note="vendor outage", **chosen)
     assert done.headers["location"] == "/t/default/schedules"
     assert [site.app.schedules.get(each).note for each in "abc"] == ["vendor outage", "vendor outage", ""]
@@ -326,7 +326,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     assert "Only Sat 31 Oct" in text_of(of_day)
     assert len(of_day.select(".occ tbody tr")) == 20
     told = site.page("schedules/s?at=2026-10-31+06:30")
-    assert text_of(told.select(".chain .end")[0]).startswith("No worker looked in time")
+    assert text_of(told.select(".chain .end")[0]).startswith("No worker evaluated it in time")
     assert "Not reached: overlap, start, end" in text_of(told.select_one(".chain"))
     assert commands_in(told)[0].startswith("evertick schedule backfill s --start-time 2026-10-31T10:30:00Z")
     assert told.find("a", string="Widen catch-up…")
@@ -340,7 +340,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
 def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None:
     schedule(site, "s")
     refused = site.refused("schedules/s/pause?tz=Asia/Tokyo", note="", until="soonish")
-    assert "Say why" in text_of(refused) and refused.select_one("#f-until-e")
+    assert "Give a short reason" in text_of(refused) and refused.select_one("#f-until-e")
     assert refused.select_one("[name=until]")["value"] == "soonish"
     past = site.refused("schedules/s/pause", note="x", until="2020-01-01")
     assert "which is past" in text_of(past.select_one("#f-until-e"))
@@ -386,7 +386,7 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
     said = site.send("schedules/s/trigger", overlap="", request="other").headers["set-cookie"]
     assert "Nothing%20was%20started" in said
     rows = text_of(site.page("schedules/s?fate=skipped").select_one(".occ tbody"))
-    assert f"An earlier run was still going on: {run}" in rows, "the reason before the name, which is long"
+    assert f"An earlier run was still running: {run}" in rows, "the reason before the name, which is long"
 
     for args in ("[1]", "{", '{"item": 1, "wrong": 2}'):
         refused = site.refused("schedules/s/trigger", overlap="allow_all", request="x", args=args)

@@ -67,7 +67,7 @@ def test_the_rail_names_scripts_only_where_the_app_runs_them(site: Site, open_ap
 def test_a_script_is_written_tested_and_published(site: Site) -> None:
     assert "There is no script yet" in text_of(site.page("scripts"))
     refused = site.refused("new-script", name="", language="javascript", source="export default (", parameters="{")
-    assert "Give it a name" in text_of(refused) and "This is not JSON" in text_of(refused)
+    assert "Enter a name" in text_of(refused) and "This is not JSON" in text_of(refused)
     refused = site.refused("new-script", name="cart", language="javascript", source="export default (", parameters="")
     assert "line 1" in text_of(refused.select_one("#f-source-e")), "what the sandbox says"  # type: ignore[arg-type]
     assert refused.select(".frame .hit"), "with the line"
@@ -162,7 +162,7 @@ def test_a_schedule_runs_a_script_that_is_chosen_from_those_published(cart: Site
 def test_limits_are_shown_and_set_by_those_of_all_tenants(cart: Site) -> None:
     page = text_of(cart.page("script-limits"))
     assert "CPU time cpu_ms 1 s" in page and "Memory memory_bytes 64 MiB" in page and f"JavaScript {level()}" in page
-    assert "A whole number" in text_of(cart.refused("script-limits/change", cpu_ms="much"))
+    assert "Enter a whole number" in text_of(cart.refused("script-limits/change", cpu_ms="much"))
     assert "cpu_ms=" in text_of(cart.refused("script-limits/change", cpu_ms="0"))
 
     cart.send("script-limits/change", cpu_ms="500", hosts="api.example.com\r\n*.example.org")

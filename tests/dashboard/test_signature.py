@@ -158,7 +158,7 @@ def test_a_model_whose_fields_are_all_empty_is_another_thing_than_none(app: App)
     assert typed(made, **{"node?": "model"}) == ({"node": {}}, {})
     args, errors = typed(made, **{"node?": "none", "node__children": "[]"})
     assert args is None
-    assert "leave them empty" in errors["a.node?"]
+    assert "clear them" in errors["a.node?"]
     missing = typed(signature(app, lambda_of(Address)), **{"to?": "model"})
     assert missing[1].keys() == {"a.to.street"}
 

@@ -248,7 +248,7 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
     wrong = site.refused(f"workflows/{run_id}/signal", event="verified", value="{yes")
     assert "This is not JSON" in text_of(wrong.find(id="f-value-e"))  # type: ignore[arg-type]
     assert text_of(wrong.find(id="f-value")) == "{yes"  # type: ignore[arg-type]
-    assert "Name the event" in text_of(site.refused(f"workflows/{run_id}/signal", event="", value=""))
+    assert "Enter the name of the event" in text_of(site.refused(f"workflows/{run_id}/signal", event="", value=""))
     assert not commands_in(wrong), "a text that is no JSON would be sent as text"
     [line] = commands_in(site.preview(f"workflows/{run_id}/signal", event="verified", value='{"ok": true}'))
     assert line == f"""evertick workflow signal {run_id} verified '{{"ok": true}}'"""
@@ -306,7 +306,7 @@ def test_a_run_is_restarted_from_a_step(site: Site) -> None:
     assert form.select_one("#f-step option[selected]")["value"] == "2"  # type: ignore[index]
     assert commands_in(form)
     assert "has not made a step" in text_of(site.refused(f"workflows/{run_id}/restart", step="77"))
-    assert "A step is named by its number" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
+    assert "Enter the number of a step" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
 
     to = site.send(f"workflows/{run_id}/restart", step="3").headers["location"]
 

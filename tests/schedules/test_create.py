@@ -192,7 +192,7 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ({"concurrency_limit": 0}, Misuse, "from 1 to"),
         ({"remaining_actions": 0}, Misuse, "at least 1"),
         ({"buffer_limit": -1}, Misuse, "buffer_limit= takes"),
-        ({"overlap": "sometimes"}, Misuse, "none of skip, buffer_one"),
+        ({"overlap": "sometimes"}, Misuse, "one of skip, buffer_one"),
         ({"memo": {"x": object()}}, InvalidArguments, "JSON"),
         ({"memo": {"x": nested(20_000)}}, InvalidArguments, "JSON"),
         ({"memo": {"x": "y" * 70_000}}, LimitExceeded, "memo"),

@@ -84,7 +84,7 @@ def test_another_function_keeps_the_arguments(open_app: OpenApp) -> None:
     app.schedules.pause("bill-1", "they have left")
 
     assert app.schedules.update_all(do=app.functions.resolve("greet"), rename={"cents": "n"}, id_contains="greet") == 0
-    with pytest.raises(InvalidArguments, match=r"^schedule 'bill-1': .*cents: extra inputs are not permitted"):
+    with pytest.raises(InvalidArguments, match=r"^schedule 'bill-1': .*cents: the function has no such parameter"):
         app.schedules.update_all(do="greet", function="bill")
     assert {function for function, _ in calls(app).values()} == {"bill", "greet"}, "the page is undone"
     assert app.schedules.update_all(do="bill", id_contains="greet") == 1
@@ -118,7 +118,7 @@ def test_each_page_is_a_transaction_and_stays(open_app: OpenApp, monkeypatch: py
     monkeypatch.setattr("evertick.app.schedules.commands.BULK_PAGE", 2)
     told: list[int] = []
 
-    with pytest.raises(InvalidArguments, match=r"^schedule 'greet': .*client: extra inputs are not permitted"):
+    with pytest.raises(InvalidArguments, match=r"^schedule 'greet': .*client: the function has no such parameter"):
         app.schedules.with_progress(told.append).update_all(rename={"customer": "client"})
 
     assert told == [2, 3]

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from evertick.api.schema import Moment, RowReading, Schema
+from evertick.api.schema import Moment, Page, RowReading, Schema
 from evertick.base.ids import TenantId
 from evertick.base.instants import to_datetime, to_datetime_or_none
 from evertick.base.records.access import AccessToken, AuditLine, SavedViewRow, Scope
@@ -42,7 +42,7 @@ class NewToken(TokenView):
         return cls(**_shown(token), secret=secret)
 
 
-class TokenPage(Schema):
+class TokenPage(Page):
     """Tokens, and where the next page begins; `cursor` is None on the last one."""
 
     tokens: tuple[TokenView, ...]
@@ -86,7 +86,7 @@ class AuditView(Schema):
         )
 
 
-class AuditPage(Schema):
+class AuditPage(Page):
     """Lines of the audit log, and where the next page begins; `cursor` is None on the last one."""
 
     changes: tuple[AuditView, ...]

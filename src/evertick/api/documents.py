@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from evertick.api.schema import Moment, RowReading, Schema
+from evertick.api.schema import Moment, Page, RowReading, Schema
 from evertick.base.ids import creation_time_ms, table_of
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.documents import StoredDocument, TableCount
@@ -66,7 +66,7 @@ class DocumentView(Schema):
         )
 
 
-class DocumentPage(Schema):
+class DocumentPage(Page):
     """Documents, and where the next page begins; `cursor` is None on the last one."""
 
     documents: tuple[DocumentView, ...]

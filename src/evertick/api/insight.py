@@ -1,6 +1,6 @@
 """Schemas of dashboards: success of functions, problems, recent changes and coming runs."""
 
-from evertick.api.schema import Count, Moment, Schema
+from evertick.api.schema import Count, Moment, Page, Schema
 from evertick.api.status import UnwritableView
 from evertick.base.ids import JobId, WorkerId
 
@@ -37,7 +37,7 @@ class FunctionStats(Schema):
     next_due: Moment | None
 
 
-class FunctionStatsPage(Schema):
+class FunctionStatsPage(Page):
     """A page of functions by name; `cursor` is where the next one begins."""
 
     functions: tuple[FunctionStats, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from evertick.api.schema import Moment, RowReading, Schema
+from evertick.api.schema import Moment, Page, RowReading, Schema
 from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import LINES_MAX, JobAttempt, JobLine, LinePosition, StoredLine
@@ -96,7 +96,7 @@ class JobView(Schema):
         )
 
 
-class JobPage(Schema):
+class JobPage(Page):
     """Jobs, and where the next page begins; `cursor` is None on the last one."""
 
     jobs: tuple[JobView, ...]
@@ -174,7 +174,7 @@ class LogLineView(JobLogLine):
         )
 
 
-class LogPage(Schema):
+class LogPage(Page):
     """Lines, and where the next page begins; `cursor` is None on the last one.
 
     `latest` is the cursor with which a later request, the oldest first, gets what was stored since. It begins some

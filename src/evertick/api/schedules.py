@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import computed_field
 
-from evertick.api.schema import Count, DurationMs, Moment, NumberIn, Retry, Schema, WireSpec, named
+from evertick.api.schema import Count, DurationMs, Moment, NumberIn, Page, Retry, Schema, WireSpec, named
 from evertick.base.ids import JobId, ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.rules.schedules.catch_up import started_late
@@ -104,7 +104,7 @@ class PlannedBackfill(Schema):
     problem: str | None
 
 
-class PlannedBackfillPage(Schema):
+class PlannedBackfillPage(Page):
     """What backfills of many schedules would run in [start, end], by id; `cursor` is where the next page begins."""
 
     start: Moment
@@ -321,14 +321,14 @@ class ApplyReport(Schema):
     schedules: tuple[AppliedSchedule, ...]
 
 
-class SchedulePage(Schema):
+class SchedulePage(Page):
     """A page of schedules; `cursor` continues the list, None at its end."""
 
     schedules: tuple[ScheduleSummary, ...]
     cursor: str | None
 
 
-class OccurrencePage(Schema):
+class OccurrencePage(Page):
     """A page of the ledger; `cursor` continues it, None at its end."""
 
     occurrences: tuple[OccurrenceView, ...]
@@ -359,7 +359,7 @@ class DetailedSchedule(ScheduleSummary):
     pause: PauseView | None
 
 
-class DetailedSchedulePage(Schema):
+class DetailedSchedulePage(Page):
     """A page of schedules for people; `cursor` continues the list, None at its end."""
 
     schedules: tuple[DetailedSchedule, ...]

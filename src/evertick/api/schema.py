@@ -5,7 +5,7 @@ string and the wire form. A schema reads both forms, so `Model.model_validate(va
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
@@ -50,6 +50,14 @@ class Schema(BaseModel):
         return (*fields, *cls.model_computed_fields)
 
 
+class Page(Schema):
+    """Rows, and where the next page begins. A page is iterable: `for job in app.jobs.list(): ...`."""
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        """The rows, which are its first field."""
+        return iter(getattr(self, next(iter(type(self).model_fields))))
+
+
 def json_form(value: Any) -> Any:
     """The JSON form of a schema, or of a list or dict with schemas in it.
 
@@ -63,7 +71,7 @@ def json_form(value: Any) -> Any:
 
 def _masked(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return value.model_copy(update={name: _masked(each) for name, each in value})
+        return value.model_copy(update={name: _masked(each) for name, each in BaseModel.__iter__(value)})
     if type(value) is dict:
         return {_masked_key(key): _masked(each) for key, each in value.items()}
     return type(value)(map(_masked, value)) if type(value) in (list, tuple) else value

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from evertick.api.jobs import AttemptView
-from evertick.api.schema import Moment, RowReading, Schema
+from evertick.api.schema import Moment, Page, RowReading, Schema
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import from_datetime, to_datetime, to_datetime_or_none
@@ -128,7 +128,7 @@ class WorkflowTypeView(Schema):
         return cls(name=name, status=given.status, changed_at=to_datetime(given.changed_at))
 
 
-class RunPage(Schema):
+class RunPage(Page):
     """Runs, and where the next page begins; `cursor` is None on the last one."""
 
     runs: tuple[RunView, ...]
@@ -440,7 +440,7 @@ class RunDetails(DetailedRun):
     waiting_event_count: int
 
 
-class DetailedRunPage(Schema):
+class DetailedRunPage(Page):
     """Runs for people, and where the next page begins; `cursor` is None on the last one."""
 
     runs: tuple[DetailedRun, ...]

@@ -9,6 +9,7 @@ from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
 from evertick.base.ids import check_addressable
+from evertick.base.options import shown
 from evertick.base.records.stored import storable
 
 LIKE_BEGINNING: Final = 4
@@ -51,7 +52,10 @@ class Registry:
                 )
             return target
         if not isinstance(target, str):
-            raise Misuse(f"{target!r} is not a registered function; decorate it with @app.mutation or @app.action")
+            raise Misuse(
+                f"{shown(target)} is not a registered function: give one that is decorated with @app.mutation or "
+                "@app.action, or its name"
+            )
         function = self._by_name.get(target)
         if function is None:
             near = self.nearest(target)

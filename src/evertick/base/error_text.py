@@ -18,6 +18,7 @@ _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 _TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
 _CAUSE: Final[Any] = vars(BaseException)["__cause__"]
 _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
+_EXCEPTIONS: Final[Any] = vars(BaseExceptionGroup)["exceptions"]
 
 
 def place_words(line: int | None, column: int | None) -> str:
@@ -26,11 +27,34 @@ def place_words(line: int | None, column: int | None) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The error's text, at most TEXT_CHARS_MAX characters; a remark in angle brackets if reading it fails."""
+    """The error's text, at most TEXT_CHARS_MAX characters; a remark in angle brackets if reading it fails.
+
+    The text of an exception group continues with the errors in it: `... (1 sub-exception): ValueError: no such order`.
+    """
     try:
-        return current_guard().call(TEXT_TIME, str, error)[:TEXT_CHARS_MAX]
+        return current_guard().call(TEXT_TIME, _text_of, error)[:TEXT_CHARS_MAX]
     except BaseException as failure:
         return f"<its text cannot be read: {type(failure).__name__}>"
+
+
+def _text_of(error: BaseException) -> str:
+    inner = "; ".join(f"{type(each).__name__}: {each}" for each in errors_in(error) if each is not error)
+    return f"{error}: {inner}" if inner else str(error)
+
+
+def errors_in(error: BaseException) -> list[BaseException]:
+    """The errors in an exception group and in its groups; of another error the error itself.
+
+    The class of the group, which may define `exceptions` as a property, is bypassed.
+    """
+    found, left = list[BaseException](), [error]
+    while left:
+        each = left.pop()
+        if issubclass(type(each), BaseExceptionGroup):
+            left.extend(reversed(_EXCEPTIONS.__get__(each)))
+        else:
+            found.append(each)
+    return found
 
 
 def place_of(error: BaseException) -> str:

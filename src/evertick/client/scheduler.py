@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from evertick.app.scheduling.job_builder import delay_ms
 from evertick.base.errors import InvalidDelay
 from evertick.base.ids import JobId
-from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, RequestsWithOptions, function_call, new_id, new_key, wire
 
 
@@ -19,7 +19,7 @@ class ScheduleJobs(RequestsWithOptions):
         `function` is the function itself, or its name with arguments by name. Raises InvalidDelay, InvalidArguments,
         FunctionNotFound, QuotaExceeded. It is scheduled once, however often it is sent.
         """
-        return self._new({"after": duration_ms(delay, name="delay") / 1000}, function, args, kwargs)
+        return self._new({"after": delay_ms(delay) / 1000}, function, args, kwargs)
 
     def enqueue(self, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
         """Run a function now; as `run_after` with a delay of 0."""

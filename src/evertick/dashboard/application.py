@@ -1,4 +1,4 @@
-"""Which pages there are, and where they begin. `Server.show(Dashboard())` adds them to a server."""
+"""The routes of all pages. `Server.show(Dashboard())` adds them to a server."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -40,7 +40,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     overview.routes,
     search.routes,
     functions.routes,
-    backfills.routes,  # before the other bulk actions, which have a word in its place
+    backfills.routes,  # before the other bulk actions, whose path parameter would match it
     schedules_bulk.routes,
     views.routes,
     schedules.routes,
@@ -53,7 +53,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     workflow_changes.routes,
     fleet.routes,
     settings.routes,
-    missing.routes,  # the last one: every other address
+    missing.routes,  # last: matches every other address
 )
 API: Final = "/api/"
 PREFIXES: Final = ("/t/", "/login", "/logout")
@@ -69,9 +69,9 @@ class Dashboard:
         return path.startswith(PREFIXES)
 
     def face_of(self, request: Request, status: int) -> Response | None:
-        """The page for an address that no route has, or that takes another method; None for the JSON of the API.
+        """The page for an unknown address or another method; None for the JSON of the API.
 
-        Browsers say that they want HTML, and clients of the API do not.
+        Browsers ask for HTML, and clients of the API do not.
         """
         accepts_pages = "text/html" in request.headers.get("accept", "")
         is_api = request.scope["path"].removeprefix(request.scope["root_path"]).startswith(API)

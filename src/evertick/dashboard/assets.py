@@ -1,4 +1,4 @@
-"""The files that pages need: style, script, pictures. Their addresses have a hash, so browsers keep them for good."""
+"""The static files of pages: styles, scripts, images. Their addresses have a hash, so browsers cache them forever."""
 
 from functools import cache
 from hashlib import sha256
@@ -23,16 +23,16 @@ FILES: Final = {
     "uplot.js": "vendor/uplot-1.6.32.min.js",
     "uplot.css": "vendor/uplot-1.6.32.min.css",
 }
-"""The files by the name that pages call them."""
+"""The files by the names that pages use."""
 
 
 @cache
 def content_of(name: str) -> bytes:
-    """What is in a file. Raises KeyError for another name."""
+    """The content of a file. Raises KeyError for an unknown name."""
     return files("evertick.dashboard").joinpath("static", FILES[name]).read_bytes()
 
 
 @cache
 def asset(name: str) -> str:
-    """The address of a file below the server's prefix, with the hash of what is in it."""
+    """The address of a file below the server's prefix, with the hash of its content."""
     return f"/assets/{sha256(content_of(name)).hexdigest()[:12]}/{name}"

@@ -1,7 +1,7 @@
-"""Faces: what a page shows in place of what was asked for. Each has its own heading, glyph and way out.
+"""Faces: what a page shows instead of the requested content. Each has its own heading, glyph and next step.
 
-Nothing here, nothing matches, failed to load, not allowed: a list that is empty because it could not be read must never
-look like one that is empty.
+Nothing here, nothing matches, failed to load, not allowed: a list that could not be read must never look like an empty
+list.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from evertick.server.problems import STATUS, TOLD, Problem, words_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """What stands in place of a page. `glyph` is a class of `dash.css`."""
+    """The content shown instead of a page. `glyph` is a class of `dash.css`."""
 
     status: int
     glyph: str
@@ -29,11 +29,11 @@ class Face:
     again: bool = False
     """Whether trying again may help."""
     is_filter: bool = False
-    """Whether the page can be shown without what its address asks for."""
+    """Whether the page can be shown without the filters in its address."""
 
 
 EVERYWHERE: Final = frozenset({"cursor", "tz"})
-"""What an address has that is no filter."""
+"""Parameters of an address that are not filters."""
 WORDS: Final = {
     "not_found": ("nomatch", "not found", "There is nothing at this address"),
     "not_allowed": ("locked", "not allowed", "Your token may not do this"),
@@ -51,18 +51,18 @@ LOST: Final = {
     ),
     405: Face(
         status=405, glyph="nomatch", word="not a page", title="There is no page at this address",
-        detail="It takes what a form sends. Open the form again, and send it from there.", code="method_not_allowed",
+        detail="This address accepts only a form. Open the form and send it again.", code="method_not_allowed",
     ),
 }  # fmt: skip
-"""The faces of addresses that no route has, or that take another method."""
+"""The faces of unknown addresses, and of addresses that need another method."""
 
 
 def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Face:
-    """The face of an error: of a page that was to be shown, or of a form that was sent; `route` is FastAPI's."""
+    """The face of an error of a page, or of a form that was sent; `route` is FastAPI's."""
     if isinstance(error, TimeoutError):
         return Face(
-            status=503, glyph="failed", word="failed to load", title="This was too slow, and was stopped after 2 s",
-            detail="What you asked for is there and goes on; only this view could not be read in time. Asking for less "
+            status=503, glyph="failed", word="failed to load", title="This was too slow and was stopped after 2 s",
+            detail="The data is not affected; only this view could not be read in time. Showing less "
             "usually helps: a filter, a shorter span.", code="too_slow", again=True,
         )  # fmt: skip
     if isinstance(error, TOLD):
@@ -70,13 +70,13 @@ def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Fa
     if isinstance(error, Unavailable) and is_form:
         return Face(
             status=503, glyph="failed", word="not done", title="The database cannot be written now",
-            detail="What you sent was not carried out, or only in part if it was about several. Look before you send "
+            detail="What you sent was not done, or only in part if it concerns several things. Check before you send "
             "it again.", code=error.code, again=True,
         )  # fmt: skip
     if isinstance(error, Unavailable):
         return Face(
             status=503, glyph="failed", word="failed to load", title="The database cannot be read now",
-            detail="Nothing is lost: what is scheduled is in the database, and goes on when it is back.",
+            detail="Nothing is lost: scheduled work is in the database, and continues when it is back.",
             code=error.code, again=True,
         )  # fmt: skip
     if isinstance(error, RequestValidationError):
@@ -101,7 +101,7 @@ def face_of(error: Exception, *, is_form: bool = False, route: Any = None) -> Fa
 
 
 def _filters(route: Any) -> list[str]:
-    """What may follow the question mark in the address of a page, by name."""
+    """The names of the query parameters of a page, without those of every page."""
     asked = [field.field_info.annotation for field in getattr(getattr(route, "dependant", None), "query_params", ())]
     models = [each for each in asked if isinstance(each, type) and issubclass(each, BaseModel)]
     return [name for model in models for name in model.model_fields if name not in EVERYWHERE]

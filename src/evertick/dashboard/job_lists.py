@@ -1,4 +1,4 @@
-"""Lists of jobs: how people choose them, and what stands beside each of them."""
+"""Lists of jobs: their filters, and related data."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,11 +28,11 @@ SPANS: Final = {
     "7d": timedelta(days=7),
 }
 ID_CHARS: Final = 32
-"""Of the id of a job: `job_` and 28 more."""
+"""Characters of the id of a job: `job_` and 28 more."""
 
 
 class Filters(Body):
-    """Which jobs are meant, as the address of a page says it."""
+    """The filters of jobs, from the address of a page."""
 
     state: str = Field("pending", pattern=f"^({'|'.join(TABS)})$")
     function: str | None = Field(None, max_length=500)
@@ -46,28 +46,28 @@ class Filters(Body):
     not_retried: bool | None = None
 
     def given(self) -> dict[str, Any]:
-        """What was asked for beside the state, by the words of the address."""
+        """The filters except the state, by the names of their parameters."""
         found = {name: getattr(self, name) for name in Filters.model_fields if name != "state"}
         if self.occurrence is not None:
             found["occurrence"] = to_iso(from_datetime(self.occurrence))
         return {name: value for name, value in found.items() if value}
 
     def where(self, at: Instant) -> JobsWhere:
-        """The filters as the HTTP API takes them, for a page made `at` a moment."""
+        """The filters in the form of the HTTP API, for a page at the time `at`."""
         found: JobsWhere = {"state": [TABS[self.state][1]]}
         pairs = {"function": self.function, "pool": self.pool, "schedule": self.schedule, "error": self.error}
         found.update({name: value for name, value in pairs.items() if value})  # type: ignore[typeddict-item]
         text = (self.q or "").strip()
         if text:
             if text.startswith(f"{JOB_PREFIX}_"):
-                found["id_prefix"] = text[: ID_CHARS + 1]  # a longer one begins no id, and this one begins none either
+                found["id_prefix"] = text[: ID_CHARS + 1]  # a longer prefix matches no id, and neither does this one
             else:
                 found["key"] = text
         if self.occurrence is not None:
             found["occurrence_from"] = self.occurrence
             found["occurrence_until"] = self.occurrence + timedelta(seconds=1)
         if self.state == "pending":
-            found["without_runs"] = True  # the page of workflows has those, and what they wait for
+            found["without_runs"] = True  # the page of workflows shows those, with what they wait for
         if self.blocked and self.state == "pending":
             found["blocked"] = True
         if self.not_retried and self.state == "failed":
@@ -84,14 +84,14 @@ class Filters(Body):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page of jobs with those that scheduled them."""
+    """A page of jobs with the jobs that scheduled them."""
 
     page: JobPage
     parents: dict[str, JobView]
 
 
 async def parents_of(access: AsyncAccess, jobs: tuple[JobView, ...]) -> dict[str, JobView]:
-    """The jobs that scheduled these, by id, as far as they are still kept."""
+    """The jobs that scheduled these, by id; without those that are no longer stored."""
     ids = list(dict.fromkeys(each.parent_id for each in jobs if each.parent_id is not None))
     found = await access.jobs.get_many(ids) if ids else ()
     return {each.id: each for each in found if each is not None}

@@ -1,4 +1,4 @@
-"""Pages: what each request for HTML has in common, from the check of the visitor to the face of an error.
+"""Pages: the common part of all requests for HTML, from the authentication to error pages.
 
     routes = page_routes()
 
@@ -12,11 +12,11 @@
         ...
         return page.done(page.url("schedules", schedule_id), "Paused.")
 
-A form is a page of its own, which works without script. With script it is shown as a dialog over the page before:
-then only its part of the template is sent (`page.in_dialog`).
+A form is its own page, which works without script. With script it is shown as a dialog over the previous page; only its
+part of the template is then sent (`page.in_dialog`).
 
-Below its fields a form says which command does the same. The handler that opens the form makes it from the fields
-(`page.same`), and is asked again for what is half typed: at `.../preview`, with what was typed as `page.typed`.
+Below its fields a form shows the command that does the same. The handler that opens the form creates it from the fields
+(`page.same`). While people type, it is called again at `.../preview`, with the contents so far as `page.typed`.
 
     @routes.asks("/schedules/{schedule_id}/pause", Scope.OPERATE)
     async def show_pause(page: Shown, schedule_id: Named) -> Response:
@@ -58,18 +58,18 @@ from evertick.recurrence.zones.names import zone_named
 from evertick.server.callers import Called, Caller, Routes, ScopedRoute
 from evertick.server.problems import Problem
 
-# -- The pages that the rail names, in three groups. A place is named when its page exists.
+# -- The pages in the navigation rail, in three groups.
 
 
 class Place(NamedTuple):
-    """A page in the rail: its name, its path below the tenant, and the key that follows `g`."""
+    """A page in the rail: its name, its path below the tenant, and the key after `g` that opens it."""
 
     name: str
     path: str
     key: str = ""
     scope: Scope = Scope.READ
     of_scripts: bool = False
-    """Whether it is there only if the app runs scripts."""
+    """Whether it is shown only if the app runs scripts."""
 
 
 PLACES: Final[tuple[tuple[Place, ...], ...]] = (
@@ -93,18 +93,18 @@ __all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_o
 _logger: Final = logging.getLogger("evertick.server")
 
 SLOW_S: Final = 2.0
-"""A page that takes longer is given up, and says so: what it looks at goes on all the same."""
+"""A page that takes longer is stopped and says so; the data that it shows is not affected."""
 FIELDS_MAX: Final = 2_000
 SAID_COOKIE: Final = "evertick_said"
 DIALOG_HEADER: Final = "x-evertick-dialog"
 TO_HEADER: Final = "x-evertick-to"
 LIVE_HEADER: Final = "x-evertick-live"
-"""Sent with a page that is read again upon a hint; its reply says in PAUSE_HEADER for how many milliseconds not to."""
+"""Sent by a page that reloads after a hint; PAUSE_HEADER of the reply has the milliseconds to wait before the next."""
 PAUSE_HEADER: Final = "x-evertick-pause"
 PREVIEW: Final = "/preview"
-"""What the address of a form ends with where it is shown with what is typed so far."""
+"""The suffix of the address at which a form is shown with its contents so far."""
 URL_SAFE: Final = ":/%#?=@[]!$&'()*+,;"
-"""What stays as it is in an address that is sent back: headers are ASCII."""
+"""Characters that are not escaped in an address that is sent back; headers must be ASCII."""
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -112,7 +112,7 @@ CSP: Final = (
 
 
 class Page:
-    """One request for a page: who asks, when, in which zone, and what it is sent."""
+    """One request for a page: the visitor, the time, the zone, and what was sent."""
 
     def __init__(self, request: Request, caller: Caller | None) -> None:
         self.request = request
@@ -122,29 +122,29 @@ class Page:
         self.zone = zone_of(request)
         self.times = Times(self.now, self.zone)
         self.in_dialog = DIALOG_HEADER in request.headers
-        """Whether only the form is wanted, to be shown over another page."""
+        """Whether only the form is requested, to be shown over another page."""
         self.typed: Form | None = None
-        """What is typed into the form so far, where only its preview is asked for."""
+        """The contents of the form so far, if its preview is requested; otherwise None."""
 
     @property
     def tenant(self) -> TenantId:
-        """Whose data is shown."""
+        """The tenant whose data is shown."""
         return (None if self.caller is None else self.caller.tenant) or DEFAULT_TENANT
 
     @property
     def access(self) -> AsyncAccess:
-        """The tenant's data, as the HTTP API has it."""
+        """The tenant's data, as in the HTTP API."""
         return self.known.access
 
     @property
     def known(self) -> Caller:
-        """Who asks, on a page that needs a token."""
+        """The visitor, on a page that needs a token."""
         assert self.caller is not None, "this page has a scope"  # noqa: S101
         return self.caller
 
     @property
     def reaches_all(self) -> bool:
-        """Whether the visitor's token is one of all tenants, and so reaches what belongs to none."""
+        """Whether the visitor's token is for all tenants, so that it can also access what belongs to no tenant."""
         return self.known.token.tenant is None
 
     @property
@@ -154,19 +154,19 @@ class Page:
 
     @property
     def fleet(self) -> Caller:
-        """Who asks, for what belongs to no tenant: pools, workers, workflow types. Raises Problem."""
+        """The visitor, for what belongs to no tenant: pools, workers, workflow types. Raises Problem."""
         if not self.reaches_all:
-            raise Problem(403, "not_allowed", "this belongs to no tenant, and your token reaches one tenant alone")
+            raise Problem(403, "not_allowed", "this belongs to no tenant, but your token is for one tenant only")
         return replace(self.known, tenant=None)
 
     @property
     def prefix(self) -> str:
-        """The path below which all is served."""
+        """The path prefix of the server."""
         return str(self.request.scope.get("root_path", ""))
 
     @property
     def here(self) -> str:
-        """The address of this page, with its parameters; of a preview, that of its form."""
+        """The address of this page with its parameters; for a preview, that of its form."""
         path, mark, query = address_of(self.request).partition("?")
         return f"{path.removesuffix(PREVIEW) if is_preview(self.request) else path}{mark}{query}"
 
@@ -177,7 +177,7 @@ class Page:
 
     @property
     def pace(self) -> Pace | None:
-        """The simulated clock, if the server runs by one."""
+        """The simulated clock, if the server uses one; otherwise None."""
         e = self.request.app.state.evertick.environment
         return pace_of(e.store.url, e.clock)
 
@@ -203,23 +203,23 @@ class Page:
 
     @property
     def code_files(self) -> set[str]:
-        """The files that declare functions of the app: the code of these may be shown."""
+        """The files that declare functions of the app; their code may be shown."""
         codes = (getattr(each.handler, "__code__", None) for each in self.known.app.functions)
         return {code.co_filename for code in codes if code is not None}
 
     def may(self, scope: Scope | str) -> bool:
-        """Whether the visitor may do what a scope allows."""
+        """Whether the visitor has a scope."""
         return self.caller is not None and self.caller.may(Scope(scope))
 
     def url(self, *parts: str, **params: Any) -> str:
-        """An address below the tenant; parameters that are None or empty are left out."""
+        """An address below the tenant; parameters that are None or empty are omitted."""
         path = "/".join(quote(str(each), safe="", errors="backslashreplace") for each in ("t", self.tenant, *parts))
         given = {name.rstrip("_"): value for name, value in params.items() if value not in (None, "", [], ())}
         query = urlencode(given, doseq=True, errors="backslashreplace")
         return f"{self.prefix}/{path}?{query}" if query else f"{self.prefix}/{path}"
 
     def with_query(self, **changes: Any) -> str:
-        """The address of this page with other parameters; None takes one away. Pages begin anew."""
+        """The address of this page with other parameters; None removes one. Paging starts over."""
         kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
         kept.pop("cursor", None)
         for name, value in changes.items():
@@ -233,16 +233,16 @@ class Page:
         return command(*words, **options, tenant=tenant)
 
     def judged(self, form: Form) -> Form:
-        """The form to read a command from: one that is only opened complains of nothing yet, so it is a copy then."""
+        """The form from which a command is read: a copy if it was only opened, so that no errors are shown yet."""
         return form if self.typed is not None or form.errors else Form(list(form.pairs))
 
     def same(self, read: Form, *lines: str, more: str = "", at: str | None = None) -> SameCommand:
-        """What a form does as commands, unless something is wrong with what was read of it; `more` is said of them.
+        """The commands that do the same as a form, unless `read` has errors; `more` is text about them.
 
-        `at` is where the form's preview is, without `/preview`; `""` for a form that has nothing to type.
+        `at` is the address of the form, whose preview is below it; `""` for a form without fields.
         """
         at = self.path if at is None else at
-        is_alone = self.typed is not None and self.in_dialog  # else its complaints stand beside its fields
+        is_alone = self.typed is not None and self.in_dialog  # otherwise errors are shown at the fields
         return SameCommand(
             lines=() if read.errors else lines,
             wrong=complaints(read.errors) if is_alone else (),
@@ -251,26 +251,26 @@ class Page:
         )
 
     def back_to(self, address: str) -> str:
-        """An address of this site, to go on at; the first page in place of any other.
+        """An address of this site to continue at; the first page instead of any other address.
 
-        Another site's would send visitors away with what they have typed.
+        An address of another site would send visitors and what they typed there.
         """
         is_path = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
         return address if is_path and address.startswith(self.prefix) else f"{self.prefix}/"
 
     @contextlib.asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """For a part without which the page can be shown: it ends early enough. Raises TimeoutError."""
+        """For an optional part of a page: it ends before the page's time limit. Raises TimeoutError."""
         async with asyncio.timeout(0.7 * SLOW_S):
             yield
 
     async def form(self) -> Form:
-        """What was typed into a form. Raises Problem."""
+        """The contents of a form. Raises Problem."""
         body = await self.request.body()
         try:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
         except (UnicodeError, ValueError):
-            raise Problem(422, "invalid_form", "this is not a form") from None
+            raise Problem(422, "invalid_form", "the body is not a form") from None
         form = Form(pairs)
         if form.unknown is not None:
             raise Problem(422, "invalid_form", form.unknown)
@@ -295,7 +295,7 @@ class Page:
         return response
 
     def done(self, to: str, said: str = "") -> Response:
-        """A form was carried out: on to another page, which says so."""
+        """The response after a form was carried out: on to another page, which shows `said`."""
         if self.in_dialog:
             response = Response(status_code=204, headers={TO_HEADER: quote(to, safe=URL_SAFE)})
         else:
@@ -308,9 +308,9 @@ class Page:
 
 
 class PageRoute(ScopedRoute):
-    """The route of a page: visitors have a cookie, and errors have faces."""
+    """The route of a page: visitors send a cookie, and errors are shown as pages."""
 
-    refuses_repeats = False  # forms of a browser send a field of each part of a page that has one
+    refuses_repeats = False  # a browser's form may send several fields with one name
     refuses_bodies = False  # pages read forms by themselves
     everywhere = ("tz",)
 
@@ -329,12 +329,12 @@ class PageRoute(ScopedRoute):
                 async with asyncio.timeout(SLOW_S if shows_only else None):
                     response = await handler(request)
                 if carried_out := getattr(request.state, "carried_out", None):
-                    with contextlib.suppress(EvertickError):  # what was asked for is done, whatever becomes of this
+                    with contextlib.suppress(EvertickError):  # the request is done, even if this fails
                         await request.app.state.evertick.environment.executors.write(carried_out)
             except SentBefore as before:
                 response = Page(request, request.state.caller).done(before.to, before.said)
             except Problem as problem:
-                # A stream that is led to a page of HTML is an error of the page's script to browsers.
+                # Browsers report a script error if an event stream is redirected to an HTML page.
                 if problem.status_code == 401 and "text/event-stream" not in request.headers.get("accept", ""):
                     return to_login(request)
                 response = _face(request, face_of(problem))
@@ -356,12 +356,12 @@ class PageRoute(ScopedRoute):
 
 
 def is_preview(request: Request) -> bool:
-    """Whether a form is to be shown with what is typed so far. A name of a schedule or the like may say it, too."""
+    """Whether a form is requested with its contents so far. The path is not checked: a schedule may be named so."""
     return str(getattr(request.scope.get("route"), "path", "")).endswith(PREVIEW)
 
 
 def shown_face(request: Request, face: Face) -> Response:
-    """The face of an error that no route of a page has met."""
+    """The page of an error that occurred outside of the routes of pages."""
     response = _face(request, face)
     _protect(response)
     return response
@@ -369,7 +369,7 @@ def shown_face(request: Request, face: Face) -> Response:
 
 def _protect(response: Response) -> None:
     response.headers.setdefault("content-security-policy", CSP)
-    # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
+    # With no-referrer browsers hide the origin of a form even from its own site: Origin is then null.
     response.headers["referrer-policy"] = "same-origin"
 
 
@@ -377,7 +377,7 @@ def _face(request: Request, face: Face) -> Response:
     caller = getattr(request.state, "caller", None)
     try:
         page = Page(request, caller)
-    except Misuse:  # a zone in the address that is none
+    except Misuse:  # the zone in the address is invalid
         request.scope["query_string"] = b""
         page = Page(Request(request.scope), caller)
     return page.render("face.html", status=face.status, face=face, request_id=request.state.request_id)
@@ -391,7 +391,7 @@ class PageRoutes(Routes):
         return self.at("GET", path, scope)
 
     def preview(self, path: str, scope: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add what shows a form with what is half typed (`page.typed`). It must change nothing."""
+        """Add the preview of a form with its contents so far (`page.typed`). It must change nothing."""
         return self.at("POST", f"{path}{PREVIEW}", scope)
 
     def asks(self, path: str, scope: Scope) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -403,12 +403,12 @@ class PageRoutes(Routes):
         return add
 
     def form(self, path: str, scope: Scope | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add what a form does."""
+        """Add the handler of a form."""
         return self.at("POST", path, scope)
 
 
 def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
-    """Routes of pages about a tenant, or of others."""
+    """Routes of pages about a tenant, or of other pages."""
     return PageRoutes(prefix=prefix, tag="pages", route_class=PageRoute, described=False)
 
 
@@ -417,7 +417,7 @@ async def _shown(request: Request, caller: Called) -> Page:
     if is_preview(request):
         page.typed = await page.form()
     elif request.method == "POST" and (await page.form())["request"]:
-        # With other fields it is another request: people go back, change something and send the form again.
+        # Other fields make another request: people go back, change something and send the form again.
         key = sha256(await request.body()).hexdigest()
         page.caller = replace(caller, key=key)
         await request.app.state.evertick.environment.executors.read(checked_new(key, page.tenant, page.now))
@@ -431,20 +431,20 @@ async def _public(request: Request) -> Page:
 Shown = Annotated[Page, Depends(_shown)]
 """The page, as a parameter of a route with a scope."""
 Public = Annotated[Page, Depends(_public)]
-"""The page, as a parameter of a route without one."""
+"""The page, as a parameter of a route without a scope."""
 
 
 def file_of(text: str, name: str, media: str) -> Response:
-    """A file that the browser saves and never shows."""
+    """A file that the browser saves and never displays."""
     return Response(utf8(text), media_type=media, headers=saved_as(name))
 
 
 def utf8(text: str) -> bytes:
-    """What is sent of a text: a lone surrogate, which UTF-8 lacks, as its escape."""
+    """The bytes to send for a text; a lone surrogate, which UTF-8 cannot encode, becomes its escape."""
     return text.encode(errors="backslashreplace")
 
 
 def saved_as(name: str) -> dict[str, str]:
-    """The headers of a file that the browser saves under a name: headers are ASCII, and a quotation mark ends it."""
+    """The headers of a file that the browser saves under a name, reduced to characters that headers allow."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     return {"Content-Disposition": f'attachment; filename="{plain}"', "X-Content-Type-Options": "nosniff"}

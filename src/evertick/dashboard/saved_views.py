@@ -1,4 +1,4 @@
-"""Saved views of a list: tabs beside its own, and what leads to saving the view that is shown."""
+"""Saved views of a list: tabs next to its own views, and the parameters for saving the current view."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from starlette.requests import Request
 from evertick.api.access import SavedView
 
 PLACES: Final = {"schedules": "schedules", "jobs": "functions", "workflows": "workflows"}
-"""Where each list has its page."""
+"""The path of the page of each list."""
 NEVER_KEPT: Final = frozenset({"cursor", "tz", "view"})
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTabs:
-    """The saved views of a list, the one that is shown, and the parameters that a new view would keep."""
+    """The saved views of a list, the one that is shown, and the parameters that a new view would store."""
 
     list: str
     tabs: tuple[tuple[SavedView, str], ...]
@@ -26,12 +26,12 @@ class SavedTabs:
 
     @property
     def text(self) -> str:
-        """The parameters as a form carries them."""
+        """The parameters as text for a form."""
         return json.dumps(dict(self.params))
 
 
 class _Page(Protocol):
-    """What of a page is asked: its address, and how others are written."""
+    """The part of a page that is needed: its request, and how addresses are built."""
 
     request: Request
 
@@ -41,9 +41,9 @@ class _Page(Protocol):
 def saved_tabs(
     page: _Page, name: str, views: Sequence[SavedView], usual: Mapping[str, str], own: Sequence[Mapping[str, str]] = ()
 ) -> SavedTabs:
-    """The tabs of the saved `views` of a list. `usual` is what its address need not say, such as the usual order.
+    """The tabs of the saved `views` of a list. `usual` has the default values, which its address may omit.
 
-    `own` are the views that the list has by itself: there is no need to save these.
+    `own` are the built-in views of the list, which need not be saved.
     """
     asked = page.request.query_params
     given = {each: ",".join(filter(None, asked.getlist(each))) for each in asked if each not in NEVER_KEPT}

@@ -1,7 +1,7 @@
-"""Visitors: who looks at a page. They log in with a token of the HTTP API, which the browser keeps in a cookie.
+"""Visitors: authentication of pages. Visitors log in with a token of the HTTP API, which the browser keeps in a cookie.
 
-The cookie is out of reach of scripts, and is sent to pages of this site alone (`SameSite=Strict`). What changes
-something has to come from a page of this site, too: browsers say where a request comes from.
+Scripts cannot read the cookie, and it is sent only to pages of this site (`SameSite=Strict`). Requests that change
+something must also come from a page of this site; browsers say where a request comes from.
 """
 
 from typing import Any, Final
@@ -18,26 +18,26 @@ from evertick.server.problems import Problem, has_own_words
 
 COOKIE: Final = "evertick_token"
 KEPT_S: Final = 30 * 24 * 3600
-"""How long a browser keeps a token or a zone, unless the token ends earlier."""
+"""Seconds for which a browser keeps a token or a zone, unless the token ends earlier."""
 SAFE: Final = ("GET", "HEAD")
 
 
 def secret_in(request: Request) -> str | None:
-    """The token that the browser sends, if any."""
+    """The token in the request's cookie; None if there is none."""
     return request.cookies.get(COOKIE)
 
 
 def address_of(request: Request) -> str:
-    """The address of a request, as a browser sends it: with the server's prefix, its parameters, and escapes.
+    """The address of a request as the browser sent it: with the server's prefix, its parameters, and escapes.
 
-    The path that ASGI hands over is decoded: in it, a `%2F` in the id of a schedule would be read as a slash.
+    The path from ASGI is decoded: a `%2F` in the id of a schedule would read as a slash there.
     """
     path = quote(request.scope["path"]).replace(quote(SLASH), "%2F")
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what changes something and comes from elsewhere. Raises Problem."""
+    """Refuse changes requested from another site. Raises Problem."""
     if request.method in SAFE:
         return
     site = request.headers.get("sec-fetch-site")
@@ -47,30 +47,30 @@ def check_origin(request: Request) -> None:
         origin = request.headers.get("origin", "")
         is_own = bool(origin) and urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
     if not is_own:
-        raise Problem(403, "foreign_origin", "this form was sent from another site, so nothing was done")
+        raise Problem(403, "foreign_origin", "this form was sent from another site; nothing was done")
 
 
 async def token_of(request: Request, secret: str) -> AccessToken | None:
-    """The token whose secret was typed in; None if there is none, or it has ended."""
+    """The token with the typed secret; None if there is none, or it has expired or was revoked."""
     e = request.app.state.evertick.environment
     found: AccessToken | None = await e.executors.read(verified(secret.strip(), e.clock.now()))
     return found
 
 
 def to_login(request: Request) -> Response:
-    """To the page where visitors log in, and from there back to this one."""
+    """A redirect to the login page, which leads back to this page."""
     prefix = request.scope.get("root_path", "")
     back = f"?next={quote(address_of(request), safe='')}" if request.method in SAFE else ""
     return RedirectResponse(f"{prefix}/login{back}", status_code=303)
 
 
 def keep(response: Response, request: Request, name: str, value: str, **how: Any) -> None:
-    """Let the browser keep a value: out of reach of scripts, for this site alone."""
+    """Set a cookie that scripts cannot read and that is sent only to this site."""
     path = request.scope.get("root_path", "") or "/"
     secure = request.url.scheme == "https"
     response.set_cookie(name, value, httponly=True, samesite="strict", path=path, secure=secure, **how)
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether an error says that the database cannot be read or written now."""
+    """Whether an error means that the database cannot be read or written now."""
     return isinstance(error, Unavailable) and not has_own_words(error)

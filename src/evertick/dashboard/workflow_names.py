@@ -1,4 +1,4 @@
-"""Which workflows a visitor can choose from, and which functions have another name now."""
+"""The workflows that a visitor can choose, and the current names of renamed functions."""
 
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
@@ -6,7 +6,7 @@ from evertick.server.callers import Caller
 
 
 def renamed(caller: Caller) -> dict[str, str]:
-    """The present names of functions of the app, by those that they had before."""
+    """The current names of the app's functions, by their former names."""
     return {alias: each.name for each in caller.app.functions for alias in each.aliases}
 
 

@@ -1,4 +1,4 @@
-"""The zone in which a page shows its times: chosen on the page, kept in a cookie, or once by `?tz=`."""
+"""The zone of the times on a page: chosen on the page and kept in a cookie, or set once by `?tz=`."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Zone
 
 COOKIE: Final = "evertick_zone"
-"""The zone that was chosen."""
+"""The chosen zone."""
 BROWSER_COOKIE: Final = "evertick_browser_zone"
-"""The zone of the browser, which its script writes: a server cannot know it otherwise."""
+"""The browser's zone, which the page's script writes, because a server cannot know it otherwise."""
 COMMON: Final = (
     "UTC",
     "America/Los_Angeles",
@@ -29,9 +29,9 @@ COMMON: Final = (
 
 
 def zone_of(request: Request) -> Zone:
-    """The zone for this request: of `?tz=`, else the one chosen, else the browser's, else UTC.
+    """The zone for this request: from `?tz=`, otherwise the chosen one, otherwise the browser's, otherwise UTC.
 
-    Raises InvalidSpec if `?tz=` is no zone; what a cookie holds is passed over then.
+    Raises InvalidSpec if `?tz=` is not a zone; an invalid zone in a cookie is ignored.
     """
     asked = request.query_params.get("tz")
     if asked:
@@ -46,7 +46,7 @@ def zone_of(request: Request) -> Zone:
 
 
 def choices(request: Request, zone: Zone) -> tuple[str, ...]:
-    """The zones to choose from: the one in use, the browser's, and some of all parts of the world."""
+    """The zones to choose from: the current one, the browser's, and common ones from all parts of the world."""
     browser = request.cookies.get(BROWSER_COOKIE)
     try:
         local = () if not browser else (zone_named(browser).name,)

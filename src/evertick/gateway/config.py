@@ -183,7 +183,7 @@ def read_config(file: Path) -> GatewayConfig:
     except OSError as error:
         raise Misuse(f"{file}: {error.strerror}") from None
     except ValidationError as error:
-        raise Misuse(f"{file}: {problems_of(error, 'the file', unknown=NO_SETTING)}") from None
+        raise Misuse(f"{file}: {problems_of(error, 'the file', unknown=lambda _: NO_SETTING)}") from None
     except ValueError as error:
         raise Misuse(f"{file}: this is not TOML: {error}") from None
     return _absolute(config, file.resolve().parent)

@@ -24,6 +24,7 @@ from typing import Any, Final
 import httpx2
 
 from evertick._version import __version__
+from evertick.base.error_text import errors_in
 from evertick.base.errors import Conflict, EvertickError, Misuse
 from evertick.base.problems import error_of
 from evertick.gateway.backend import Backend
@@ -218,7 +219,7 @@ class PlatformLink:
                     await self._stay()
                 except* Exception as group:
                     failures = 1 if self._is_healthy else failures + 1
-                    error = _first(group)
+                    error = errors_in(group)[0]
                     words = str(error) or type(error).__name__
                     if not isinstance(error, EXPECTED):
                         _logger.error("the connection to the platform met an unexpected error", exc_info=error)
@@ -434,10 +435,3 @@ def _json_of(reply: httpx2.Response) -> Any:
 def _wait_s(failures: int) -> float:
     """The seconds to wait after a number of consecutive failures."""
     return min(WAIT_MAX_S, 2.0 ** min(failures, 6)) * (0.5 + random.random() / 2)
-
-
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

@@ -67,6 +67,8 @@ def cron(expression: str, **common: Unpack[Common]) -> Spec:
 
 @shown_options
 def every(
+    interval: timedelta = timedelta(0),
+    /,
     *,
     weeks: int = 0,
     days: int = 0,
@@ -79,7 +81,8 @@ def every(
 ) -> Spec:
     """A fixed interval of real time, counted from the Unix epoch in UTC, or from `anchor`.
 
-    `offset` shifts the whole grid. For "every day at nine" use `daily`, which follows the wall clock.
+    The interval is a timedelta, or the sum of the parts that are given. `offset` shifts the whole grid. For "every day
+    at nine" use `daily`, which follows the wall clock.
 
     >>> every(hours=5, offset=timedelta(minutes=15)).intervals[0].every
     18000
@@ -89,7 +92,12 @@ def every(
     for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int) or amount < 0:
             raise InvalidSpec(f"every({name}=...) must be a whole number greater than 0, not {shown(amount)}")
-    length = ((weeks * 7 + days) * 24 + hours) * 3600 + minutes * 60 + seconds
+    length = (
+        _seconds(interval, "the interval of every()")
+        + ((weeks * 7 + days) * 24 + hours) * 3600
+        + minutes * 60
+        + seconds
+    )
     if length == 0:
         raise InvalidSpec("every() needs a length greater than 0, such as every(minutes=5)")
     shift = _seconds(offset, "offset")

@@ -50,6 +50,45 @@ def test_steps_run_in_order_and_their_results_come_back() -> None:
     ]
 
 
+async def _forgets(step: Step) -> None:
+    step.run(ACTION)  # type: ignore[unused-coroutine]
+
+
+async def _forgets_the_last_of_many(step: Step) -> None:
+    await asyncio.gather(*(step.run(ACTION) for _ in range(3)))
+    step.run(ACTION)  # type: ignore[unused-coroutine]
+
+
+async def _forgets_and_continues(step: Step) -> None:
+    step.run(ACTION)  # type: ignore[unused-coroutine]
+    step.continue_as_new()
+
+
+@pytest.mark.parametrize("code", [_forgets, _forgets_the_last_of_many, _forgets_and_continues])
+def test_a_run_whose_code_forgets_to_await_a_step_fails(code: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would succeed without the step."""
+    monkeypatch.setattr(run_module, "UNAWAITED_MAX", 2)
+    driver = Driver.started(code)
+    while driver.waits_for:
+        driver.end("action")
+
+    end = driver.run.end
+    assert isinstance(end, Raised)
+    assert (end.type, end.message) == (
+        "Misuse",
+        "the result of step.run(...) was not awaited, so it did not run: write `await step.run(...)`",
+    )
+
+
+def test_a_step_in_a_task_and_one_that_the_code_closes_need_no_await() -> None:
+    async def code(step: Step) -> str:
+        step.run(ACTION).close()
+        asyncio.create_task(step.run(ACTION))  # noqa: RUF006
+        return "done"
+
+    assert Driver.started(code).result == "done"
+
+
 def test_steps_of_a_gather_wait_at_a_time() -> None:
     async def code(step: Step) -> list[Any]:
         return list(await asyncio.gather(*(step.using(name=f"a{each}").run(ACTION, each) for each in range(3))))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
-from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME, message_of
+from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME, errors_in, message_of
 from evertick.base.errors import InvalidArguments
 from evertick.base.outcomes import TIMED_OUT, Raised
 from evertick.base.records.stored import storable
@@ -30,8 +30,8 @@ _CARRIERS: Final = (
 
 
 def raised_by(error: BaseException) -> Raised:
-    """The outcome of a function that raised `error`."""
-    hopeless = issubclass(type(error), NonRetryable | InvalidArguments)
+    """The outcome of a function that raised `error`. A group is as hopeless as one error in it."""
+    hopeless = any(issubclass(type(each), NonRetryable | InvalidArguments) for each in errors_in(error))
     name, message = type(error).__name__, message_of(error)
     if message.startswith(f"{ARGUMENTS_INVALID}: ") and issubclass(type(error), InvalidArguments):
         name, message = ARGUMENTS_INVALID, message.removeprefix(f"{ARGUMENTS_INVALID}: ")

@@ -1,30 +1,32 @@
 """What pydantic finds wrong with values, in one line."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails, ValidationError
 
 PROBLEMS_MAX: Final = 5
-"""Problems of one value that are told."""
+"""Problems of one value that are reported."""
+Unknown = Callable[[tuple[str | int, ...]], str | None]
 
 
-def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: str | None = None) -> str:
+def problems_of(error: "ValidationError", whole: str, *, below: int = 0, unknown: Unknown = lambda _: None) -> str:
     """What is wrong and where: `items[1].price: input should be a valid number (got 'x' (str))`.
 
-    `whole` names what was checked; places are told from so many steps `below` it. `unknown` says what
-    is wrong with a name that is not known, in place of pydantic's words.
+    `whole` names what was checked; places begin so many steps `below` it. `unknown` takes the place of a name that is
+    not known and returns what is wrong with it; None means pydantic's words.
     """
     return "; ".join(
-        f"{_place(item['loc'][below:]) or whole}: {_words(item, unknown)}"
+        f"{_place(item['loc'][below:]) or whole}: {_words(item, unknown, below)}"
         + ("" if item["type"] in ("missing", "extra_forbidden", "value_error") else f" (got {_short(item['input'])})")
         for item in error.errors(include_url=False)[:PROBLEMS_MAX]
     )
 
 
-def _words(item: "ErrorDetails", unknown: str | None) -> str:
-    if unknown is not None and item["type"] == "extra_forbidden":
-        return unknown
+def _words(item: "ErrorDetails", unknown: Unknown, below: int) -> str:
+    if item["type"] == "extra_forbidden" and (found := unknown(item["loc"][below:])) is not None:
+        return found
     words = item["msg"].removeprefix("Value error, ")
     return f"{words[:1].lower()}{words[1:]}"
 

@@ -38,6 +38,10 @@ EXPLAINED_MAX: Final = 1_000
 """Errors in arguments of which the first are told: pydantic writes all of them out, which takes seconds for 100,000."""
 _NULL: Final = "null"
 ARGUMENTS_INVALID: Final = "ArgumentValidationError"
+OPTION_NAMES: Final = frozenset(
+    ("context", "key", "limit_key", "on_complete", "on_complete_for", "on_conflict", "pool", "priority", "retry")
+)
+"""Options of jobs, which are not arguments of their functions."""
 """The name, Convex's too, of an error that says which arguments do not fit."""
 
 
@@ -280,7 +284,15 @@ class Function(Generic[P, R_co]):
         call = f"{ARGUMENTS_INVALID}: {self.name}({', '.join(self.parameter_names)})"
         if (count := error.error_count()) > EXPLAINED_MAX:
             return f"{call}: {count:,} values do not fit its signature"
-        return f"{call}: {problems_of(error, 'arguments')}"
+        return f"{call}: {problems_of(error, 'arguments', unknown=_unknown_parameter)}"
+
+
+def _unknown_parameter(place: tuple[str | int, ...]) -> str | None:
+    """What is wrong with a name that no parameter has; None inside of an argument."""
+    if len(place) != 1:
+        return None
+    cure = f" (options of jobs are given with using({place[0]}=...))" if place[0] in OPTION_NAMES else ""
+    return f"the function has no such parameter{cure}"
 
 
 class Query(Function[P, R_co]):

@@ -89,7 +89,7 @@ def backfill_of(
     Raises InvalidDelay for what is no aware datetime, Misuse for an unknown policy or one that contradicts
     `max_active`.
     """
-    chosen = None if overlap is None else word(Overlap, overlap)
+    chosen = None if overlap is None else word("overlap", Overlap, overlap)
     if max_active is not None and (type(max_active) is not int or max_active < 1):
         raise Misuse(f"at least 1 run of a backfill must be allowed to be active, not {max_active!r}")
     if max_active is not None and chosen not in (None, Overlap.ALLOW_ALL):

@@ -89,7 +89,7 @@ def backfill_times(
     """
     fate = asked.get("fate")
     page_of = operations.ledger_page(limit=asked.get("limit", 100), cursor=asked.get("cursor"), newest_first=True)
-    fates = () if fate is None else (word(Fate, fate).value,)
+    fates = () if fate is None else (word("fate", Fate, fate).value,)
 
     def work(transaction: Transaction) -> OccurrencePage:
         row = operations.row(transaction, schedule_id).with_defaults()

@@ -135,7 +135,7 @@ class ScheduleOperations(ScheduleQueries):
         paused, trigger, request_id, chosen = new.paused, new.trigger, new.request_id, new.options()
         definition = define(self.functions, name, new.when, new.do, chosen)
         asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in new.backfill or ()]
-        first = None if isinstance(trigger, bool) else word(Overlap, trigger)
+        first = None if isinstance(trigger, bool) else word("trigger", Overlap, trigger)
         if len(asked) > BACKFILLS_MAX:
             raise LimitExceeded(f"a schedule is created with at most {BACKFILLS_MAX} backfills, not {len(asked)}")
         note, remaining = value_of(chosen, "note", ""), value_of(chosen, "remaining_actions")
@@ -251,7 +251,7 @@ class ScheduleOperations(ScheduleQueries):
 
         Raises ScheduleNotFound, InvalidArguments, Misuse.
         """
-        chosen = None if overlap is None else word(Overlap, overlap)
+        chosen = None if overlap is None else word("overlap", Overlap, overlap)
         check_options(RULES, some({"request_id": request_id}))
 
         def work(transaction: Transaction) -> OccurrenceView:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
@@ -79,7 +79,8 @@ def union(when: When) -> Spec:
 
 def _parts(when: When) -> Iterator[Spec]:
     """The specs, each read before the next one is asked for: what is iterable may have no end."""
-    given: Iterable[Any] = when if isinstance(when, Iterable) and not isinstance(when, str) else [when]
+    is_one = isinstance(when, Spec | str | Mapping) or not isinstance(when, Iterable)
+    given: Iterable[Any] = (when,) if is_one else when  # type: ignore[assignment]
     for count, one in enumerate(given):
         if count == PARTS_MAX:
             raise InvalidSpec(f"when= unites more than {PARTS_MAX:,} specs; many times are one spec: at(*moments)")

@@ -198,8 +198,8 @@ def note_of(options: Mapping[str, Any]) -> str:
     return cut(stored_note(value_of(options, "note", "")))
 
 
-def word(words: type[E], value: Any) -> E:
-    """A policy by its word; `BufferAll` and `buffer-all` are understood as `buffer_all`.
+def word(name: str, words: type[E], value: Any) -> E:
+    """The value of the option `name` by its word; `BufferAll` and `buffer-all` are understood as `buffer_all`.
 
     Raises Misuse with the words there are.
     """
@@ -210,7 +210,7 @@ def word(words: type[E], value: Any) -> E:
     try:
         return words(plain.replace("-", "_").replace("__", "_"))
     except ValueError:
-        raise Misuse(f"{shown(value)} is none of {', '.join(words)}") from None
+        raise Misuse(f"{name} is one of {', '.join(words)}, not {shown(value)}") from None
 
 
 def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
@@ -232,9 +232,9 @@ def _as_it_is(value: Any) -> Any:
 
 
 POLICIES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
-    "overlap": ("overlap", lambda value: word(Overlap, value)),
+    "overlap": ("overlap", lambda value: word("overlap", Overlap, value)),
     "concurrency_limit": ("concurrency_limit", _as_it_is),
-    "catch_up": ("catch_up", lambda value: word(CatchUp, value)),
+    "catch_up": ("catch_up", lambda value: word("catch_up", CatchUp, value)),
     "catch_up_window": ("catch_up_window_ms", _window_ms),
     "pause_on_failure": ("pause_on_failure", _as_it_is),
     "buffer_limit": ("buffer_limit", _as_it_is),

@@ -173,8 +173,8 @@ class ScheduleQueries:
         where = OccurrenceFilter(
             tenant=self.tenant,
             schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
-            fates=tuple(_word(Fate, each) for each in fates),
-            reason=None if reason is None else _word(Reason, reason),
+            fates=tuple(_word("fate", Fate, each) for each in fates),
+            reason=None if reason is None else _word("reason", Reason, reason),
             start=None if start is None else from_datetime(start, "start"),
             end=None if end is None else from_datetime(end, "end"),
         )
@@ -278,11 +278,11 @@ def _one_of(name: str, value: str | None, known: tuple[str, ...]) -> None:
         raise Misuse(f"{name} is one of {', '.join(known)}, not {value!r}")
 
 
-def _word(words: type[Fate] | type[Reason], value: str) -> str:
+def _word(name: str, words: type[Fate] | type[Reason], value: str) -> str:
     try:
         return words(value).value
     except ValueError:
-        raise Misuse(f"{value!r} is none of {', '.join(words)}") from None
+        raise Misuse(f"{name} is one of {', '.join(words)}, not {value!r}") from None
 
 
 def _page(limit: int, most: int = PAGE_MAX) -> int:

@@ -490,14 +490,23 @@ def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
 
 def after(delay: float | timedelta, now: Instant) -> Instant:
     """The moment `delay` from now. Raises InvalidDelay for a delay that is negative or no duration."""
-    return Instant(now + duration_ms(delay, name="delay"))
+    return Instant(now + delay_ms(delay))
+
+
+def delay_ms(delay: float | timedelta) -> int:
+    """The delay of `run_after` in milliseconds. Raises InvalidDelay for a delay that is negative or no duration."""
+    if isinstance(delay, Function):
+        raise InvalidDelay(f"the delay comes first: run_after(5, {delay.name.rpartition('.')[2]}, ...)")
+    return duration_ms(delay, name="delay")
 
 
 def moment(at: datetime | float, name: str = "run_at") -> Instant:
     """The moment an aware datetime, or seconds since the epoch, name. Raises InvalidDelay for anything else.
 
-    `name` is the function or the parameter that the message talks about.
+    `name` is the function or the parameter that the message is about.
     """
+    if isinstance(at, Function):
+        raise InvalidDelay(f"the time comes first: {name}(at, {at.name.rpartition('.')[2]}, ...)")
     if isinstance(at, datetime):
         requested_at = from_datetime(at, name)
         warn_of_gaps([at])

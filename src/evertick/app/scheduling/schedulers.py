@@ -90,7 +90,8 @@ class _Scheduler(ABC, Generic[One, Many]):
         tenant may have no more.
         """
         now = self._now()
-        return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), after(delay, now), now))
+        due_at = after(delay, now)
+        return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), due_at, now))
 
     @overload
     def enqueue(self, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> One: ...
@@ -115,8 +116,8 @@ class _Scheduler(ABC, Generic[One, Many]):
         Returns the job's id. Raises InvalidDelay for a datetime without a time zone or more than five years away, and
         what `run_after` raises.
         """
-        call = self._job_builder.call(function, args, kwargs)
-        return self._schedule_one(Request((call,), moment(at), self._now()))
+        due_at = moment(at)
+        return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), due_at, self._now()))
 
     def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> Many:
         """Schedule many calls, `[fn.with_args(1), fn.with_args(2)]`, the same delay from now.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum, StrEnum
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self
@@ -48,7 +49,8 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         check_options(RULES, {name: getattr(self, name) for name in RULES}, "a retry policy: ")
         if self.cap_ms < self.first_ms:
-            raise Misuse(f"the longest wait ({self.cap_ms} ms) is shorter than the first ({self.first_ms} ms)")
+            longest, first = timedelta(milliseconds=self.cap_ms), timedelta(milliseconds=self.first_ms)
+            raise Misuse(f"a retry policy: cap= ({longest}), the longest wait, is shorter than first= ({first})")
 
     def to_json(self) -> str:
         """The policy as JSON text."""

@@ -1,11 +1,7 @@
-"""The editor of schedules: what a form says, what it was before, and what would come of it.
+"""The editor of schedules: reads a form, compares it with the stored schedule, and previews its times.
 
-drafts      what a schedule is to be, as JSON; what differs between two of them; what is sent to save it
-rows        the rows of a form, one for each source of times and for each exclusion
-rules       the builder of RRULEs
-reading     form -> draft, with every complaint beside its field; draft -> form
-preview     the times of a draft, beside those of another one
-commands    the line of `evertick schedule` that does the same
-conflicts   what another editor changed meanwhile
-words       policies in words
+drafts      a schedule as JSON; the differences of two drafts; the body that saves one; changes by other editors
+forms       form -> draft, with each error at its field; draft -> form; the rows for sources and exclusions; RRULEs
+session     one request: the preview, the checks, and the line of `evertick schedule` that does the same
+words       explanations of policies
 """

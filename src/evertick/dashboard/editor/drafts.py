@@ -1,4 +1,4 @@
-"""Drafts: what a schedule is to be, as JSON. They are what a form says, and what a schedule says that is stored."""
+"""Drafts: a schedule as JSON, read from a form or from the stored schedule."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ OF_SPEC: Final = ("sources", "excepted", "time_zone", "time_zone_data", "start",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a schedule is to be. Members are JSON, as the HTTP API takes them; None is the default.
+    """A schedule that is being edited. Members are JSON in the form of the HTTP API; None is the default.
 
-    Holidays are there by their names alone; see `with_known_days`.
+    Holidays are stored only by their names; see `with_known_days`.
     """
 
     sources: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Draft:
 
     @classmethod
     def of(cls, schedule: ScheduleDescription) -> Self:
-        """What a stored schedule is."""
+        """The draft of a stored schedule."""
         target, policies = schedule.target, schedule.policies
         stem = target.workflow_id or schedule.id
         usual = schedule.run_id_template == RUN_NAME.replace("{workflow_id}", stem)
@@ -86,15 +86,15 @@ class Draft:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote. Raises ValueError."""
+        """The draft that `to_json` wrote. Raises ValueError."""
         value = json.loads(text)
         names = {each.name for each in fields(cls)}
         if not isinstance(value, dict) or not value.keys() <= names:
-            raise ValueError("this is not a draft")
+            raise ValueError("the text is not a draft")
         return cls(**value)
 
     def to_json(self) -> str:
-        """As text, for a hidden field."""
+        """The draft as text, for a hidden field."""
         return json.dumps({name: getattr(self, name) for name in _NAMES}, ensure_ascii=False, separators=(",", ":"))
 
     def wire(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Draft:
         return spec_from_wire(self.wire())
 
     def options(self) -> dict[str, Any]:
-        """What it says beside its times and its function, as the HTTP API takes it."""
+        """Its members except times, function and arguments, in the form of the HTTP API."""
         return {name: getattr(self, name) for name in _NAMES if name not in (*OF_SPEC, "function", "args")}
 
 
@@ -120,13 +120,13 @@ _NAMES: Final = tuple(each.name for each in fields(Draft))
 
 @dataclass(slots=True)
 class Reading:
-    """What a form says. `spec` is None where its times are not understood."""
+    """The contents of a form. `spec` is None if its times are invalid."""
 
     draft: Draft
     spec: Spec | None
     sentences: list[str] = field(default_factory=list)
     own: Draft | None = None
-    """The draft without what its sentences say; None if it has no sentences."""
+    """The draft without the times of its sentences; None if it has no sentences."""
 
 
 def differing(before: Draft, after: Draft) -> list[str]:
@@ -135,9 +135,9 @@ def differing(before: Draft, after: Draft) -> list[str]:
 
 
 def patch(before: Draft, after: Draft, stored: Spec, *, whole: bool = False) -> dict[str, Any]:
-    """What has to be changed, and nothing else, as a body of `PATCH .../schedules/{id}`. `stored` is its spec.
+    """The changes, as a body of `PATCH .../schedules/{id}`. `stored` is the spec before the change.
 
-    With `whole` it is everything, for a schedule of which not all can be read.
+    With `whole` the body has every member, for a schedule that cannot be read completely.
     """
     changed = list(_NAMES) if whole else differing(before, after)
     body = {name: getattr(after, name) for name in changed if name not in (*OF_SPEC, "function", "args")}
@@ -149,12 +149,12 @@ def patch(before: Draft, after: Draft, stored: Spec, *, whole: bool = False) -> 
 
 
 def merged(mine: Draft, theirs: Draft, taken: list[str]) -> Draft:
-    """My draft with the members of theirs that are taken."""
+    """My draft, with the members in `taken` from theirs."""
     return replace(mine, **{name: getattr(theirs, name) for name in taken})
 
 
 def retry_json(policy: RetryPolicy) -> dict[str, Any]:
-    """A retry policy as the HTTP API takes it."""
+    """A retry policy in the form of the HTTP API."""
     return {
         "attempts": policy.attempts,
         "first": format_milliseconds(policy.first_ms),
@@ -165,7 +165,7 @@ def retry_json(policy: RetryPolicy) -> dict[str, Any]:
 
 
 def without_days(exclusions: list[Any]) -> list[Any]:
-    """Exclusions with holidays by their names alone: their days are looked up, or kept with the schedule."""
+    """Exclusions with holidays only by their names: their days are looked up, or stored with the schedule."""
     return [
         {"holidays": {key: part for key, part in value.items() if key in ("country", "subdivision", "categories")}}
         if (value := each.get("holidays"))
@@ -175,7 +175,7 @@ def without_days(exclusions: list[Any]) -> list[Any]:
 
 
 def with_known_days(wire: Mapping[str, Any], stored: Spec | None) -> dict[str, Any]:
-    """A spec whose named holidays have the days that `stored` has for them: those were looked up once, and stay."""
+    """A spec whose named holidays have the days that `stored` has for them: days are looked up only once."""
     known = {} if stored is None else {_names_of(each): each for each in spec_to_wire(stored).get("except", ())}
     excepted = [known.get(_names_of(each), each) if "holidays" in each else each for each in wire.get("except", ())]
     return {**wire, **({"except": excepted} if excepted else {})}
@@ -186,20 +186,20 @@ def _names_of(exclusion: Mapping[str, Any]) -> str:
 
 
 def _of_wire(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a draft that the wire form of a spec gives."""
+    """The members of a draft from the wire form of a spec."""
     given: dict[str, Any] = {"sources": {name: wire[name] for name in SOURCES if name in wire}}
     given["excepted"] = without_days(wire.get("except", []))
     return given | {name: wire[name] for name in OF_SPEC[2:] if wire.get(name)}
 
 
-# -- Two editors at once: what another one changed since a form was opened, beside what was typed into it.
+# -- Concurrent editors: compares what another one changed since a form was opened with what was typed into it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A member that another editor changed: what it was, what it is now, and what was typed here.
+    """A member that another editor changed: its old value, its value now, and the value typed here.
 
-    `both` says that it was changed here as well, so that one of the two is lost.
+    `both` is True if it was changed here as well, so that one of the two changes is lost.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """What another editor changed, and who it was."""
+    """The changes of another editor, and who made them."""
 
     schedule: ScheduleDescription
     differences: Sequence[Difference]
@@ -220,7 +220,7 @@ class Conflict:
 
 
 def differences(before: Draft, theirs: Draft, mine: Draft) -> list[Difference]:
-    """What another editor changed since `before`, where it is not what was typed anyway."""
+    """The changes of another editor since `before`, without those that equal what was typed."""
     changed_here = differing(before, mine)
     return [
         Difference(
@@ -237,7 +237,7 @@ def differences(before: Draft, theirs: Draft, mine: Draft) -> list[Difference]:
 
 
 def _words(draft: Draft, name: str) -> str:
-    """A member of a draft as a line."""
+    """A member of a draft as one line of text."""
     value = getattr(draft, name)
     if name == "sources":
         return _sentence(draft)

@@ -1,4 +1,4 @@
-"""A draft as the fields of a form: what the editor shows at first, and after another draft took the place of one."""
+"""Conversion of a draft to the fields of a form and back."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,9 +21,9 @@ from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Edge, Zone, local_of, moment_instant
 
-# -- The builder of RRULEs: the parts of a rule as fields of a form, and back.
+# -- The builder of RRULEs: converts the parts of a rule to fields of a form and back.
 #
-# A rule opens in the builder only if its fields give the same rule again; any other is edited as text.
+# A rule opens in the builder only if its fields produce the same rule again; any other rule is edited as text.
 
 Fields = dict[str, str]
 """The fields of one row; several values of a field are separated by commas."""
@@ -38,9 +38,9 @@ LISTS: Final = {
     "seconds": ("BYSECOND", "by_second"),
     "positions": ("BYSETPOS", "by_set_pos"),
 }
-"""The fields that list numbers: the part of the rule, and the member of `Recur`."""
+"""The fields that list numbers, with the part of the rule and the member of `Recur`."""
 WEEK: Final = (*RFC_WEEKDAYS[1:], RFC_WEEKDAYS[0])
-"""The days of the week, as the form shows them."""
+"""The days of the week, in the order of the form."""
 ORDINALS: Final = {
     "": "every", "1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth", "-1": "last",
 }  # fmt: skip
@@ -52,11 +52,11 @@ NAMED: Final = {part: name for name, (part, _) in LISTS.items()} | {
     "FREQ": "freq", "INTERVAL": "interval", "BYDAY": "weekdays", "COUNT": "count", "UNTIL": "until",
     "dtstart": "dtstart", "rdate": "rdates", "exdate": "exdates",
 }  # fmt: skip
-"""Which field a complaint about a part belongs to."""
+"""The field for an error about a part of a rule."""
 
 
 def rule_fields(wire: Mapping[str, Any]) -> Fields | None:
-    """The fields of a recurrence set, or None if they would not give the same set again."""
+    """The fields of a recurrence set, or None if they would not produce the same set again."""
     text = wire.get("rrule")
     if text is None or wire.get("exrule"):
         return None
@@ -73,10 +73,10 @@ def rule_fields(wire: Mapping[str, Any]) -> Fields | None:
 
 
 def rule_wire(fields: Mapping[str, str]) -> dict[str, Any]:
-    """The recurrence set that the fields of the builder say. Raises InvalidSpec."""
+    """The recurrence set from the fields of the builder. Raises InvalidSpec."""
     text, was = rule_text(fields), fields.get("was")
     if was and parse_recur(was) == parse_recur(text):
-        text = was  # nothing has changed, so its parts stay as they were written
+        text = was  # unchanged, so keep its original text
     wire: dict[str, Any] = {"dtstart": fields.get("dtstart", ""), "rrule": text}
     for key, name in (("rdate", "rdates"), ("exdate", "exdates")):
         if dates := lines_of(fields.get(name, "")):
@@ -85,7 +85,7 @@ def rule_wire(fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def rule_text(fields: Mapping[str, str]) -> str:
-    """The RRULE that the fields of the builder say. Raises InvalidSpec for an end that is no moment."""
+    """The RRULE from the fields of the builder. Raises InvalidSpec for an invalid end."""
     parts = {"FREQ": fields.get("freq") or "DAILY"}
     if (interval := fields.get("interval", "").strip()) not in ("", "1"):
         parts["INTERVAL"] = interval
@@ -116,7 +116,7 @@ def set_lines(wire: Mapping[str, Any]) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """What stands on the lines of a field, or between its commas."""
+    """The items in a field, separated by lines or commas."""
     return [part for line in text.splitlines() for each in line.split(",") if (part := each.strip())]
 
 
@@ -150,9 +150,9 @@ def _until(text: str) -> str:
     return bare
 
 
-# -- The rows of a form: one for each source of times, one for each exclusion. Each has a kind, and fields by that kind.
+# -- The rows of a form: one for each source of times and each exclusion. A row has a kind, and fields for that kind.
 #
-# A source that the fields of its kind cannot say without loss is shown as JSON, in the wire form.
+# A source that the fields of its kind cannot represent exactly is shown as JSON, in the wire form.
 
 SOURCE_KINDS: Final = {
     "cron": "Cron",
@@ -173,7 +173,7 @@ CALENDAR: Final = (*CALENDAR_FIELDS, "comment")
 
 
 def source_rows(sources: Mapping[str, list[Any]]) -> Iterator[Fields]:
-    """A row for each source; single moments share one."""
+    """A row for each source; all single times share one row."""
     for text in sources.get("crons", ()):
         yield _exactly("crons", text, {"kind": "cron", "cron": text})
     for key, kind in (("intervals", "interval"), ("calendars", "calendar"), ("rrules", "rrule")):
@@ -184,7 +184,7 @@ def source_rows(sources: Mapping[str, list[Any]]) -> Iterator[Fields]:
 
 
 def source_wire(fields: Mapping[str, str]) -> dict[str, Any]:
-    """The part of a spec that a row says, in the wire form; not of a sentence. Raises InvalidSpec."""
+    """The part of a spec in a row, in the wire form; not for sentences. Raises InvalidSpec."""
     match fields.get("kind"):
         case "cron":
             return {"crons": [_needed(fields, "cron", "write a cron line, such as 0 9 * * 1-5")]}
@@ -195,17 +195,17 @@ def source_wire(fields: Mapping[str, str]) -> dict[str, Any]:
         case "rrule" if fields.get("mode") == "text":
             return {"rrules": [_needed(fields, "lines", "write the lines of a rule: DTSTART and RRULE")]}
         case "rrule":
-            _needed(fields, "dtstart", "a rule counts from a first moment, such as 2026-01-05T09:00")
+            _needed(fields, "dtstart", "write the first time of the rule, such as 2026-01-05T09:00")
             return {"rrules": [rule_wire(fields)]}
         case "moments":
-            _needed(fields, "moments", "write one moment a line, such as 2026-12-24 09:00")
+            _needed(fields, "moments", "write one time per line, such as 2026-12-24 09:00")
             return {"times": lines_of(fields["moments"])}
         case _:
             return _json(fields, SPEC_KEYS)
 
 
 def switched(fields: Fields) -> tuple[Fields, str | None]:
-    """A rule in the other way of writing it, and why it cannot be, if so: its text, or the fields of the builder."""
+    """A rule as text instead of fields, or the reverse; with the reason if that is impossible, otherwise None."""
     try:
         [wire] = spec_to_wire(spec_from_wire(source_wire(fields))).get("rrules", [{}])
     except InvalidSpec as error:
@@ -214,12 +214,12 @@ def switched(fields: Fields) -> tuple[Fields, str | None]:
         return {"kind": "rrule", "mode": "text", "lines": set_lines(wire)}, None
     found = rule_fields(wire)
     if found is None:
-        return fields, "The builder has no fields for a part of this rule, so it stays text."
+        return fields, "The builder has no field for a part of this rule, so it is edited as text."
     return {"kind": "rrule", "mode": "form", **found}, None
 
 
 def _exactly(key: str, wire: Any, fields: Fields | None) -> Fields:
-    """The fields, if they say exactly this source; else the source as JSON."""
+    """The fields if they represent exactly this source, otherwise the source as JSON."""
     if fields is not None:
         try:
             if spec_to_wire(spec_from_wire(source_wire(fields))) == {key: [wire]}:
@@ -240,7 +240,7 @@ def _interval(fields: Mapping[str, str]) -> dict[str, Any]:
     anchor = fields.get("anchor", "epoch")
     if anchor != "epoch":
         wire["anchor"] = (
-            "start" if anchor == "start" else _needed(fields, "anchor_at", "write the moment from which it is counted")
+            "start" if anchor == "start" else _needed(fields, "anchor_at", "write the time from which intervals count")
         )
     return wire
 
@@ -285,7 +285,7 @@ def except_rows(exclusions: list[Any]) -> Iterator[Fields]:
 
 
 def except_wire(fields: Mapping[str, str]) -> dict[str, Any]:
-    """The exclusion that a row says, in the wire form. Raises InvalidSpec."""
+    """The exclusion in a row, in the wire form. Raises InvalidSpec."""
     match fields.get("kind"):
         case "dates":
             _needed(fields, "dates", "write dates, such as 2026-12-24")
@@ -356,11 +356,11 @@ def _needed(fields: Mapping[str, str], name: str, hint: str) -> str:
 Pairs = list[tuple[str, str]]
 
 MANY: Final = ("weekdays", "months")
-"""The fields of a row that are ticked one by one."""
+"""The fields of a row with several checkboxes."""
 
 
 def pairs_of(draft: Draft) -> Pairs:
-    """The fields of a form that says this draft."""
+    """The fields of a form for this draft."""
     zone = zone_of(draft.time_zone, draft.dialect)
     pairs = [*_rows("s", source_rows(draft.sources)), *_rows("x", except_rows(draft.excepted))]
     pairs += [("zone", draft.time_zone or ""), ("dialect", draft.dialect or "")]
@@ -379,13 +379,13 @@ def pairs_of(draft: Draft) -> Pairs:
 
 
 def with_rows(prefix: str, rows: Iterable[Mapping[str, str]], pairs: Pairs) -> Pairs:
-    """The fields of a form with other rows of one prefix."""
+    """The fields of a form with the rows of one prefix replaced."""
     kept = [(name, value) for name, value in pairs if name != prefix and not name.startswith(f"{prefix}.")]
     return [*_rows(prefix, rows), *kept]
 
 
 def zone_of(name: str | None, dialect: str | None = None) -> Zone:
-    """The zone in which moments of a form are read: UTC if it names none, or none that is known."""
+    """The zone for times in a form: UTC if the name is empty or unknown."""
     try:
         return zone_named(name or "UTC", abbreviations=dialect == "temporal")
     except InvalidSpec:
@@ -393,7 +393,7 @@ def zone_of(name: str | None, dialect: str | None = None) -> Zone:
 
 
 def local_text(instant: str, zone: Zone) -> str:
-    """A moment on the wall clock of a zone; with its offset where the wall clock alone would mean another one."""
+    """A time on the wall clock of a zone; with its offset if the wall clock alone would be ambiguous."""
     at = parse_instant(instant)
     text = format_local(local_of(zone, at)).replace("T", " ").removesuffix(":00")
     if moment_instant(zone, parse_moment(text)) == at:
@@ -402,7 +402,7 @@ def local_text(instant: str, zone: Zone) -> str:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """An object of JSON for a text area; nothing for an empty one."""
+    """An object as JSON for a text area; empty for an empty object."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
@@ -418,7 +418,7 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-# -- Reading a form: the draft that it says. Every complaint is put beside the field that it is about.
+# -- Reading a form into a draft. Each error is stored at the field that caused it.
 
 T = TypeVar("T")
 
@@ -444,9 +444,9 @@ def rows_of(form: Form, prefix: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def read(form: Form, now_s: int, stored: Spec | None = None, args: Mapping[str, Any] | None = None) -> Reading:
-    """The draft that a form says. `stored` is the spec that is edited: the days of its holidays stay as they are.
+    """The draft in a form. `stored` is the spec that is edited: the days of its holidays are kept.
 
-    `args` are the arguments that its fields say; None where they are one text of JSON.
+    `args` are the arguments from its fields; None if they are one text of JSON.
     """
     times = _Times(form, now_s)
     values = times.read()
@@ -466,7 +466,7 @@ def read(form: Form, now_s: int, stored: Spec | None = None, args: Mapping[str, 
 
 
 class _Times:
-    """Reads what a form says about times."""
+    """Reads the times of a form."""
 
     def __init__(self, form: Form, now_s: int) -> None:
         self.form = form
@@ -510,14 +510,14 @@ class _Times:
         return name
 
     def _named_zone(self, zone: str | None, said: list[tuple[str, dict[str, Any]]]) -> str | None:
-        """The zone of the whole: the field's, unless that is only the one offered and a row names another one."""
+        """The zone of the schedule: the field's, unless that is only the default and a row has another one."""
         names = {wire["time_zone"]: number for number, wire in said if wire.get("time_zone") not in (None, zone)}
         if not names:
             return zone
         chosen = str(next(iter(names)))
         if len(names) > 1 or zone not in (None, self.form.given("zone_offered")):
             other = next(name for name in names if len(names) == 1 or name != chosen)
-            self._fail("zone", f"a source says {other}; choose that here too, or leave it out there")
+            self._fail("zone", f"a source has the zone {other}; choose it here too, or remove it there")
         return chosen
 
     def _sentence(self, number: str, fields: Mapping[str, str], zone: str | None) -> dict[str, Any] | None:
@@ -542,7 +542,7 @@ class _Times:
         return self._try(f"x.{number}", exclusion, fields)
 
     def _single(self, zone: str | None, dialect: str | None) -> dict[str, Any]:
-        """What the form says once for the whole, in the words of a draft."""
+        """The members of a draft that apply to all its times."""
         form, clock = self.form, zone_of(zone, dialect)
 
         def instant(name: str, edge: Edge = "first") -> str | None:
@@ -562,12 +562,12 @@ class _Times:
         }
 
     def _agreed(self, name: str, value: Any, said: list[tuple[str, Any]]) -> Any:
-        """What the form and its sentences say; they must not differ."""
+        """The value from the form and its sentences, which must not differ."""
         for number, other in said:
             if other is None:
                 continue
             if value not in (None, other):
-                self._fail(f"s.{number}.sentence", f"the {name} is said twice, and not the same; say it once")
+                self._fail(f"s.{number}.sentence", f"the {name} is given twice with different values; give it once")
             value = other
         return value
 
@@ -583,7 +583,7 @@ class _Times:
 
 
 def duration(form: Form, name: str, *, zero: str | None = None) -> str | None:
-    """A duration of a form in its shortest form; None for nothing, and `zero` for none."""
+    """A duration of a form in its shortest form; None if the field is empty, and `zero` for a duration of zero."""
     text = form.given(name)
     if text is None:
         return None
@@ -602,12 +602,12 @@ def _add(sources: dict[str, list[Any]], wire: Mapping[str, Any]) -> None:
 
 
 _MAIN: Final = {"interval": "every", "calendar": "hour", "moments": "moments", "range": "first", "holidays": "country"}
-"""The field of a row that a complaint stands beside if it names no other."""
+"""The field of a row at which an error is shown that belongs to no other field."""
 _PARTS: Final = ("second", "minute", "hour", "day_of_month", "month", "year", "day_of_week", "offset", "subdivision")
 
 
 def _field(name: str, fields: Mapping[str, str] | None, why: str) -> str:
-    """The field that a complaint is about."""
+    """The field that an error belongs to."""
     if fields is None:
         return name
     kind = fields.get("kind", "json")
@@ -616,10 +616,10 @@ def _field(name: str, fields: Mapping[str, str] | None, why: str) -> str:
             return f"{name}.lines"
         if not fields.get("dtstart", "").strip():
             return f"{name}.dtstart"
-        longest_first = sorted(NAMED, key=len, reverse=True)  # BYMONTHDAY holds BYMONTH
+        longest_first = sorted(NAMED, key=len, reverse=True)  # BYMONTHDAY contains BYMONTH
         part = next((NAMED[word] for word in longest_first if word in why[:200]), "freq")
         return f"{name}.{part}"
-    if kind == "interval" and why.startswith(("write the moment", "a time ")):
+    if kind == "interval" and why.startswith(("write the time", "a time ")):
         return f"{name}.anchor_at"
     if kind in ("calendar", "interval", "holidays"):
         for part in _PARTS:
@@ -628,11 +628,11 @@ def _field(name: str, fields: Mapping[str, str] | None, why: str) -> str:
     return f"{name}.{_MAIN.get(kind, kind)}"
 
 
-# -- what is started, and how
+# -- the function and the options
 
 
 def _options(form: Form) -> dict[str, Any]:
-    """What a form says beside its times, as members of a draft."""
+    """The values of a form except its times, as members of a draft."""
     values: dict[str, Any] = {
         "function": form["function"],
         "args": _object(form, "args") if form["args_as"] != "fields" else {},
@@ -656,7 +656,7 @@ def _options(form: Form) -> dict[str, Any]:
 
 
 def number(form: Form, name: str) -> int | None:
-    """A whole number of a form; None for nothing."""
+    """A whole number of a form; None if the field is empty."""
     text = form.given(name)
     if text is None:
         return None
@@ -670,7 +670,7 @@ def _retry(form: Form) -> dict[str, Any] | None:
     attempts = number(form, "retry.attempts")
     if attempts is None:
         if any(form[f"retry.{name}"] for name in ("first", "factor", "cap", "jitter")):
-            form.fail("retry.attempts", "say how many attempts, or leave the other fields empty, too")
+            form.fail("retry.attempts", "give the number of attempts, or clear the other fields, too")
         return None
     policy: dict[str, Any] = {"attempts": attempts, "first": "250ms", "factor": 2.0, "cap": "1d", "jitter": 0.5}
     for name in ("first", "cap"):

@@ -1,4 +1,4 @@
-"""One request to the editor: what is stored, what was typed, and what the page says about it."""
+"""One request to the editor: the stored schedule, what was typed, and what the page shows about it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -44,20 +44,20 @@ from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.policies import DEFAULT_POLICIES, Overlap, Policies
 from evertick.server.callers import Caller
 
-# -- The preview of a spec: its next times beside those of another one, and what its author should know about it.
+# -- The preview of a spec: its next times compared with those of another spec, and warnings for its author.
 
 TIMES: Final = 10
 YEAR_S: Final = 365 * DAY
 FURTHER: Final = 500
-"""How many times are compared beyond those that are shown."""
+"""Number of times that are compared after those that are shown."""
 FURTHER_SHOWN: Final = 3
 COUNTED: Final = 2_000
-"""Times of a year that are counted; more are estimated from these."""
+"""Times of a year that are counted; larger numbers are estimated from these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A time. `change` is `same`, `new` or `gone` beside the times before, and empty if there are none."""
+    """A time. `change` is `same`, `new` or `gone` compared with the times before, and empty if there are none."""
 
     at: datetime
     change: str = ""
@@ -76,7 +76,7 @@ class ClockChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What is shown of a spec. `per_year` is `258 runs`, or `about 526,000 runs`."""
+    """The preview of a spec. `per_year` is text such as `258 runs` or `about 526,000 runs`."""
 
     rows: tuple[Row, ...]
     further: tuple[Row, ...] = ()
@@ -91,7 +91,7 @@ class Preview:
 
 
 def preview_of(spec: Spec, now: Instant, before: Spec | None = None, policies: Policies | None = None) -> Preview:
-    """The preview of a spec that compiles, beside the spec that it replaces; and what policies lose of it."""
+    """The preview of a valid spec, compared with the spec that it replaces, with warnings about its policies."""
     recurrence, now_s = compile_spec(spec), now // 1000
     old = None if before is None or before == spec else compile_spec(before)
     times = recurrence.preview(TIMES, now_s)
@@ -116,7 +116,7 @@ def preview_of(spec: Spec, now: Instant, before: Spec | None = None, policies: P
 def _compared(
     recurrence: Recurrence, old: Recurrence | None, times: Sequence[int], now_s: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The next times with what changes among them; and the next changes, if there are none among these."""
+    """The next times with their changes; and the next changes, if there are none among these."""
     if old is None:
         return tuple(_row(recurrence, at) for at in times), ()
     last = times[-1] if len(times) == TIMES else now_s + 10 * YEAR_S
@@ -144,7 +144,7 @@ def _row(recurrence: Recurrence, at: int, change: str = "") -> Row:
 
 
 def _per_year(recurrence: Recurrence, now_s: int) -> str:
-    """How many times there are in the next year: exact where they are few, else estimated."""
+    """The number of times in the next year as text: exact if there are few, otherwise estimated."""
     times = recurrence.preview(COUNTED, now_s)
     count = sum(at <= now_s + YEAR_S for at in times)
     if count < COUNTED:
@@ -169,7 +169,7 @@ def _clock_change(recurrence: Recurrence, now_s: int) -> ClockChange | None:
     return None
 
 
-# -- The options of `evertick schedule create` and `update` that do what a form does.
+# -- The options of `evertick schedule create` and `update` that do the same as a form.
 
 Options = dict[str, str | bool | Sequence[str] | None]
 
@@ -187,14 +187,14 @@ FLAGS: Final = {
     "memo": "memo",
     "retry": "retry",
 }
-"""The flag of each member of a draft that has one of its own."""
+"""The flag of each member of a draft that has its own flag."""
 LIFTED: Final = {
     "run_timeout": "run-timeout",
     "remaining_actions": "remaining-actions", "workflow_id": "workflow-id", "retry": "retry", "note": "notes",
     "memo": "memo", "excepted": "except", "time_zone": "time-zone", "start": "start-time", "end": "end-time",
     "jitter": "jitter", "dialect": "dialect",
 }  # fmt: skip
-"""What `--unset` calls a member."""
+"""The name of a member for `--unset`."""
 OF_TIME: Final = {
     "time_zone": "time_zone",
     "start": "start_time",
@@ -205,7 +205,7 @@ OF_TIME: Final = {
 
 
 def create_options(reading: Reading) -> Options:
-    """The options that create the schedule that a form says."""
+    """The options that create the schedule in a form."""
     draft, own = reading.draft, reading.own or reading.draft
     whole: dict[str, Any] = {name: value for name in ("dst", "time_zone_data") if (value := getattr(own, name))}
     anchored = [each for each in own.sources.get("intervals", ()) if "anchor" in each]
@@ -219,7 +219,7 @@ def create_options(reading: Reading) -> Options:
 
 
 def update_options(before: Draft, reading: Reading) -> Options:
-    """The options that make of one schedule what a form says; none if nothing changes."""
+    """The options that change one schedule to match a form; empty if nothing changes."""
     draft, changed = reading.draft, differing(before, reading.draft)
     of_spec = [name for name in changed if name in OF_SPEC]
     options: Options = {}
@@ -243,7 +243,7 @@ def update_options(before: Draft, reading: Reading) -> Options:
 
 
 def _needs_whole(draft: Draft, changed: list[str]) -> bool:
-    """Whether the flags of times cannot say what changes, so that the whole spec is given."""
+    """Whether flags for times cannot express the change, so that the whole spec is given."""
     anchored = any("anchor" in each for each in draft.sources.get("intervals", ()))
     of_sources = "sources" in changed and (anchored or not any(draft.sources.values()))
     return of_sources or "dst" in changed or "time_zone_data" in changed
@@ -267,7 +267,7 @@ def _interval(wire: Mapping[str, str]) -> str:
 
 
 def _excepted(draft: Draft) -> list[str]:
-    """The exclusions; a single date as such."""
+    """The exclusions as flags; a single date as plain text."""
     return [each["dates"][0] if len(each.get("dates", ())) == 1 else _json(each) for each in draft.excepted]
 
 
@@ -308,32 +308,32 @@ COMPLAINTS = {
     "schedule with the id": "id",
     "exists": "id",
 }
-"""Which field an error of the API is about, by its words."""
+"""The field of an error of the API, by words in its message."""
 
 
 @dataclass(slots=True)
 class Session:
-    """What is edited, and what was typed. `base` is what the form began with; None for a new schedule."""
+    """The state of an edit. `base` is the draft that the form began with; None for a new schedule."""
 
     caller: Caller
     times: Times
     form: Form
     schedule: ScheduleDescription | None = None
     stored: Spec | None = None
-    """The spec whose looked-up holidays are kept."""
+    """The spec whose holidays keep the days that were looked up."""
     base: Draft | None = None
     scripts: Sequence[str] = ()
-    """The published scripts, of which a schedule may run one."""
+    """The published scripts, from which a schedule may choose one."""
     reading: Reading = field(init=False)
 
     signature: Signature | None = None
-    """The fields for the arguments of what it starts; None where its signature is not known."""
+    """The fields for the arguments of the function; None if its signature is not known."""
     policies: Policies | None = field(default=None, init=False)
-    """As they were checked; None while something is wrong."""
+    """The checked policies; None while there are errors."""
     missing: list[str] = field(default_factory=list, init=False)
-    """What is said of fields for times that are still empty, and without which there is no preview."""
+    """Messages about empty fields for times that the preview needs."""
     needed: int = field(default=0, init=False)
-    """Fields for arguments that are still empty and must not stay so."""
+    """The number of required fields for arguments that are still empty."""
 
     def __post_init__(self) -> None:
         self._act()
@@ -341,18 +341,18 @@ class Session:
 
     @property
     def now(self) -> Instant:
-        """When the form is read."""
+        """The time when the form is read."""
         return self.times.now
 
     def read(self) -> None:
-        """Read the form anew."""
+        """Read the form again."""
         self.form.errors = {}
         self.reading = read(self.form, self.now // 1000, self.stored, self._arguments())
 
     # -- the arguments
 
     def _arguments(self) -> Mapping[str, Any] | None:
-        """What the fields for the arguments say; None where no signature is known. What is wrong stands beside them."""
+        """The arguments from their fields; None if no signature is known. Errors are stored at the fields."""
         form = self.form
         self.signature = signature = self._signature()
         if signature is None:
@@ -363,7 +363,7 @@ class Session:
         signature.switch(form)
         known = None if self.base is None or self.base.function != form["function"] else dict(self.base.args)
         if known is not None and signature.typed(Form(list(form.pairs)), self.times) == known:
-            return known  # whatever the function takes now: they are not changed
+            return known  # unchanged, so they are not checked against the current signature
         return signature.read(form, self.times) or {}
 
     def _signature(self) -> Signature | None:
@@ -379,7 +379,7 @@ class Session:
     # -- the rows
 
     def _act(self) -> None:
-        """Do what a button of the form asks for: another row, one less, a rule as text or as fields."""
+        """Handle a button of the form: add or remove a row, or show a rule as text or as fields."""
         action, _, what = self.form["do"].partition(":")
         prefix, _, number = what.partition(".")
         if prefix not in NEW_ROW:
@@ -405,7 +405,7 @@ class Session:
         return self.form["id"] if self.schedule is None else str(self.schedule.id)
 
     async def check(self) -> None:
-        """Check all that can be checked without writing; what is wrong stands beside its field."""
+        """Check everything that can be checked without writing; errors are stored at their fields."""
         reading, form, known = self.reading, self.form, self.caller
         operations = known.access.schedules.operations
         if reading.spec is not None:
@@ -414,11 +414,11 @@ class Session:
             except EvertickError as error:
                 form.fail("sources", str(error))
         if self.schedule is None and not self.name:
-            form.fail("id", "Give it an id, such as billing.reconcile")
+            form.fail("id", "Enter an id, such as billing.reconcile")
         if not form["workflow_id"].isprintable():
-            form.fail("workflow_id", "A run's name is printable text")
+            form.fail("workflow_id", "A run's name must be printable text")
         if not reading.draft.function:
-            form.fail("function", "Choose what it starts")
+            form.fail("function", "Choose a function")
         elif self.fits and (self.base is None or {"function", "args"} & set(self.changed())):
             try:
                 known.call(reading.draft.function, dict(reading.draft.args))
@@ -435,11 +435,11 @@ class Session:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is wrong with the arguments, as far as was looked."""
+        """Whether no error of the arguments is known."""
         return not any(map(_is_argument, self.form.errors))
 
     def forgive(self, *, everything: bool) -> None:
-        """Leave out complaints about fields that are still empty: a form is not finished while it is typed."""
+        """Remove errors of fields that are still empty, because the form is still being typed."""
         errors = self.form.errors
         self.needed = sum(_is_argument(name) and not self.form[name] for name in errors)
         kept = {name: why for name, why in errors.items() if name == "sources" or self.form[name]}
@@ -449,7 +449,7 @@ class Session:
 
     @property
     def overlap(self) -> tuple[str, int]:
-        """The overlap policy and the number of open runs that are chosen, as far as there are such."""
+        """The chosen overlap policy and number of open runs; defaults replace invalid values."""
         draft = self.reading.draft
         known = draft.overlap if draft.overlap in tuple(Overlap) else DEFAULT_POLICIES.overlap
         return known, 1 if known == Overlap.ALLOW_ALL else max(draft.concurrency_limit, 1)
@@ -457,7 +457,7 @@ class Session:
     # -- saving
 
     def creation(self) -> NewSchedule:
-        """The body that creates it."""
+        """The body that creates the schedule."""
         draft, form = self.reading.draft, self.form
         given = {name: value for name, value in draft.options().items() if value not in (None, {}, "")}
         begins = {"paused": bool(form["paused"]), "trigger": bool(form["trigger"])}
@@ -466,13 +466,13 @@ class Session:
         return NewSchedule.model_validate(body | given | begins)
 
     def change(self) -> ChangedSchedule:
-        """The body that changes what was changed, and nothing else; all of it, if it could not be read."""
+        """The body with the changes; all members if the stored schedule could not be read completely."""
         assert self.base is not None and self.stored is not None, "it is edited"  # noqa: S101
         whole = self.schedule is not None and bool(self.schedule.unreadable)
         return ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored, whole=whole))
 
     def rebase(self) -> None:
-        """Go on from what another editor saved: members that are to be theirs take their place in the form."""
+        """Continue from what another editor saved: members marked `theirs` replace those in the form."""
         assert self.schedule is not None  # noqa: S101
         theirs = Draft.of(self.schedule)
         taken = [name for name in differing(self.base or theirs, theirs) if self.form[f"take.{name}"] == "theirs"]
@@ -487,33 +487,33 @@ class Session:
     # -- showing
 
     def conflict(self) -> Conflict | None:
-        """What another editor changed since the form was opened; None if nothing."""
+        """The changes of another editor since the form was opened; None if there are none."""
         if self.schedule is None or self.base is None:
             return None
         found = differences(self.base, Draft.of(self.schedule), self.reading.draft)
         return Conflict(schedule=self.schedule, differences=found) if found else None
 
     def changed(self) -> list[str]:
-        """The members that saving would change."""
+        """The members that saving changes."""
         return [] if self.base is None else differing(self.base, self.reading.draft)
 
     def preview(self) -> Preview | None:
-        """The preview; None while the times are not understood."""
+        """The preview; None while the times are invalid."""
         if self.reading.spec is None or "sources" in self.form.errors:
             return None
         before = None if self.schedule is None else self.schedule.spec
         return preview_of(self.reading.spec, self.now, before, self.policies)
 
     def is_wrong_about_times(self) -> bool:
-        """Whether a complaint about the times is shown."""
+        """Whether an error about the times is shown."""
         return any(name.startswith(OF_TIMES) for name in self.form.errors)
 
     def sentence(self) -> str:
-        """The times in words."""
+        """The times in English."""
         return "" if self.reading.spec is None else describe(self.reading.spec)
 
     def command(self) -> tuple[str, Options]:
-        """What does the same in a terminal: the word after `schedule`, and the options."""
+        """The command that does the same: the word after `schedule`, and the options."""
         if self.schedule is None or self.base is None:
             begins: Options = {"paused": bool(self.form["paused"]), "trigger": bool(self.form["trigger"])}
             return "create", create_options(self.reading) | begins
@@ -521,7 +521,7 @@ class Session:
         return "update", update_options(self.base, self.reading) | {"if_version": version}
 
     def functions(self) -> list[FunctionView]:
-        """What it can start."""
+        """The functions that a schedule can start."""
         known = self.caller
         found = [each for each in known.app.functions if not each.internal or known.may(Scope.ADMIN)]
         shown = [FunctionView.of(each) for each in found if each.kind is not FunctionKind.QUERY]
@@ -530,15 +530,15 @@ class Session:
 
 OF_TIMES = ("s.", "x.", "sources", "zone", "start", "end", "jitter")
 KEPT = ("version", "base", "from", "zone_offered", "id")
-"""The hidden fields, which are of the form and not of the draft."""
+"""The hidden fields that belong to the form and not to the draft."""
 
 
 def _is_argument(name: str) -> bool:
-    """Whether a field of the form is one for arguments."""
+    """Whether a field of the form is for arguments."""
     return name == "args" or name.startswith("a.")
 
 
 def _plain(name: str) -> Definition:
-    """A definition with nothing in it that could be wrong."""
+    """A definition without errors."""
     target = Target(name=name, kind=FunctionKind.ACTION, args="{}")
     return Definition(spec=Spec(), target=target, policies=DEFAULT_POLICIES, run_id_template=RUN_NAME, memo={})

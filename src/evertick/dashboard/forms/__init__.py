@@ -1,1 +1,1 @@
-"""Forms that several pages share: the arguments of a function, and moments as people type them."""
+"""Forms that several pages share: the arguments of a function, and times as people type them."""

@@ -1,4 +1,4 @@
-"""What was typed into a form, and what is wrong with it."""
+"""The contents of a form, and its errors."""
 
 import json
 import re
@@ -34,14 +34,14 @@ workflow_id writes x zone zone_offered
 FIELDS: Final = frozenset(_NAMES.split())
 """The fields of all forms, by name."""
 _NUMBERED: Final = re.compile(r"a\..+|[sx]\.[0-9]+\.[a-z_]+|take\.[a-z_]+|retry\.[a-z]+", re.DOTALL)
-"""Those of an argument, of a row of times, of a conflict and of a retry policy."""
+"""Fields with a number or name: of an argument, a row of times, a conflict and a retry policy."""
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says of what was typed.
+    """The message of an error about what was typed.
 
-    Raises the error again if it is an outage of the database: nothing that was typed is wrong then, and its words are
-    for those who run the server, such as the path of a file.
+    Raises the error again if it is an outage of the database: what was typed is then not wrong, and its message is for
+    those who run the server, such as the path of a file.
     """
     if isinstance(error, Unavailable) and not has_own_words(error):
         raise error
@@ -49,23 +49,23 @@ def reason_of(error: Exception) -> str:
 
 
 class Form:
-    """The fields of a form, and what is wrong with them."""
+    """The fields of a form, and their errors."""
 
     def __init__(self, pairs: list[tuple[str, str]] | None = None) -> None:
         self.pairs = pairs or []
         self.errors: dict[str, str] = {}
-        """What is wrong, by field; under `""` what is about the whole form."""
+        """The errors, by field; under `""` those about the whole form."""
 
     @property
     def unknown(self) -> str | None:
-        """What is wrong with the first field that no form has; None if there is none."""
+        """The error for the first unknown field; None if there is none."""
         for name, _ in self.pairs:
             if name not in FIELDS and not _NUMBERED.fullmatch(name):
                 return f"no form has a field {name[:60]!r}; {did_you_mean(name[:60], FIELDS)}nothing was done"
         return None
 
     def __getitem__(self, name: str) -> str:
-        """What was typed into a field; nothing if it is not there."""
+        """The text in a field; empty if the field is absent."""
         return next((value for key, value in self.pairs if key == name), "").strip()
 
     def all(self, name: str) -> list[str]:
@@ -73,19 +73,19 @@ class Form:
         return [value for key, value in self.pairs if key == name]
 
     def given(self, name: str) -> str | None:
-        """What was typed into a field; None for nothing."""
+        """The text in a field; None if it is empty or absent."""
         return self[name] or None
 
     def fail(self, name: str, why: str) -> None:
-        """Something is wrong with a field; the first complaint stays."""
+        """Record an error of a field; only the first error of a field is kept."""
         self.errors.setdefault(name, why)
 
     def error(self, name: str) -> str | None:
-        """What is wrong with a field."""
+        """The error of a field; None if there is none."""
         return self.errors.get(name)
 
     def field_of(self, error: Exception, fields: Mapping[str, str], otherwise: str = "") -> None:
-        """Put an error beside the field that its message begins with or names; `fields` maps words to fields.
+        """Record an error at the field that its message contains; `fields` maps words to fields.
 
         Raises an outage of the database again, as `reason_of` does.
         """
@@ -94,25 +94,25 @@ class Form:
         self.fail(name, words)
 
 
-# -- Forms that come twice: the second gets the reply of the first.
+# -- Forms that are sent twice: the second request gets the reply of the first.
 #
-# That holds for a minute, in which people press a button again. What must not happen twice, ever, has the form's key in
-# the API besides (`Caller.once`); this is for all others, whose second reply would be that there is nothing left to do.
+# This applies for a minute, in which people press a button again. Actions that must never happen twice also have the
+# form's key in the API (`Caller.once`). This is for all others, whose second reply would be that nothing is left to do.
 
 KIND: Final = "form"
 
 
 class SentBefore(Problem):
-    """The form was carried out before: `to` is where that led, with `said`."""
+    """The form was carried out before: `to` is the page it led to, with the message `said`."""
 
     def __init__(self, to: str, said: str) -> None:
-        super().__init__(409, "sent_before", "this form was sent before, and was carried out then")
+        super().__init__(409, "sent_before", "this form was already sent and carried out")
         self.to = to
         self.said = said
 
 
 def checked_new(key: str, tenant: TenantId, now: Instant) -> Work[None]:
-    """Raises SentBefore if the same form was carried out a moment ago."""
+    """Work that raises SentBefore if the same form was carried out within the last minute."""
 
     def work(transaction: Transaction) -> None:
         known = transaction.find_call(f"{KIND} {key}", tenant=tenant)
@@ -125,7 +125,7 @@ def checked_new(key: str, tenant: TenantId, now: Instant) -> Work[None]:
 
 
 def kept_reply(key: str, tenant: TenantId, now: Instant, to: str, said: str) -> Work[None]:
-    """Notes that a form was carried out, and where that led."""
+    """Work that records that a form was carried out, and the page it led to."""
     key = f"{KIND} {key}"
 
     def work(transaction: Transaction) -> None:
@@ -135,20 +135,20 @@ def kept_reply(key: str, tenant: TenantId, now: Instant, to: str, said: str) -> 
     return work
 
 
-# -- Values in fields of forms: whole numbers and JSON. What is wrong with one is said beside its field.
+# -- Values in fields of forms: whole numbers and JSON. Errors are stored at the field.
 
 DIGITS_MAX: Final = 12
-NO_REASON: Final = "Say why, in a few words: it is what others read who find {} paused."
+NO_REASON: Final = "Give a short reason: others who find {} paused read it."
 
 
 def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:
-    """Numbers in fields; None for an empty field, which is no limit, and for what is no number."""
+    """Numbers in fields; None for an empty field, which means no limit, and for an invalid one."""
     found: dict[str, int | None] = {}
     for name in names:
         text = form[name].replace(",", "")
         is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
         if text and not is_number:
-            form.fail(name, f"A whole number, or nothing for no limit, and not {text[:40]!r}.")
+            form.fail(name, f"Enter a whole number, or nothing for no limit, not {text[:40]!r}.")
         found[name] = int(text) if is_number else None
     return found
 
@@ -159,7 +159,7 @@ def flags_of(limits: Mapping[str, int | None]) -> dict[str, str | None]:
 
 
 def json_field(form: Form, name: str) -> Any:
-    """The JSON in a field, None for an empty one."""
+    """The JSON value in a field; None for an empty field."""
     if not form[name]:
         return None
     try:
@@ -170,18 +170,18 @@ def json_field(form: Form, name: str) -> Any:
 
 
 def changed_numbers(form: Form, names: Iterable[str], now: object) -> dict[str, int | None]:
-    """The whole numbers of a form that differ from those of `now`; without any, that is what is wrong with the form."""
+    """The whole numbers of a form that differ from those of `now`; if none differs, that is an error of the form."""
     chosen = whole_numbers(form, names)
     changes = {name: value for name, value in chosen.items() if value != getattr(now, name)}
     if not form.errors and not changes:
-        form.fail("", "Nothing is different from what it is now.")
+        form.fail("", "Nothing has changed.")
     return changes
 
 
 async def limits_changed(
     form: Form, names: Iterable[str], now: object, change: Callable[[dict[str, int | None]], Awaitable[object]]
 ) -> bool:
-    """Change limits as a form says; returns whether they were, else what is wrong stands beside its field."""
+    """Change limits as given in a form; returns whether they were changed. If not, errors are stored at the fields."""
     changes = changed_numbers(form, names, now)
     if not form.errors:
         try:
@@ -192,25 +192,25 @@ async def limits_changed(
 
 
 def limits_form(names: Iterable[str], now: object) -> Form:
-    """A form that shows limits as they are."""
+    """A form with the current limits."""
     values = [(each, getattr(now, each)) for each in names]
     return Form([(name, "" if value is None else str(value)) for name, value in values])
 
 
 def reason_in(form: Form, name: str = "note", *, of: str = "it") -> str:
-    """Why something is paused, which has to be said; `of` is `them` for several things."""
+    """The reason for a pause, which is required; `of` is `them` for several things."""
     if not form[name]:
         form.fail(name, NO_REASON.format(of))
     return form[name]
 
 
-# -- Moments and durations as people type them into a form.
+# -- Times and durations as people type them into a form.
 
 
 def moment_in(form: Form, name: str, times: Times, edge: Edge = "first") -> datetime | None:
-    """The moment that was typed into a field, in the zone of the page's `times` unless it has an offset.
+    """The time typed into a field, in the zone of the page's `times` unless it has an offset.
 
-    None for nothing, or for what is no moment, which the field says then.
+    None if the field is empty, or if it is invalid, with the error stored at the field.
     """
     text = form[name]
     if not text:
@@ -223,12 +223,12 @@ def moment_in(form: Form, name: str, times: Times, edge: Edge = "first") -> date
 
 
 def moment_of(text: str, times: Times, edge: Edge = "first") -> datetime:
-    """The moment that a text names; see `typed_moment`. Raises InvalidSpec, OverflowError."""
+    """The time in a text; see `typed_moment`. Raises InvalidSpec, OverflowError."""
     return to_datetime(Instant(typed_moment(text, "the time", times.zone, times.now // SECOND_MS, edge) * SECOND_MS))
 
 
 def duration_in(form: Form, name: str) -> timedelta | None:
-    """The duration that was typed into a field, such as `1h30m` or 90 (seconds); None as in `moment_in`."""
+    """The duration typed into a field, such as `1h30m` or 90 (seconds); None as in `moment_in`."""
     text = form[name]
     if not text:
         return None
@@ -240,12 +240,12 @@ def duration_in(form: Form, name: str) -> timedelta | None:
 
 
 def said_moment(moment: datetime | None) -> str | None:
-    """A moment as the command line takes it, which knows no zone of a page; None for none."""
+    """A time for the command line, which does not know the page's zone; None for None."""
     return None if moment is None else to_iso(from_datetime(moment))
 
 
 def said_duration(duration: timedelta | None) -> str | None:
-    """A duration as the command line takes it; None for none."""
+    """A duration for the command line; None for None."""
     if duration is None:
         return None
     seconds, rest = divmod(duration, timedelta(seconds=1))

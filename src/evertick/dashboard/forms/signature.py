@@ -4,15 +4,15 @@
     form = await page.form()
     if signature.switch(form):           # "as JSON", "as fields": shown again, with what was typed
         return page.render(...)
-    args = signature.read(form, page.times)    # None if something is wrong, which then stands beside its field
+    args = signature.read(form, page.times)    # None if there are errors, which are stored at the fields
 
     {% from "_signature.html" import arguments with context %}{{ arguments(form, signature) }}
 
-`signature.form(args)` is a form that has these arguments already. Whether arguments fit is decided by the function's
-own model alone (`Function.encode_args`), whether a value does by that of the event (`EventTypes.write`). A field that
-is left empty is not given: a default applies, or the model says that it is missing. Of a model that may be None a
-choice says which it is. What fields cannot say (an empty text, `null` in place of a default) is said in the other mode,
-in which all arguments are one JSON object, or the value is JSON.
+`signature.form(args)` is a form with these arguments. Only the function's own model decides whether arguments are valid
+(`Function.encode_args`), and that of the event whether a value is (`EventTypes.write`). A field that is left empty is
+omitted: a default applies, or the model reports that it is missing. A model that may be None has a choice between both.
+Values that fields cannot express (an empty text, `null` in place of a default) need the other mode, in which all
+arguments are one JSON object, or the value is JSON.
 """
 
 import contextlib
@@ -38,9 +38,9 @@ from evertick.server.problems import Problem
 # -- The fields of a form for the arguments of a function, from their JSON schema.
 
 FIELDS_MAX: Final = 60
-"""A signature with more is typed as JSON."""
+"""A signature with more fields is typed as JSON."""
 DEPTH_MAX: Final = 3
-"""Models within models beyond this are typed as JSON."""
+"""Models nested deeper than this are typed as JSON."""
 FORMATS: Final = {
     "date": "date",
     "time": "time",
@@ -58,7 +58,7 @@ WORDS: Final = {
     "choice": "one of these",
     "date": "date",
     "time": "time of day",
-    "datetime": "moment",
+    "datetime": "date and time",
     "duration": "duration, such as 90 s, 1h30m or PT1H",
     "value": "JSON, or else text",
     "list": "a list, as JSON",
@@ -74,14 +74,14 @@ LIMITS: Final = {
     "pattern": "as {}",
     "multipleOf": "a multiple of {}",
 }
-"""What else a schema may ask of a value, in words."""
+"""Further constraints of a schema, in English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """A field, or with the kind `group` the fields of a model. `path` leads to its value in the arguments.
 
-    A nullable group has a choice, too: the model with these fields, or none.
+    A nullable group also has a choice: the model with these fields, or none.
     """
 
     path: tuple[str, ...]
@@ -89,7 +89,7 @@ class Field:
     required: bool
     nullable: bool = False
     default: str | None = None
-    """What applies when it is left empty, in words."""
+    """The default that applies if it is left empty, as text."""
     hint: str = ""
     choices: tuple[str, ...] = ()
     """The values to choose from, as JSON."""
@@ -129,7 +129,7 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def leaves(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields that are typed into, those of groups included."""
+    """The fields that people type into, including those of groups."""
     for field in fields:
         if field.kind == "group":
             yield from leaves(field.fields)
@@ -141,7 +141,7 @@ def leaves(fields: Sequence[Field]) -> Iterator[Field]:
 class _Maker:
     definitions: Mapping[str, Any]
     opens_nullable: bool
-    """Whether a model that may be missing has its fields; else it is typed as JSON."""
+    """Whether a model that may be None has its own fields; otherwise it is typed as JSON."""
 
     def group(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Field, ...]:
         required = schema.get("required", ())
@@ -171,7 +171,7 @@ class _Maker:
         )
 
     def _resolved(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        """A schema without references and without its null; and whether it had one."""
+        """A schema without references and without null, and whether it allowed null."""
         nullable = False
         for _ in range(10):
             if "$ref" in schema:
@@ -209,7 +209,7 @@ def _hint(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 
 
 def _means_json(text: str) -> bool:
-    """Whether a text, typed as it is, would be read as JSON."""
+    """Whether a text, typed unchanged, would be read as JSON."""
     if begins_as_json(text):
         return True
     try:
@@ -221,39 +221,39 @@ def _means_json(text: str) -> bool:
 
 NONE: Final = "none"
 MODEL: Final = "model"
-"""What the choice of a nullable group says: None, or the model, also if all its fields are empty."""
+"""The values of a nullable group's choice: None, or the model, even if all its fields are empty."""
 JSON_FIELD: Final = "args"
 MODE_FIELD: Final = "args_as"
 SWITCH_FIELD: Final = "args_switch"
 _ABSENT: Final = object()
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-"""What a browser takes as the value of a field for dates."""
+"""The format that browsers accept in a date field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function, or the value of an event as the only one, as fields of a form."""
+    """The parameters of a function, or the value of an event as the only parameter, as fields of a form."""
 
     fields: tuple[Field, ...]
     check: Callable[[Mapping[str, Any]], object]
-    """Raises InvalidArguments for arguments that do not fit."""
+    """Raises InvalidArguments for invalid arguments."""
     takes: str
-    """The parameters, or the type of the value, as the code has them."""
+    """The parameters, or the type of the value, as written in the code."""
     is_empty: bool = False
-    """Whether there is nothing to give."""
+    """Whether there are no parameters."""
     is_value: bool = False
 
     words = WORDS
 
     @property
     def shown(self) -> tuple[Field, ...]:
-        """The fields as they are laid out: the members of a value that is a model need no frame of their own."""
+        """The fields as they are laid out: members of a value that is a model are shown without a frame."""
         if self.is_value and self.fields and self.fields[0].kind == "group" and not self.fields[0].nullable:
             return self.fields[0].fields
         return self.fields
 
     def with_choice(self, name: str, values: Sequence[str]) -> "Signature":
-        """The same, and the field of a text is a choice between these."""
+        """The same signature, but a text field becomes a choice between these values."""
         choices = tuple(map(json_text, values))
         fields = [replace(each, kind="choice", choices=choices) if each.name == name else each for each in self.fields]
         return replace(self, fields=tuple(fields))
@@ -264,19 +264,19 @@ class Signature:
         return not self.is_empty and (mode == "json" or not self.fields)
 
     def form(self, args: Mapping[str, Any] | None = None) -> Form:
-        """A form that has these arguments."""
+        """A form with these arguments."""
         return Form(self.fill(args or {}))
 
     def fill(self, args: Mapping[str, Any], *, as_json: bool = False) -> list[tuple[str, str]]:
-        """Arguments as fields: as one JSON object where fields cannot say them."""
-        pairs, told = _told(self.fields, args)
-        if as_json or told != dict(args):
+        """Arguments as fields, or as one JSON object if fields cannot express them."""
+        pairs, expressed = _expressed(self.fields, args)
+        if as_json or expressed != dict(args):
             text = json_text(args.get(VALUE) if self.is_value else dict(args), indent=2)
             return [(MODE_FIELD, "json"), (JSON_FIELD, text)]
         return [(MODE_FIELD, "fields"), *pairs]
 
     def switch(self, form: Form) -> bool:
-        """Whether the other way of typing was asked for. The form has what was typed in that way then, if it can."""
+        """Whether the other mode was requested. The form then has what was typed in that mode, if possible."""
         wanted = form[SWITCH_FIELD]
         if not wanted:
             return False
@@ -285,11 +285,11 @@ class Signature:
             others = [(name, text) for name, text in form.pairs if name[:2] != "a." and name not in _OWN]
             form.pairs[:] = others + self.fill(given, as_json=wanted == "json")
             if wanted != "json" and self.is_json(form):
-                form.fail(JSON_FIELD, "These arguments cannot be typed as fields, so they stay as JSON.")
+                form.fail(JSON_FIELD, "These arguments cannot be typed as fields, so they are shown as JSON.")
         return True
 
     def begin(self, form: Form) -> None:
-        """Show the arguments of a form that has them as JSON as fields, if fields can say them."""
+        """Show the arguments of a form with JSON as fields, if fields can express them."""
         probe = Form([(JSON_FIELD, form[JSON_FIELD])])
         given = self._of_json(probe)
         if not probe.errors:
@@ -297,11 +297,11 @@ class Signature:
             form.pairs[:] = others + self.fill(given)
 
     def typed(self, form: Form, times: Times) -> dict[str, Any]:
-        """The arguments that were typed, whether the function takes them or not."""
+        """The typed arguments, whether they are valid or not."""
         return self._given(form, times)
 
     def read(self, form: Form, times: Times) -> dict[str, Any] | None:
-        """The arguments that were typed; None if something is wrong, which then stands beside its field."""
+        """The typed arguments; None if there are errors, which are stored at the fields."""
         errors = len(form.errors)
         given = self._given(form, times)
         if self.is_json(form) and len(form.errors) > errors:
@@ -313,12 +313,12 @@ class Signature:
         return None if len(form.errors) > errors else given
 
     def is_other(self, form: Form, args: Mapping[str, Any] | None) -> bool:
-        """Whether a form that was shown with some arguments says other ones now; one without fields says nothing."""
+        """Whether the arguments in a form have changed since it was shown; False for a form without argument fields."""
         if not any(name in _OWN or name.startswith("a.") for name, _ in form.pairs):
             return False
         typed, shown = Form(list(form.pairs)), self.form(args)
-        told = [self._given(each, None) for each in (typed, shown)]
-        return bool(typed.errors) or len({json.dumps(each, sort_keys=True) for each in told}) > 1
+        given = [self._given(each, None) for each in (typed, shown)]
+        return bool(typed.errors) or len({json.dumps(each, sort_keys=True) for each in given}) > 1
 
     def _given(self, form: Form, times: Times | None) -> dict[str, Any]:
         return self._of_json(form) if self.is_json(form) else _gathered(form, self.fields, times)[0]
@@ -333,7 +333,7 @@ class Signature:
         return value
 
     def _complain(self, form: Form, error: InvalidArguments, *, is_given: bool) -> None:
-        """Put what the model says beside the fields that it is about."""
+        """Store the errors of the model at the fields that they are about."""
         cause = error.__cause__
         if not isinstance(cause, ValidationError):
             form.fail(JSON_FIELD, str(error))
@@ -365,9 +365,9 @@ def signature_of(function: Function[..., Any]) -> Signature:
 
 
 def value_of_event(events: EventTypes, event: str) -> Signature:
-    """The form of the value of an event. Raises Misuse for one that is not declared.
+    """The form of the value of an event. Raises Misuse for an undeclared event.
 
-    A value whose type says nothing of what is in it, such as Any, list or dict, is JSON.
+    A value whose type does not describe its contents, such as Any, list or dict, is typed as JSON.
     """
     schema = events.schema(event)
     fields = fields_of(schema)
@@ -389,7 +389,7 @@ def _json_in(form: Form, *, otherwise: Any) -> Any:
 
 
 def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:
-    """What was typed into a field, as the model can judge it: a text that is no number stays the text."""
+    """The value in a field for the model to check: an invalid number remains text."""
     if field.kind in ("text", "secret"):
         return text
     word = text.strip()
@@ -407,12 +407,12 @@ def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:
         if field.kind in ("json", "list") or (field.kind == "value" and begins_as_json(word)):
             form.fail(field.id, str(problem.detail).replace("the body", "this"))
         return word
-    # 1.10 as a float would be 1.1: the model says whether it is a Decimal.
+    # 1.10 as a float would be 1.1, so keep the text: the model may be a Decimal.
     return word if isinstance(value, float) and repr(value) != word else value
 
 
 def _is_typable(field: Field, value: Any) -> bool:
-    """Whether a field can say a value: not nothing, none that it does not offer, and no text that a browser changes."""
+    """Whether a field can express a value: not None, no unknown choice, and no text that a browser would change."""
     if field.kind in ("choice", "bool"):
         return field.text_of(value) in (field.choices or ("true", "false"))
     if field.kind == "date":
@@ -423,7 +423,7 @@ def _is_typable(field: Field, value: Any) -> bool:
 
 
 def _gathered(form: Form, fields: Sequence[Field], times: Times | None) -> tuple[dict[str, Any], bool]:
-    """What was typed into fields, by name; and whether anything was."""
+    """The values in fields, by name, and whether anything was typed."""
     values: dict[str, Any] = {}
     is_typed = False
     for field in fields:
@@ -440,33 +440,33 @@ def _gathered(form: Form, fields: Sequence[Field], times: Times | None) -> tuple
 
 
 def _of_group(form: Form, group: Field, times: Times | None) -> tuple[Any, bool]:
-    """The model that was typed, or None; and whether it was given. One that nothing says is not: a default applies."""
+    """The model that was typed, or None, and whether it was given. If nothing was typed, a default applies."""
     values, is_typed = _gathered(form, group.fields, times)
     choice = next(iter(form.all(group.choice_id)), "") if group.nullable else ""
     if choice == NONE and is_typed:
-        form.fail(group.choice_id, "There is something in its fields: leave them empty, or choose them.")
+        form.fail(group.choice_id, "Its fields are not empty: clear them, or choose the fields.")
     if choice == NONE:
         return None, True
     is_given = is_typed or choice == MODEL
     return None if group.nullable and not is_given else values, is_given
 
 
-def _told(fields: Sequence[Field], args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-    """Arguments as fields; and what these fields say, which is less where they cannot say it."""
+def _expressed(fields: Sequence[Field], args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+    """Arguments as fields, and the arguments that these fields express, which may be fewer."""
     pairs: list[tuple[str, str]] = []
-    told: dict[str, Any] = {}
+    expressed: dict[str, Any] = {}
     for field in fields:
         value = args.get(field.name, _ABSENT)
         if field.kind != "group":
             if value is not _ABSENT and _is_typable(field, value):
                 pairs.append((field.id, field.text_of(value)))
-                told[field.name] = value
+                expressed[field.name] = value
         elif value is None and field.nullable:
             pairs.append((field.choice_id, "" if field.required else NONE))
-            told[field.name] = None
+            expressed[field.name] = None
         elif isinstance(value, dict):
-            inner, said = _told(field.fields, value)
+            inner, said = _expressed(field.fields, value)
             pairs += [*([(field.choice_id, MODEL)] if field.nullable else []), *inner]
             if said or field.nullable:
-                told[field.name] = said
-    return pairs, told
+                expressed[field.name] = said
+    return pairs, expressed

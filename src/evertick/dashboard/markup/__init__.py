@@ -1,1 +1,1 @@
-"""Markup: how moments, states, strips and commands look on every page."""
+"""Markup: how times, states, strips and commands look on every page."""

@@ -1,4 +1,4 @@
-"""What ended in a span, as its charts and the tables beside them show it."""
+"""Charts of what ended in a span, and the numbers in the tables next to them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -11,21 +11,21 @@ from evertick.base.instants import HOUR_MS, MINUTE_MS, Instant, from_datetime
 from evertick.dashboard.markup.filling import filled
 
 POINT_MS: Final = 10 * MINUTE_MS
-"""Of the charts of a day."""
+"""Width of a point in the charts of a day."""
 BAR_MS: Final = HOUR_MS
-"""Of the small ones in the rows of a list."""
+"""Width of a bar in the small charts in the rows of a list."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 
 
 YOUNG_MS: Final = 6 * HOUR_MS
-"""Of a day in which nothing ended before its last hours, these alone are drawn: they would be a line at the edge."""
+"""If nothing ended before the last hours of a day, only these are drawn; they would be a line at the edge."""
 
 
 class Charted(NamedTuple):
-    """A span of time: points of ten minutes by what is drawn of them, and how many attempts ended and failed in all.
+    """A span of time: the series of a chart in points of ten minutes, and how many attempts ended and failed in all.
 
-    `since` is where they begin if nothing ended before, else None.
+    `since` is the start of the series if nothing ended before, otherwise None.
     """
 
     series: dict[str, list[Any]]
@@ -35,7 +35,7 @@ class Charted(NamedTuple):
 
 
 def charted(activity: ActivityView) -> Charted:
-    """Activity as it is drawn."""
+    """The chart of an activity."""
     minutes, since = activity.minutes, _since(activity)
     start = from_datetime(activity.start) if since is None else since
     return Charted(
@@ -44,7 +44,7 @@ def charted(activity: ActivityView) -> Charted:
 
 
 def _since(activity: ActivityView) -> Instant | None:
-    """Where a chart begins of which only the last hours have something; an hour is shown at least."""
+    """The start of a chart in which only the last hours have data; it covers at least an hour."""
     start, end = from_datetime(activity.start), from_datetime(activity.end)
     first = min((from_datetime(each.at) for each in activity.minutes), default=start)
     if first < end - YOUNG_MS:
@@ -53,8 +53,8 @@ def _since(activity: ActivityView) -> Instant | None:
 
 
 def _series(activity: ActivityView, start: Instant) -> dict[str, list[Any]]:
-    """What happened, as charts draw it: for each ten minutes the seconds since the epoch, what ended and failed in a
-    minute, and how late it began (seconds; None where nothing began).
+    """The series of a chart: for each ten minutes the seconds since the epoch, the number per minute that ended and
+    failed, and how late they began (seconds; None if nothing began).
     """
     first = start // POINT_MS * POINT_MS
     points: dict[int, list[MinuteView]] = {at: [] for at in range(first, from_datetime(activity.end) + 1, POINT_MS)}
@@ -77,7 +77,7 @@ def _most(values: Iterable[int | None]) -> float | None:
 
 
 def spark(activity: ActivityView) -> Markup:
-    """A bar for each hour of a span, as high as what ended in it, with what failed of it at its foot."""
+    """A bar for each hour of a span: its height is what ended, and its lower part is what failed."""
     first, last = (from_datetime(each) // BAR_MS for each in (activity.start, activity.end))
     ended, failed = ([0] * (last - first + 1) for _ in range(2))
     for minute in activity.minutes:
@@ -100,29 +100,29 @@ def spark(activity: ActivityView) -> Markup:
 
 
 def _bar(position: int, count: int, most: int) -> str:
-    """A bar, at least a pixel high if there is anything to show."""
+    """A bar, at least a pixel high unless the count is 0."""
     height = max(1, round(count / most * BAR_HEIGHT)) if count else 0
     return f"M{position * BAR_WIDTH} {BAR_HEIGHT - height}h3v{height}h-3z" if height else ""
 
 
-# -- How many runs come, as bars: one for each few minutes, drawn here, so that it needs no script.
+# -- Upcoming runs as bars, one for each few minutes; drawn on the server, so that no script is needed.
 
 HEIGHT = 100
 TOP = 16
-"""Above the bars, for the number of the highest."""
+"""Space above the bars for the number of the highest bar."""
 BARS_A_LABEL = 3
 SCHEDULES, JOBS = "k2", "k1"
-"""The classes of the parts of a bar."""
+"""The CSS classes of the parts of a bar."""
 LONG = 4
-"""From so many characters on a number needs a wide bar beneath."""
+"""Numbers with so many characters need a wide bar."""
 
 
 def density(
     starts: Sequence[int], jobs: Sequence[int], label_of: Callable[[int], str], href_of: Callable[[int], str]
 ) -> Markup:
-    """Bars of the numbers in `starts`, of schedules, with those in `jobs` upon them; each bar is a link.
+    """Bars with the numbers of schedules in `starts`, and those of `jobs` stacked on them; each bar is a link.
 
-    `label_of` and `href_of` are given the position of a bar.
+    `label_of` and `href_of` get the position of a bar.
     """
     both = [sum(each) for each in zip(starts, jobs, strict=True)]
     most, width = max(both, default=0) or 1, 100 / max(len(both), 1)
@@ -156,13 +156,13 @@ def density(
 
 
 def _said(starts: int, jobs: int) -> str:
-    """What a bar shows, in words."""
+    """The contents of a bar as text."""
     due = f"{jobs:,} job{'' if jobs == 1 else 's'} due"
     return f"{starts:,} start{'' if starts == 1 else 's'}{f', {due}' if jobs else ''}" if starts or not jobs else due
 
 
 def _text(css: str, position: int, bars: int, y: float, words: str) -> Markup:
-    """Words at a bar: they begin where it begins, and those of the last two end where it ends, to be seen whole."""
+    """Text at a bar: aligned to its start, and for the last two bars to its end, so that it fits."""
     width = 100 / bars
     x, anchor = (position * width + 0.25, "start") if position < bars - 2 else ((position + 1) * width - 0.25, "end")
     place = (x, y, css, anchor, words)
@@ -170,19 +170,19 @@ def _text(css: str, position: int, bars: int, y: float, words: str) -> Markup:
 
 
 def crowd(starts: Sequence[int]) -> int | None:
-    """The position of a bar in which so many runs start at once that it would help to spread them; None without one."""
+    """The position of a bar with so many starts that they should be spread; None if there is none."""
     most = max(starts, default=0)
     others = (sum(starts) - most) / max(len(starts) - 1, 1)
     return starts.index(most) if most >= 100 and most >= 4 * others else None
 
 
-# -- Strips: the outcomes of a schedule's last times as bars, the oldest first. One path for each outcome.
+# -- Strips: the outcomes of a schedule's last times as bars, oldest first. There is one path for each outcome.
 
 WIDTH: Final = 4
 STRIP_HEIGHT: Final = 18
 BARS: Final = 30
 WIDE_BARS: Final = 60
-"""For how many bars a wide strip has room at least: few ones would be blocks."""
+"""Minimum number of bars in the width of a wide strip, because few bars would be too wide."""
 SHAPES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "ok": ((8, 10),),
     "late": ((3, 3), (8, 10)),
@@ -193,11 +193,11 @@ SHAPES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "running": ((4, 14),),
     "queued": ((4, 14),),
 }
-"""Top and height of the parts of a bar. Each outcome differs by its shape, too, and not by colour alone."""
+"""Top and height of the parts of a bar. Outcomes also differ by shape, not only by color."""
 
 
 def strip(outcomes: Sequence[str], *, label: str | None = None, wide: bool = False) -> Markup:
-    """A strip of outcomes, right-aligned to `BARS`; with `wide`, as wide as its place, from the left."""
+    """A strip of outcomes, right-aligned to `BARS`; with `wide`, left-aligned in the full width."""
     if not outcomes:
         return Markup()
     first = 0 if wide else BARS - len(outcomes)

@@ -1,4 +1,4 @@
-"""The same action as a line for the terminal, to be copied: what a page does, the command line does, too."""
+"""Commands for the terminal that do the same as a page, to be copied."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from evertick.base.escaping import shell_word
 
 
 def command(*words: str, **options: str | bool | Sequence[str] | None) -> str:
-    """A line of `evertick`, quoted as a shell needs it.
+    """A line of `evertick`, quoted for a shell.
 
-    Options that are None or False are left out, one that is True has no value, and one with several is repeated. Words
-    from the first that begins with a dash on come last, after `--`: a schedule called `-qstate:active` is no option.
+    Options that are None or False are omitted, an option that is True has no value, and one with several values is
+    repeated. Words from the first one with a leading dash on come last, after `--`: a schedule with the id
 
     `command("schedule", "pause", "crm.sync", reason="vendor outage")`
     """
@@ -29,7 +29,7 @@ def command(*words: str, **options: str | bool | Sequence[str] | None) -> str:
 
 
 def command_line(line: str) -> Markup:
-    """A command with a button that copies it. Lines break between options alone, so that none is torn."""
+    """A command with a copy button. Lines break only between options."""
     first, *options = line.split(" --")
     shown = escape(first)
     for option in options:
@@ -42,18 +42,18 @@ def command_line(line: str) -> Markup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameCommand:
-    """What a form does as lines of `evertick`; none as long as it is not complete, or something in it is wrong."""
+    """The commands that do the same as a form; none while it is incomplete or has errors."""
 
     lines: Sequence[str] = ()
     wrong: Sequence[str] = ()
-    """What is wrong, where it stands nowhere else."""
+    """Errors that are shown nowhere else."""
     more: str = ""
-    """What else is to be said of the lines."""
+    """Additional text about the commands."""
     at: str = ""
-    """Where it follows what is typed; nothing for a form without fields."""
+    """The address of the form's preview; empty for a form without fields."""
 
 
 def complaints(errors: Mapping[str, str]) -> list[str]:
-    """What is wrong with a form, of its errors by field; arguments of functions have names that are told."""
+    """The errors of a form as lines; for arguments of functions with the argument's name."""
     found = (f"{name[2:]}: {words}" if name.startswith("a.") else words for name, words in errors.items())
     return list(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""Documents as JSON in which ids lead to what they name, and as one line in a list."""
+"""Documents as JSON with links for ids, and as one line in a list."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ SHOWN_FIELDS: Final = 8
 
 
 def linked(text: str, url: Callable[..., str]) -> Markup:
-    """JSON as HTML; ids of jobs and documents are links, whose pages say whether these are still kept."""
+    """JSON as HTML; ids of jobs and documents are links, whose pages show whether they still exist."""
 
     def link(found: re.Match[str]) -> str:
         place = "jobs" if table_of(found[1]) == JOB_PREFIX else "documents"
@@ -24,17 +24,17 @@ def linked(text: str, url: Callable[..., str]) -> Markup:
 
 
 def first_fields(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The fields that a row has room for."""
+    """The fields that a row shows."""
     return list(fields.items())[:SHOWN_FIELDS]
 
 
-# -- What a change has made different, field by field.
+# -- The differences of a change, field by field.
 
 ABSENT: Final = object()
 
 
 class Difference(NamedTuple):
-    """A field before and after; `ABSENT` where there was none, or is none now."""
+    """A field before and after; `ABSENT` if it did not exist, or no longer exists."""
 
     field: str
     before: Any
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: Any, after: Any, within: str = "") -> list[Difference]:
-    """The fields in which two values differ; what is inside of a field is named with a dot: `limits.running`."""
+    """The fields in which two values differ; nested fields are named with a dot: `limits.running`."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return []
     found: list[Difference] = []

@@ -1,4 +1,4 @@
-"""States: a glyph, a word and a colour for each, the same on every page. Colour is spent on nothing else."""
+"""States: a glyph, a word and a color for each, the same on every page. Nothing else is colored."""
 
 import re
 from collections import Counter
@@ -58,7 +58,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     # of workers
     "alive": ("active", "alive"),
 }
-"""The class of a state's colour and glyph in `dash.css`, and its word for people."""
+"""The CSS class in `dash.css` for the color and glyph of a state, and its label."""
 REASONS: Final[dict[Reason, str]] = {
     Reason.ON_TIME: "started on time",
     Reason.CAUGHT_UP: "started late, caught up after a delay",
@@ -67,7 +67,7 @@ REASONS: Final[dict[Reason, str]] = {
     Reason.BACKFILLED: "started by a backfill",
     Reason.BEHIND_RUN: "waits for an earlier run",
     Reason.STOPPING_RUN: "waits until earlier runs have stopped",
-    Reason.OVERLAP: "an earlier run was still going on",
+    Reason.OVERLAP: "an earlier run was still running",
     Reason.SUPERSEDED: "a newer time took its place",
     Reason.PAUSED: "the schedule was paused",
     Reason.LIMIT: "no runs were left",
@@ -81,26 +81,26 @@ REASONS: Final[dict[Reason, str]] = {
     Reason.CATCH_UP_SUPERSEDED: "only the last late time runs",
     Reason.CATCH_UP_DROPPED: "late, and dropped before it started",
     Reason.BUFFER_FULL: "too many times were waiting",
-    Reason.RUNS_FULL: "too many runs were going on",
+    Reason.RUNS_FULL: "too many runs were open",
     Reason.START_REFUSED: "the run could not be started",
 }
-"""A reason of the ledger, as it stands after its fate."""
+"""Texts for the reasons of the ledger, shown after the fate."""
 
 
 def state(kind: str, word: str | None = None, *, big: bool = False) -> Markup:
-    """A state with its glyph and word; `big` is for the head of a page. `kind` is a state, or a class of `dash.css`."""
+    """A state with its glyph and label; `big` is for the heading of a page. `kind` is a state or a CSS class."""
     css, usual = WORDS.get(kind, (kind, kind))
     return filled('<span class="st {}{}">{}</span>', css, " big" if big else "", usual if word is None else word)
 
 
 def glyph(kind: str, word: str | None = None) -> Markup:
-    """The glyph alone; its word is for those who cannot see it."""
+    """Only the glyph; its label is for screen readers."""
     css, usual = WORDS.get(kind, (kind, kind))
     return filled('<span class="st g {}"><span class="vh">{}</span></span>', css, usual if word is None else word)
 
 
 def outcome_of(occurrence: Any) -> str:
-    """The state of an occurrence in one word, from its fate and how its run ended: `ok`, `late`, `missed` ..."""
+    """The state of an occurrence in one word, from its fate and the outcome of its run: `ok`, `late`, `missed` ..."""
     if occurrence.fate is not Fate.STARTED:
         return {Fate.BUFFERED: "queued", Fate.SKIPPED: "skipped", Fate.MISSED: "missed"}[occurrence.fate]
     if occurrence.outcome is None:
@@ -110,7 +110,7 @@ def outcome_of(occurrence: Any) -> str:
     return WORDS.get(str(occurrence.outcome), ("failed", ""))[0]
 
 
-# -- Functions in words: what each kind of them promises.
+# -- Kinds of functions as text: what each kind guarantees.
 
 PROMISES: Final = {
     FunctionKind.QUERY: "query, reads only",
@@ -121,21 +121,21 @@ PROMISES: Final = {
 
 
 def kind_words(function: Any) -> str:
-    """`action, 3 attempts`: the kind of a function, and how often it runs."""
+    """`action, 3 attempts`: the kind of a function, and how often it is tried."""
     retry = function.retry
     if function.kind is FunctionKind.ACTION and retry is not None and retry.attempts > 1:
         return f"action, up to {retry.attempts} attempts"
     return PROMISES[function.kind]
 
 
-# -- Why a schedule's last time went as it did, in a few words for the second line of a row.
+# -- Short explanations of a schedule's last time, for the second line of a row.
 
 SINCE: Final = re.compile(r" since \d{4}-\d\d-\d\dT[\d:.]+Z")
-"""When a pause began: a row has no room for it, and the history tells it."""
+"""The start of a pause: there is no space for it in a row, and the history shows it."""
 
 
 def last_why(schedule: DetailedSchedule) -> str:
-    """What there is to say of a schedule's last time; nothing if all went well."""
+    """The explanation of a schedule's last time; empty if it was as expected."""
     last = schedule.last_occurrence
     if last is None:
         return ""
@@ -151,10 +151,10 @@ def last_why(schedule: DetailedSchedule) -> str:
 
 
 def why_of(occurrence: OccurrenceView) -> str:
-    """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
+    """Why an occurrence did not run, or why its start was unusual; empty if it ran on time."""
     if occurrence.reason is Reason.PAUSED:
         return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
-    # Names of runs are long, and rows are cut at their end: the reason comes before the name.
+    # Names of runs are long, and rows are truncated at the end, so the reason comes before the name.
     if occurrence.reason is Reason.OVERLAP and occurrence.detail.endswith(NOT_ENDED):
         return f"{REASONS[Reason.OVERLAP]}: {occurrence.detail.removesuffix(NOT_ENDED)}"
     if occurrence.fate is not Fate.STARTED:
@@ -162,14 +162,14 @@ def why_of(occurrence: OccurrenceView) -> str:
     return f"started {full_length(occurrence.late_ms or 0)} late" if occurrence.is_late else ""
 
 
-# -- Jobs on a page: the state of one in a few words, what is to be said of it, and its error.
+# -- Jobs on a page: the state of a job, a note about it, and its error.
 
 LATE_MS: Final = 2 * SECOND_MS
-"""A due job that waits for longer is late."""
+"""A due job that waits longer is late."""
 
 
 def job_state(job: JobView, now: Instant) -> tuple[str, str]:
-    """The class of a job's state in `dash.css`, and its word."""
+    """The CSS class of a job's state, and its label."""
     if job.state is JobState.IN_PROGRESS:
         if job.error is not None and job.error["type"] == STUCK:
             return "failed", "stuck"
@@ -187,7 +187,7 @@ def job_state(job: JobView, now: Instant) -> tuple[str, str]:
 
 
 def job_note(job: JobView) -> str:
-    """What is to be said of a job beside its state, in a line; nothing of one that goes as it should."""
+    """A note about a job next to its state, in one line; empty for a job without problems."""
     if job.unreadable:
         return f"cannot be read: {one_line('; '.join(job.unreadable))}"
     if job.blocked:
@@ -198,12 +198,12 @@ def job_note(job: JobView) -> str:
 
 
 def has_begun(job: JobView) -> bool:
-    """Whether this is a run of a workflow that waits for what its code waits for, and takes no other time."""
+    """Whether this is a workflow's run that has begun and waits for what its code waits for."""
     return job.kind is FunctionKind.WORKFLOW and job.attempt > 0
 
 
 def unread(row: Any, column: str) -> bool:
-    """Whether this column of a row cannot be read: what a view has in its place is not what is stored."""
+    """Whether this column of a row cannot be read, so that the view has a default instead of the stored value."""
     return any(each.partition(":")[0] == column for each in row.unreadable)
 
 
@@ -214,7 +214,7 @@ def error_line(error: dict[str, Any]) -> str:
 
 
 def beginning(error: dict[str, Any]) -> str:
-    """What errors that are alike begin with, as a filter takes it: all before the first number."""
+    """The common beginning of similar errors, for a filter: everything before the first number."""
     return re.split(r"[0-9a-f]*[0-9]|\n", f"{error['type']}: {error['message']}", maxsplit=1)[0].rstrip()[:200]
 
 
@@ -224,28 +224,28 @@ def _ended(job: JobView) -> str:
     return "failed" if job.state is JobState.FAILED else "canceled"
 
 
-# -- What a run waits for, and how it stands, in words.
+# -- The state of a run, and what it waits for, as text.
 
 NAMED: Final = 3
-"""Calls that a sentence names; of more it says how many."""
+"""Calls that are listed; further ones are counted."""
 RUN_WORDS: Final = {RunState.PENDING: "has not begun", RunState.SUCCESS: "done"}
 
 
 def run_state(run: RunView, took: str = "", *, big: bool = False) -> Markup:
-    """The state of a run, and how long it `took`; one that has begun and waits is running, too."""
+    """The state of a run, with its duration `took`; a run that has begun and waits counts as running."""
     kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
     words = RUN_WORDS.get(run.state) or WORDS[kind][1]
     return state(kind, f"{words} {took}".strip(), big=big)
 
 
 def run_glyph(run: RunView) -> Markup:
-    """The glyph of a run's state alone."""
+    """Only the glyph of a run's state."""
     kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
     return glyph(kind, RUN_WORDS.get(run.state))
 
 
 def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
-    """What a run waits for: `the event “paid” until Fri 27 Nov 09:00, and the action shop.charge`; nothing for none."""
+    """What a run waits for: `the event “paid” until Fri 27 Nov 09:00, and the action shop.charge`; empty for none."""
     parts = [_wait(each, times) for each in waits[:NAMED]]
     if len(waits) > NAMED:
         parts.append(Markup("{} more").format(len(waits) - NAMED))
@@ -256,7 +256,7 @@ def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
 
 
 def not_taken(found: RunTimeline, times: Times) -> Markup:
-    """The events that a run has not taken: `1 event waits that its code has not taken: “paid”, sent 04:27 by ada.`"""
+    """Events of a run: `1 event waits that its code has not taken: “paid”, sent 04:27 by ada.`; empty for none."""
     count = found.waiting_event_count
     if not count:
         return Markup()
@@ -272,9 +272,9 @@ def not_taken(found: RunTimeline, times: Times) -> Markup:
 
 
 def apart(found: RunTimeline) -> dict[int, str]:
-    """What tells steps of one name from one another, by number: the key or attributes of a child, or an argument.
+    """Labels that distinguish steps with the same name, by number: the key or attributes of a child, or an argument.
 
-    Of steps whose name stands alone, and of those of which nothing is known, nothing.
+    Steps with a unique name have none, and neither have steps without such data.
     """
     names = Counter(each.name for each in found.steps)
     children = {child.id: child for child in found.children}
@@ -312,7 +312,7 @@ def _wait(wait: RunWait, times: Times) -> Markup:
 
 
 def step_state(step: TimedStep, run: RunView) -> Markup:
-    """How a step stands."""
+    """The state of a step."""
     if step.outcome == "success":
         tries = len(step.attempts)
         return state("ok", "ok" if tries < 2 else f"ok, try {tries}")
@@ -332,7 +332,7 @@ def step_state(step: TimedStep, run: RunView) -> Markup:
 
 
 def step_took(step: TimedStep, run: RunView, times: Times) -> str:
-    """How long a step took, or goes on."""
+    """The duration of a step so far or in all."""
     if step.duration_ms is not None:
         return length(step.duration_ms)
     end = times.now if run.completed_at is None else from_datetime(run.completed_at)
@@ -340,6 +340,6 @@ def step_took(step: TimedStep, run: RunView, times: Times) -> str:
 
 
 def run_took(run: RunView, times: Times) -> str:
-    """How long a run took, or goes on."""
+    """The duration of a run so far or in all."""
     end = times.now if run.completed_at is None else from_datetime(run.completed_at)
     return length(max(0, end - from_datetime(run.created_at)))

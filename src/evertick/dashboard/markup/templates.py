@@ -1,7 +1,7 @@
-"""The templates' environment: what every template may use, and how text of others gets into HTML.
+"""The environment of the templates: the globals and filters of every template, and how untrusted text gets into HTML.
 
-Every value is escaped for HTML. Text with control characters or with marks that turn its direction around is shown with
-these as escapes (`\\u202e`), so that a name cannot pretend to be another one.
+Every value is escaped for HTML. Control characters and marks that change the text direction are shown as escapes
+(`\\u202e`), so that a name cannot look like another one.
 """
 
 import json
@@ -42,18 +42,18 @@ from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.rules.schedules.fates import FATE_OF
 
 SHOWN_CHARS_MAX: Final = 20_000
-"""Of one text; a longer one is cut, and says so."""
+"""Characters of a text; a longer one is truncated, with a note."""
 CLIPPED_CHARS: Final = 300
-"""Of a text that has a place of its own elsewhere."""
+"""Characters of a text that is shown in full elsewhere."""
 CONTROL: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Sequences of a terminal, and control characters other than the end of a line and the tabulator."""
+"""Escape sequences of a terminal, and control characters other than newline and tab."""
 MANY: Final = 10_000
-"""Above this nothing is counted exactly."""
+"""Larger numbers are not counted exactly."""
 
 
 @cache
 def environment() -> jinja2.Environment:
-    """The environment; made once."""
+    """The environment; created once."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("evertick.dashboard"),
         autoescape=True,
@@ -86,11 +86,11 @@ DONE: Final = {
     "trigger": "triggered", "update": "updated", "add": "added", "remove": "removed", "run": "ran",
     "join_token": "made a join token for",
 }  # fmt: skip
-"""What was done, of the verb of an action that is audited."""
+"""The past participle for the verb of an audited action."""
 
 
 def visible(value: Any) -> Any:
-    """What is written for a value: text of others without characters that do something instead of being seen."""
+    """The output of a value: text without invisible characters that have an effect; empty for None."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     if len(value) > SHOWN_CHARS_MAX:
@@ -99,22 +99,22 @@ def visible(value: Any) -> Any:
 
 
 def plain_text(text: str) -> str:
-    """The output of a program without colours, moves of a cursor and other control characters."""
+    """The output of a program without colors, cursor movements and other control characters."""
     return CONTROL.sub("", text.replace("\r\n", "\n")).expandtabs(8)
 
 
 def every(every_ms: int) -> str:
-    """An interval, as people type it: `1h30m`."""
+    """An interval as people type it: `1h30m`."""
     return format_milliseconds(every_ms)
 
 
 def typed(value: str) -> Markup:
-    """The content of a field: exactly what was typed, as it is sent back."""
+    """The content of a field, exactly as it was typed."""
     return escape(value)
 
 
 def unquoted(text: str) -> str:
-    """JSON for a list of choices: a text without its quotation marks."""
+    """JSON for a list of choices; a text without its quotation marks."""
     value = json.loads(text) if text[:1] == '"' else text
     return value if isinstance(value, str) and value.strip() else text
 
@@ -125,9 +125,9 @@ def part(name: str) -> str:
 
 
 def action_words(action: str, number: str = "") -> str:
-    """What was done, after who did it: `paused` for a schedule, else with what it was, `canceled the job`.
+    """An audited action as text after its actor: `paused` for a schedule, otherwise with the kind, `canceled the job`.
 
-    With a `number` of things: `created 600 schedules`.
+    With a `number`: `created 600 schedules`.
     """
     thing, _, done = action.rpartition(".")
     verb = done.removesuffix("_all")
@@ -141,18 +141,18 @@ def action_words(action: str, number: str = "") -> str:
 
 
 def clipped(text: str, chars: int = CLIPPED_CHARS) -> str:
-    """A text in a place for a few lines; of a longer one its beginning. The whole one is behind a link beside it."""
+    """A text in a small space; a longer one is truncated. The full text is behind a link next to it."""
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
 def capitalise(text: str) -> str:
-    """A sentence with a capital letter at its beginning, unless that is the name of a run or the like."""
+    """A sentence that begins with a capital letter, unless its first word is a name."""
     first = text.partition(" ")[0].rstrip(",.:;")
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def iso(moment: datetime) -> str:
-    """A moment in UTC for programs."""
+    """A time in UTC, for programs."""
     return to_iso(from_datetime(moment))
 
 

@@ -1,7 +1,7 @@
-"""The timeline of a run: a lane for each step, over one axis in percent, in which idle time is folded.
+"""The timeline of a run: a lane for each step, over a common axis in percent, in which idle time is folded.
 
-The axis is computed as for the command line (`evertick.rules.workflows.timeline`). The lanes stand in a table, whose
-other columns say the same in words.
+The axis is computed as on the command line (`evertick.rules.workflows.timeline`). The lanes are in a table whose other
+columns have the same data as text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,11 +20,11 @@ from evertick.rules.workflows.timeline import Axis, Span
 
 WIDTH: Final = 100.0
 FOLD: Final = 5.0
-"""Percent of a folded piece."""
+"""Width of a folded piece in percent."""
 CHAR: Final = 1.2
-"""Percent that a character of a label takes at most."""
+"""Maximum width of a character of a label in percent."""
 TICK: Final = 14.0
-"""Percent between two ticks at least."""
+"""Minimum distance of two ticks in percent."""
 LABEL_CHARS: Final = 44
 LABELS: Final = {
     "": Markup('<text x="{}%" y="18">{}</text>'),
@@ -34,7 +34,7 @@ LABELS: Final = {
 WAITING: Final = frozenset({CallKind.SLEEP, CallKind.TIMER, CallKind.EVENT})
 """Calls that only wait."""
 STILL: Final = ("sleep", "slept", "ahead")
-"""Bars that are thin, and may be folded."""
+"""Bars that are thin and may be folded."""
 NICE_MS: Final = (
     *(base * factor for factor in (1, 10, 100) for base in (1, 2, 5)),
     *(SECOND_MS * each for each in (1, 2, 5, 10, 15, 30)),
@@ -59,13 +59,13 @@ class Lanes:
     axis: Markup
     lanes: dict[int, Markup]
     folds: bool
-    """Whether a part of it is folded."""
+    """Whether any part is folded."""
     waits: bool
-    """Whether something was queued or backed off."""
+    """Whether any step was queued or backed off."""
 
 
 def lanes(found: RunTimeline, times: Times, *, fold: bool = True) -> Lanes:
-    """Draw the steps of a run; with `fold` its idle times are folded."""
+    """Draw the steps of a run; with `fold`, idle times are folded."""
     ended = None if found.run.completed_at is None else from_datetime(found.run.completed_at)
     bars = {step.step: _bars(step, times.now, ended) for step in found.steps}
     every = [bar for each in bars.values() for bar in each]
@@ -91,7 +91,7 @@ def lanes(found: RunTimeline, times: Times, *, fold: bool = True) -> Lanes:
 
 
 def together(steps: Sequence[TimedStep]) -> set[int]:
-    """The steps that went on beside another one."""
+    """The numbers of steps that ran concurrently with another step."""
     found: set[int] = set()
     for before, step in pairwise(steps):
         if before.ended_at is None or step.started_at < before.ended_at:
@@ -131,7 +131,7 @@ def _css(outcome: str) -> str:
 def _lane(axis: Axis, bars: Sequence[Bar], words: str, folds: Markup, now: Markup) -> Markup:
     drawn = [_drawn(axis, bar) for bar in bars]
     return Markup('<svg aria-hidden="true">{}{}{}{}</svg>').format(
-        folds, Markup().join(drawn), _beside(axis, bars, words), now
+        folds, Markup().join(drawn), _caption(axis, bars, words), now
     )
 
 
@@ -144,8 +144,8 @@ def _drawn(axis: Axis, bar: Bar) -> Markup:
     return _rect(left, right, 8, 12, Markup('rx="2" class="{}"').format(bar.css))
 
 
-def _beside(axis: Axis, bars: Sequence[Bar], words: str) -> Markup:
-    """Words beside a lane's bars: on their right if there is room, else on their left, else nowhere."""
+def _caption(axis: Axis, bars: Sequence[Bar], words: str) -> Markup:
+    """Text next to a lane's bars: on their right if it fits, otherwise on their left, otherwise omitted."""
     left, right = axis.at(bars[0].start), axis.at(bars[-1].end)
     room = len(words) * CHAR + 1
     if right + room <= WIDTH:
@@ -156,7 +156,7 @@ def _beside(axis: Axis, bars: Sequence[Bar], words: str) -> Markup:
 
 
 def _words(step: TimedStep) -> str:
-    """What stands beside a lane: how long it took, and what went wrong before it went well."""
+    """The text next to a lane: the duration, and the error of earlier tries."""
     if step.held is not None:
         return step.held
     failed = [each for each in step.attempts if each.error is not None]
@@ -184,7 +184,7 @@ class _Label(NamedTuple):
 
 
 def _labels(axis: Axis, times: Times, ended: Instant | None) -> Markup:
-    """The labels of the axis, those that matter most first: no two stand over each other."""
+    """The labels of the axis, the most important first; labels that would overlap are omitted."""
     if not axis.pieces:
         return Markup()
     start, end = axis.pieces[0].start, axis.pieces[-1].end
@@ -208,7 +208,7 @@ def _labels(axis: Axis, times: Times, ended: Instant | None) -> Markup:
 
 
 def _ticks(axis: Axis) -> Iterable[_Label]:
-    """Round lengths since the beginning, up to the first fold."""
+    """Round durations since the start, up to the first fold."""
     pieces = axis.pieces
     first_fold = next((piece for piece in pieces if piece.folded), None)
     until = pieces[-1].end if first_fold is None else first_fold.start

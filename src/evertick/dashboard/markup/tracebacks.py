@@ -1,4 +1,4 @@
-"""Tracebacks as people read them: the way through the user's code to the error, without the frames of libraries."""
+"""Tracebacks for people: the path through the user's code to the error, without frames of libraries."""
 
 import linecache
 import re
@@ -12,44 +12,44 @@ _CARETS: Final = re.compile(r"[ ~^]*\^[ ~^]*")
 _HEAD: Final = "Traceback (most recent call last):"
 _GROUP_HEAD: Final = f"Exception Group {_HEAD}"
 _MARGIN: Final = re.compile(r"^ +[|+] ?")
-"""Before each line of an exception group and of the exceptions in it."""
+"""The prefix of each line of an exception group and of its exceptions."""
 LIBRARIES: Final = ("site-packages/", "dist-packages/", "lib/python", "/evertick/", "<frozen ")
-"""Parts of the paths of code that is not the user's."""
+"""Parts of paths that identify code that is not the user's."""
 FRAMES_MAX: Final = 200
 FRAMES_SHOWN: Final = 6
-"""Frames of one exception that are shown: the last ones of the user's code, and where it was raised."""
+"""Frames shown of one exception: the last ones of the user's code, and where it was raised."""
 BLOCKS_SHOWN: Final = 3
-"""Exceptions of a chain that are shown: the last one, and those from which it was raised."""
+"""Exceptions shown of a chain: the last one, and those that caused it."""
 CONTEXT: Final = 3
-"""Lines of the code that are shown above and below the one that failed."""
+"""Lines of code shown above and below the failed line."""
 PARTS_SHOWN: Final = 3
-"""Parts of a path above a frame; the whole path is its title."""
+"""Parts of a path shown above a frame; the full path is its title."""
 
 
 class Frame(NamedTuple):
-    """A frame: a line of a file, and its source as far as it was known: lines, and whether each marks what failed."""
+    """A frame: a line of a file, and its known source lines, each with whether it marks the failed part."""
 
     file: str
     line: str
     function: str
     source: tuple[tuple[str, bool], ...]
     around: tuple[tuple[int, str], ...] = ()
-    """The lines of the file around the failed one with their numbers, if the file is at hand and says the same."""
+    """The numbered lines of the file around the failed line, if the file exists and still has that line."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is of the user's code."""
+        """Whether the frame belongs to the user's code."""
         return not any(part in self.file for part in LIBRARIES)
 
     @property
     def place(self) -> str:
-        """The end of the file's path, with the line: what comes before is of the machine."""
+        """The end of the file's path, with the line number."""
         parts = PurePath(self.file).parts
         return f"{'…/' * (len(parts) > PARTS_SHOWN)}{'/'.join(parts[-PARTS_SHOWN:])}:{self.line}"
 
 
 class Block(NamedTuple):
-    """One exception: the frames that are shown, how many are not, its last line, and how it led to the next one."""
+    """One exception: the shown frames, the number of hidden ones, its last line, and how it led to the next one."""
 
     frames: tuple[Frame, ...]
     others: int
@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A traceback: the exceptions of its chain, how many frames are not shown, and all of it as text."""
+    """A traceback: the exceptions of its chain, the number of hidden frames, and the whole text."""
 
     blocks: tuple[Block, ...]
     others: int
@@ -66,8 +66,8 @@ class Trace(NamedTuple):
 
 
 def trace_of(text: str, files: Collection[str] = ()) -> Trace:
-    """A traceback as Python prints it; any other text has no blocks. Where it was raised in one of `files`, which this
-    process has loaded, the lines around that are shown.
+    """A traceback as Python prints it; any other text has no blocks. If it was raised in one of `files`, which this
+    process has loaded, the lines around that place are shown.
     """
     lines = text.splitlines()
     if _GROUP_HEAD in text:
@@ -91,7 +91,7 @@ def _block(lines: list[str], files: Collection[str]) -> Block:
 
 
 def _ending(said: list[str]) -> tuple[str, str]:
-    """The last line of an exception, and the sentence after it, if another one follows."""
+    """The last line of an exception, and the sentence that introduces the next one, empty if there is none."""
     if len(said) > 1 and said[-1].endswith("exception:"):
         return said[0], said[-1].rstrip(":")
     return (said[0] if said else ""), ""
@@ -109,7 +109,7 @@ def _frame(lines: list[str], at: int) -> Frame:
 
 
 def _with_context(frame: Frame) -> Frame:
-    """The frame with the lines around it. The file may have been changed since: it must still have the failed line."""
+    """The frame with the lines around it, if the file still has the failed line: it may have changed."""
     lines, number = linecache.getlines(frame.file), int(frame.line)
     code = frame.source[0][0].strip() if frame.source else ""
     if not code or number > len(lines) or lines[number - 1].strip() != code:

@@ -1,1 +1,1 @@
-"""The routes of the pages, a file for each subject. Changes go through the endpoints of the HTTP API."""
+"""The routes of the pages, one file for each subject. Changes use the endpoints of the HTTP API."""

@@ -29,19 +29,19 @@ Text = Annotated[str, Query(max_length=200)]
 LISTED = 500
 """Times of a plan that the page lists; the command lists all."""
 NEWEST = 6
-"""Backfills that a page lists: each is counted anew. The command lists 100."""
+"""Backfills that a page lists, because each is counted again. The command lists 100."""
 TABS = {"": "All", "buffered": "Waiting", "started": "Started", "skipped": "Skipped", "missed": "Missed"}
 
 
 class Asked(RangeAsked):
-    """A backfill of one schedule; with `rerun` times run again that ran before."""
+    """A backfill of one schedule; with `rerun`, times that already ran run again."""
 
     rerun: str = Field("", max_length=200)
 
 
 @routes.page("/schedules/{schedule_id}/backfill", Scope.OPERATE)
 async def show_plan(page: Shown, schedule_id: Named, asked: Annotated[Asked, Query()]) -> Response:
-    """What a backfill of a span would do. Nothing starts."""
+    """The plan of a backfill. Nothing starts."""
     schedule = await page.access.schedules.get(schedule_id)
     zone = _zone(schedule)
     typed = asked.model_dump(exclude={"tz"})
@@ -63,9 +63,7 @@ async def start(page: Shown, schedule_id: Named) -> Response:
     try:
         begun = await api.start_backfill(page.request, page.known, schedule_id, body)
     except VersionConflict:
-        form.fail(
-            "", "The schedule changed after this was planned, so nothing was started. This is the plan as it is now."
-        )
+        form.fail("", "The schedule changed after this was planned, so nothing was started. This is the current plan.")
         return await _plan(page, await page.access.schedules.get(schedule_id), form, status=409)
     except (Misuse, LimitExceeded) as error:
         form.fail("", str(error))
@@ -97,7 +95,7 @@ async def show_progress(
     fate: Text = "",
     cursor: Annotated[str | None, Query(max_length=4_000)] = None,
 ) -> Response:
-    """How far a backfill has come."""
+    """The progress of a backfill."""
     schedules = page.access.schedules
     found = await schedules.backfill_status(schedule_id, backfill_id)
     schedule = await schedules.get(schedule_id)
@@ -118,7 +116,7 @@ async def show_progress(
 
 @routes.page("/schedules/{schedule_id}/backfills/{backfill_id}/cancel", Scope.OPERATE)
 async def show_cancel(page: Shown, schedule_id: Named, backfill_id: Named) -> Response:
-    """Ask whether a backfill is to be stopped."""
+    """Show the form that stops a backfill."""
     found = await page.access.schedules.backfill_status(schedule_id, backfill_id)
     commands = page.same(Form(), page.command("schedule", "backfill", found.schedule, cancel=found.id), at="")
     return page.render(
@@ -128,13 +126,13 @@ async def show_cancel(page: Shown, schedule_id: Named, backfill_id: Named) -> Re
 
 @routes.form("/schedules/{schedule_id}/backfills/{backfill_id}/cancel", Scope.OPERATE)
 async def cancel(page: Shown, schedule_id: Named, backfill_id: Named) -> Response:
-    """Stop a backfill: what waits is skipped, what runs goes on."""
+    """Stop a backfill: waiting times are skipped, running runs continue."""
     await api.cancel_backfill(page.known, schedule_id, backfill_id)
     return page.done(page.url("schedules", schedule_id, "backfills", backfill_id), "The backfill is stopped.")
 
 
 async def _is_stopped(page: Page, found: BackfillView) -> bool:
-    """Whether a backfill was ended before it had handed over its times, or while some of them waited."""
+    """Whether a backfill was ended before all its times were handed over, or while some of them waited."""
     if not found.done or found.started + found.skipped + found.missed < found.times:
         return found.done
     if not found.skipped:
@@ -148,7 +146,7 @@ def _zone(schedule: ScheduleDescription) -> Any:
 
 
 def _asked(form: Form, schedule: ScheduleDescription, page: Page) -> tuple[Span | None, dict[str, Any]]:
-    """The span and the options of a backfill that a form says."""
+    """The span and the options of a backfill in a form."""
     span = span_of(form, _zone(schedule), page.now, schedule.spec.jitter_ms)
     options = {"skip_done": not form["rerun"], **how_of(form)}
     return span, options
@@ -201,28 +199,28 @@ def _command(page: Page, schedule: ScheduleDescription, span: Span, options: dic
     )
 
 
-# -- Backfills of many schedules: those that are ticked, or all that the filters choose; and what an outage made miss.
+# -- Backfills of many schedules: selected ones, or all that match the filters; and of times missed in an outage.
 
 
 WHICH: Final = {
-    "missed": "Times that were missed, and not made up for since",
+    "missed": "Times that were missed and not caught up since",
     "left": "Times that did not run",
-    "all": "All times, also those that ran already",
+    "all": "All times, also those that already ran",
 }
-"""Which times of the range run."""
-TOLD_MAX: Final = 20
-"""Schedules that are named after a start that went wrong."""
+"""The times of the range that run."""
+LISTED_MAX: Final = 20
+"""Schedules that are listed after a failed start."""
 
 
 class AskedMany(Selected, RangeAsked):
-    """Schedules, a range, and which of its times are to run."""
+    """Schedules, a range, and which of its times run."""
 
     which: str = Field("left", max_length=200)
 
 
 @routes.page("/bulk/schedules/backfill", Scope.OPERATE)
 async def show_plans(page: Shown, asked: Annotated[AskedMany, Query()]) -> Response:
-    """What backfills of the chosen schedules would run. Nothing starts."""
+    """The plans of backfills for the chosen schedules. Nothing starts."""
     typed = asked.model_dump(include={"start", "end", "how", "at_a_time", "which", "all", "query"})
     if not asked.start and not asked.end:
         typed["start"], typed["end"] = usual_span(page.zone, page.now)
@@ -231,7 +229,7 @@ async def show_plans(page: Shown, asked: Annotated[AskedMany, Query()]) -> Respo
 
 @routes.form("/bulk/schedules/backfill", Scope.OPERATE)
 async def start_many(page: Shown) -> Response:
-    """Start exactly the plans that were shown, each by itself; those that changed since are told by name."""
+    """Start exactly the plans that were shown, one by one; those that changed since are listed by name."""
     form = await page.form()
     span, options = _many_asked(form, page)
     tokens = _tokens(form)
@@ -250,9 +248,9 @@ async def start_many(page: Shown) -> Response:
     started = len(tokens) - len(failed)
     said = f"Backfills of {started:,} schedule{'' if started == 1 else 's'} have begun."
     if failed:
-        more = f"; and {len(failed) - TOLD_MAX:,} more" if len(failed) > TOLD_MAX else ""
-        told = f"Not started: {'; '.join(failed[:TOLD_MAX])}{more}. This is what is left."
-        form.fail("", f"{said if started else 'Nothing was started.'} {told}")
+        more = f"; and {len(failed) - LISTED_MAX:,} more" if len(failed) > LISTED_MAX else ""
+        listed = f"Not started: {'; '.join(failed[:LISTED_MAX])}{more}. These are the remaining ones."
+        form.fail("", f"{said if started else 'Nothing was started.'} {listed}")
         return await _plans(page, form, status=409)
     if form["more"]:
         form.fail("", f"{said} These are the next ones.")
@@ -261,7 +259,7 @@ async def start_many(page: Shown) -> Response:
 
 
 def _tokens(form: Form) -> dict[str, str]:
-    """The plans that were shown, by schedule: a token each."""
+    """The tokens of the plans that were shown, by schedule."""
     try:
         found = json.loads(form["plans"])
     except (ValueError, RecursionError):
@@ -272,14 +270,14 @@ def _tokens(form: Form) -> dict[str, str]:
 def _many_asked(form: Form, page: Page) -> tuple[Span | None, dict[str, Any]]:
     span = span_of(form, page.zone, page.now, 0)
     if form["which"] not in WHICH:
-        form.fail("which", f"There are no times {form['which']!r}")
+        form.fail("which", f"{form['which']!r} is not a choice of times")
     return span, {"skip_done": form["which"] == "left", "only_missed": form["which"] == "missed", **how_of(form)}
 
 
 async def _plans(page: Page, form: Form, *, status: int = 200) -> Response:
     chosen = Chosen.of(form)
     if not chosen.ids and not chosen.is_all:
-        form.fail("", "No schedule is chosen: tick some in the list.")
+        form.fail("", "No schedule is chosen; select some in the list.")
     span, options = _many_asked(form, page)
     found: PlannedBackfillPage | None = None
     if span is not None and not (form.errors.keys() - {"", "typed"}):
@@ -314,7 +312,7 @@ async def _found(page: Page, chosen: Chosen, span: Span, options: dict[str, Any]
         return await schedules.backfill_plans(span.start, span.end, ids=chosen.ids, **options)
     where = parse_query(chosen.query, page.now)
     cursor: str | None = None
-    while True:  # where nothing would run of a whole page, the next one is shown
+    while True:  # skips pages on which nothing would run
         found = await schedules.backfill_plans(span.start, span.end, cursor=cursor, **options, **where)
         if found.cursor is None or any(plan.count or plan.problem for plan in found.plans):
             return found

@@ -1,6 +1,6 @@
-"""The simulated clock of `evertick dev --at ... --speed ...`: how fast it goes, and going ahead to a later moment.
+"""The simulated clock of `evertick dev --at ... --speed ...`: its speed, and running ahead to a later time.
 
-The clock never jumps: what is due on the way would look like an outage. It runs as fast as it can until it is there.
+The clock never jumps, because work that is due in between would look like an outage. It runs as fast as it can instead.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ from evertick.server.problems import Problem
 routes = page_routes()
 
 AHEAD_SPEED: Final = 3_600.0
-"""An hour a second: faster than that, what the machine needs for its work would look like an outage."""
-LOOK_S: Final = 0.02
+"""An hour per second. At a higher speed, the time that the machine needs for its work would look like an outage."""
+POLL_S: Final = 0.02
 NO_SIMULATION: Final = "this server runs by the machine's clock; `evertick dev --at TIME` simulates another one"
 
 
 @routes.page("/clock", Scope.READ)
 async def show_clock(page: Shown) -> Response:
-    """What time it is in the simulation, and how fast it goes: `{"now": "...", "speed": 60.0}`."""
+    """The time in the simulation, and its speed: `{"now": "...", "speed": 60.0}`."""
     pace = _pace(page)
     return reply({"now": to_iso(pace.now), "speed": pace.speed})
 
 
 @routes.form("/clock", Scope.OPERATE)
 async def change_clock(page: Shown) -> Response:
-    """Let the clock go, stand, or go ahead."""
+    """Start or stop the clock, or run it ahead."""
     pace, form = _pace(page), await page.form()
     action = form["do"]
     back = page.back_to(form["next"])
     if action == "pause":
         pace.change(0.0)
-        return page.done(back, "The simulated clock stands still.")
+        return page.done(back, "The simulated clock is stopped.")
     if action == "play":
         pace.change(_speed(form["speed"]))
-        return page.done(back, f"The simulated clock goes {pace.speed:g} times as fast as the real one.")
+        return page.done(back, f"The simulated clock runs {pace.speed:g} times as fast as the real one.")
     if action == "hour":
         return await _ahead(page, pace, Instant(pace.now + HOUR_MS), back)
     if action == "next":
@@ -52,7 +52,7 @@ async def change_clock(page: Shown) -> Response:
         if following is None:
             return page.done(back, "No schedule has a next run.")
         return await _ahead(page, pace, from_datetime(following), back)
-    raise Problem(422, "invalid_form", "a clock can play, pause, and go ahead by an hour or to the next run")
+    raise Problem(422, "invalid_form", "do must be play, pause, hour or next")
 
 
 async def _ahead(page: Page, pace: Pace, until: Instant, back: str) -> Response:
@@ -64,12 +64,12 @@ async def _ahead(page: Page, pace: Pace, until: Instant, back: str) -> Response:
 
 
 async def _run_ahead(request: Request, pace: Pace, until: Instant) -> None:
-    """Go as fast as possible until a moment, and then as before; whatever is asked for meanwhile ends it."""
+    """Run as fast as possible until a time, then as before; any other request for a speed stops this."""
     clock = request.app.state.evertick.environment.clock
     before = pace.speed
     pace.change(AHEAD_SPEED)
-    while pace.speed == AHEAD_SPEED and pace.now < until:  # noqa: ASYNC110  # a moment is waited for, not an event
-        await asyncio.sleep(min(LOOK_S, real_seconds(clock, until - pace.now)))
+    while pace.speed == AHEAD_SPEED and pace.now < until:  # noqa: ASYNC110  # waits for a time, not an event
+        await asyncio.sleep(min(POLL_S, real_seconds(clock, until - pace.now)))
     if pace.speed == AHEAD_SPEED:
         pace.change(before)
 
@@ -88,5 +88,5 @@ def _speed(text: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed <= AHEAD_SPEED:
-        raise Problem(422, "invalid_form", f"a speed is a number above 0, up to {AHEAD_SPEED:,.0f}")
+        raise Problem(422, "invalid_form", f"a speed must be a number above 0, up to {AHEAD_SPEED:,.0f}")
     return speed

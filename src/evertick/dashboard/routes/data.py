@@ -20,7 +20,7 @@ PAGE: Final = 50
 
 
 class Shows(Body):
-    """Nothing but the zone."""
+    """The parameters of a page that has only a zone."""
 
     tz: str | None = None
 
@@ -29,7 +29,7 @@ class Asked(Body):
     """A page of documents."""
 
     where: str = ""
-    """`field=value`, several with spaces between."""
+    """`field=value`, several separated by spaces."""
     cursor: str | None = None
     tz: str | None = None
 

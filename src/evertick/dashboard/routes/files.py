@@ -1,4 +1,4 @@
-"""The route of the files that pages need."""
+"""The route of the static files."""
 
 from typing import Final
 
@@ -16,9 +16,9 @@ TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charse
 
 @routes.page("/{digest}/{name}", None)
 async def send_file(request: Request, digest: str, name: str) -> Response:
-    """A file. One of another release is sent as it is now, and not kept."""
+    """A static file. A request for another release's file gets the current one, which is not cached."""
     if name not in FILES:
-        raise Problem(404, "not_found", "there is no such file")
+        raise Problem(404, "not_found", "no such file")
     keeps = "public, max-age=31536000, immutable" if asset(name).split("/")[2] == digest else "no-store"
     media = TYPES[name.rpartition(".")[2]]
     return Response(content_of(name), media_type=media, headers={"Cache-Control": keeps})

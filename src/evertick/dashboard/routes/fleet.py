@@ -1,4 +1,4 @@
-"""Pools: what each may run, what it has to do, and how long jobs wait in it."""
+"""Pools: the limits of each, its jobs, and how long jobs wait in it."""
 
 import json
 from collections import defaultdict
@@ -34,23 +34,23 @@ routes = page_routes()
 JOBS: Final = 25
 """Jobs of each kind on the page of a pool."""
 LIMITS: Final = {
-    "running": ("Running", "Jobs that run at a time, on all workers together; more wait."),
-    "per_tenant": ("Per tenant", "Jobs of one tenant that run at a time in the pool."),
-    "per_key": ("Per key", "Jobs of one limit key that run at a time in the pool."),
+    "running": ("Running", "Concurrent jobs on all workers together; others wait."),
+    "per_tenant": ("Per tenant", "Concurrent jobs of one tenant in the pool."),
+    "per_key": ("Per key", "Concurrent jobs of one limit key in the pool."),
     "starts_per_minute": ("Starts a minute", "Attempts that start in a minute, evenly spread."),
 }
 ORIGINS: Final = {"code": "as declared in code", "changed": "declared in code, changed since", "set": "set at run time"}
 MEANS: Final = {
-    "pause": "No job of it starts, of any tenant. What runs goes on; jobs that are due wait.",
-    "resume": "Its jobs start again, those of tenants that run least first.",
-    "delete": "Its limits, its pause and what code has declared for it are removed. Its jobs keep their pool, and "
-    "nothing holds them back. A worker whose code declares the pool makes its settings again when it starts.",
+    "pause": "None of its jobs starts, for any tenant. Running jobs continue; due jobs wait.",
+    "resume": "Its jobs start again; those of tenants with the fewest running jobs first.",
+    "delete": "Its limits, its pause and its declaration from code are removed. Its jobs keep their pool, and "
+    "nothing limits them. A worker whose code declares the pool restores its settings when it starts.",
 }
 Action = Literal["pause", "resume", "delete"]
 
 
 class Row(NamedTuple):
-    """A pool in the list; `view` is None for who sees one tenant alone."""
+    """A pool in the list; `view` is None if the visitor's token is for one tenant only."""
 
     name: str
     view: PoolView | None
@@ -60,17 +60,17 @@ class Row(NamedTuple):
 
     @property
     def ended(self) -> int:
-        """What ended in the last 24 hours, as the chart beside it draws it."""
+        """The number of attempts that ended in the last 24 hours, as in the chart next to it."""
         return sum(each.ended for each in self.day.minutes) if self.day else 0
 
     @property
     def failed(self) -> int:
-        """What failed of that."""
+        """How many of those failed."""
         return sum(each.failed for each in self.day.minutes) if self.day else 0
 
 
 class Shows(Body):
-    """Nothing but the zone."""
+    """The parameters of a page that has only a zone."""
 
     tz: str | None = None
 
@@ -115,14 +115,14 @@ async def show_pool(page: Shown, name: Named) -> Response:
 
 @routes.asks("/pools/{name}/limits", Scope.ADMIN)
 async def show_limits(page: Shown, name: Named) -> Response:
-    """Ask what a pool may run."""
+    """Show the form for the limits of a pool."""
     view = await _asked_about(page, name)
     return _limits(page, view, page.typed or limits_form(LIMITS, view.limits))
 
 
 @routes.form("/pools/{name}/limits", Scope.ADMIN)
 async def change_limits(page: Shown, name: Named) -> Response:
-    """Change what a pool may run."""
+    """Change the limits of a pool."""
     form, view = await page.form(), await page.fleet.app.aio.pools.get(name)
     if await limits_changed(
         form, LIMITS, view.limits, lambda to: api.change_pool(page.fleet, name, api.PoolChange(**to))
@@ -133,7 +133,7 @@ async def change_limits(page: Shown, name: Named) -> Response:
 
 @routes.asks("/pools/{name}/{action}", Scope.ADMIN)
 async def show_change(page: Shown, name: Named, action: Action) -> Response:
-    """Ask whether a pool is to be paused, resumed or deleted."""
+    """Show the form that pauses, resumes or deletes a pool."""
     await _asked_about(page, name)
     return await _change(page, name, action, page.typed or Form())
 
@@ -160,7 +160,7 @@ async def change(page: Shown, name: Named, action: Action) -> Response:
 
 
 async def _asked_about(page: Page, name: str) -> PoolView:
-    """A pool that a form is about. Raises NotFound, Problem."""
+    """The pool of a form. Raises NotFound, Problem."""
     pools = page.fleet.app.aio.pools
     view = await _known(page, name)
     if view is None and name not in _of_code(page):
@@ -171,7 +171,7 @@ async def _asked_about(page: Page, name: str) -> PoolView:
 
 
 async def _known(page: Page, name: str) -> PoolView | None:
-    """A pool, if it is among those that are known."""
+    """A pool if it is known, otherwise None."""
     return next((each for each in await page.known.app.aio.pools.list() if each.pool == name), None)
 
 
@@ -183,8 +183,8 @@ def _of_code(page: Page) -> set[str]:
 def _missing(page: Page, name: str) -> str:
     whose = "" if page.reaches_all else f" of {page.tenant}"
     return (
-        f"There is no pool {name!r}: no function is in it, nothing is set for it, and no job{whose} is. "
-        "A pool needs no creation; it is here from its first job on."
+        f"There is no pool {name!r}: it has no function and no settings, and no job{whose} is in it. "
+        "A pool need not be created; it exists from its first job on."
     )
 
 
@@ -216,19 +216,19 @@ async def _jobs(page: Page, name: str, state: JobState, *, due_until: datetime |
 
 
 async def _who_paused(page: Page, view: PoolView | None) -> AuditView | None:
-    """Who has paused a pool, if it was not done by a program."""
+    """The audit line of a pool's pause; None if a program paused it."""
     if view is None or not view.limits.paused:
         return None
     found = await page.known.app.aio.audit_log.list(action="pool.pause", target=view.pool, limit=10)
     return next((each for each in found.changes if each.target == view.pool), None)
 
 
-# -- Workers: who runs jobs, and what became of those that ended without a word.
+# -- Workers: those that run jobs, and those that ended without releasing their jobs.
 
 
 @routes.page("/workers", Scope.READ)
 async def list_workers(page: Shown, _asked: Annotated[Shows, Query()]) -> Response:
-    """The workers, those that live first."""
+    """The workers, live ones first."""
     if not page.reaches_all:
         return page.render("workers/list.html", workers=None, busy={}, has_leases=False)
     e = page.known.app.environment
@@ -240,7 +240,7 @@ async def list_workers(page: Shown, _asked: Annotated[Shows, Query()]) -> Respon
     return page.render("workers/list.html", workers=workers, busy=busy, has_leases=not e.store.single_engine)
 
 
-# -- Who changed what.
+# -- The audit log.
 
 
 PAGE: Final = 100
@@ -255,7 +255,7 @@ ACTIONS: Final = (
     "pool.set", "pool.pause", "pool.resume", "pool.delete", "tenant.set", "token.create", "token.revoke",
     "token.rotate",
 )  # fmt: skip
-"""What is suggested beside the field; others can be typed."""
+"""Suggested actions; others can be typed."""
 PLACES: Final = {
     "schedule": "schedules", "job": "jobs", "workflow": "workflows", "pool": "pools", "workflow_type": "workflow-types",
     "token": "settings", "tenant": "settings",
@@ -276,14 +276,14 @@ class Asked(Body):
     tz: str | None = None
 
     def where(self, now: datetime) -> dict[str, Any]:
-        """The filters as the API takes them."""
+        """The filters in the form of the API."""
         given = {name: getattr(self, name).strip() for name in ("actor", "action", "target")}
         where: dict[str, Any] = {name: value for name, value in given.items() if value}
         return where | ({"start": now - SPANS[self.since][1]} if self.since else {})
 
     @property
     def filters(self) -> list[tuple[str, str, str]]:
-        """What narrows the list: the word, the value, and the parameter."""
+        """The active filters: the label, the value, and the parameter."""
         given = (("by", self.actor, "actor"), ("action", self.action, "action"), ("target", self.target, "target"),
                  ("in the", SPANS.get(self.since, ("",))[0], "since"))  # fmt: skip
         return [each for each in given if each[1].strip()]
@@ -291,7 +291,7 @@ class Asked(Body):
 
 @routes.page("/audit", Scope.READ)
 async def list_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
-    """A page of changes, the newest first."""
+    """A page of changes, newest first."""
     found = await _page(page, asked, asked.cursor, PAGE)
 
     def link(change: AuditView) -> str | None:
@@ -305,7 +305,7 @@ async def list_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Respons
 
 @routes.page("/audit.jsonl", Scope.READ)
 async def download_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
-    """The changes that are chosen, one on each line, as the API shows them."""
+    """The selected changes as JSON lines, in the form of the API."""
     first = await _page(page, asked, None, DOWNLOAD_PAGE)
     headers = saved_as(f"changes-{page.tenant}.jsonl")
     return StreamingResponse(_lines(page, asked, first), media_type="application/jsonl", headers=headers)
@@ -327,7 +327,7 @@ async def _page(page: Page, asked: Asked, cursor: str | None, limit: int) -> Aud
 
 
 def _line(page: Page, asked: Asked) -> str:
-    """The same list on the command line."""
+    """The command with the same list."""
     where = asked.where(to_datetime(page.now))
     words = [f"{name}={where[name]}" for name in ("actor", "action", "target") if name in where]
     if "start" in where:
@@ -340,7 +340,7 @@ def _line(page: Page, asked: Asked) -> str:
 
 
 def _link(page: Page, change: AuditView) -> str | None:
-    """The page about what was changed, if there is one; that of something deleted is not there."""
+    """The page of the changed thing; None if it has none or was deleted."""
     kind, _, what = change.action.partition(".")
     place = PLACES.get(kind)
     if place is None or what.endswith("_all") or what == "delete" or (change.tenant or page.tenant) != page.tenant:

@@ -45,7 +45,7 @@ WHEN: Final = {"now": "Now", "after": "After", "at": "At"}
 
 @dataclass(slots=True)
 class Called:
-    """How a call ended: with a result as JSON, an error, or as a job that was scheduled."""
+    """The result of a call: a value as JSON, an error, or the job that was scheduled."""
 
     took_ms: int = 0
     result: Any = None
@@ -86,7 +86,7 @@ async def show_call(
     args: Annotated[str, Query(max_length=20_000)] = "",
     job: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """A form for the arguments of a function; `args` are some to begin with, as JSON, or those of a `job`."""
+    """A form for the arguments of a function; `args` are initial ones as JSON, or those of a `job`."""
     if name == SCRIPT_FUNCTION:
         script = (await page.access.jobs.get(job)).args.get("script") if job else None
         return page.done(page.url("scripts") if script is None else page.url("scripts", script, "run", job=job))
@@ -118,7 +118,7 @@ async def run(page: Shown, name: Named) -> Response:
 async def _run(page: Page, calling: Calling) -> Response:
     form = calling.form
     if isinstance(calling.function, Workflow):
-        raise Misuse(f"{calling.function.name} is a workflow: it is started, not called")
+        raise Misuse(f"{calling.function.name} is a workflow; start it instead of calling it")
     if calling.signature.switch(form):
         return _shown(page, calling)
     args, later = calling.signature.read(form, page.times), _later(page, calling, form)
@@ -126,7 +126,7 @@ async def _run(page: Page, calling: Calling) -> Response:
         return _shown(page, calling, status=422)
     if later is None:
         if not await _is_first(page, calling.function):
-            form.fail("", "This was sent before, and the function was called then. Send it again to call it once more.")
+            form.fail("", "This was already sent, and the function was called. Send it again to call it once more.")
             return _shown(page, calling, status=409)
         calling.called = await _called(page, calling, args)
         return _shown(page, calling)
@@ -141,7 +141,7 @@ async def _run(page: Page, calling: Calling) -> Response:
 
 
 def _later(page: Page, calling: Calling, form: Form) -> dict[str, Any] | None:
-    """When a job is to run, as the API takes it; None for now, or if something is wrong with it."""
+    """The time of a job in the form of the API; None for now, or if it is invalid."""
     when = form["when"] or "now"
     if when not in WHEN or (when != "now" and calling.is_query):
         form.fail("when", "Choose one of these.")
@@ -149,13 +149,13 @@ def _later(page: Page, calling: Calling, form: Form) -> dict[str, Any] | None:
     for other in ("after", "at"):
         if form[other] and other != when:
             form.fail(
-                other, f"This is filled in, but {WHEN[when]} is chosen: choose {WHEN[other]}, or empty this field."
+                other, f"This is filled in, but {WHEN[when]} is chosen: choose {WHEN[other]}, or clear this field."
             )
     if when == "now":
         return None
     given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page.times)
     if given is None:
-        form.fail(when, "Say how long from now, such as 1h30m." if when == "after" else "Say when.")
+        form.fail(when, "Enter how long from now, such as 1h30m." if when == "after" else "Enter a time.")
     return {when: given}
 
 
@@ -173,7 +173,7 @@ async def _called(page: Page, calling: Calling, args: dict[str, Any]) -> Called:
 
 
 async def _is_first(page: Page, function: Function[..., Any]) -> bool:
-    """Whether a form that calls an action was not sent before: no transaction holds what an action does."""
+    """Whether a form that calls an action was not sent before: an action's effects are not in any transaction."""
     if page.known.key is None or not isinstance(function, Action):
         return True
     own = page.request.state.request_id
@@ -200,16 +200,15 @@ def _shown(page: Page, calling: Calling, *, status: int = 200) -> Response:
     )  # fmt: skip
 
 
-# -- The jobs that call functions, by state, as people choose them.
+# -- The jobs that call functions, by state and other filters.
 
 
 ROWS: Final = 50
-"""Of a page."""
+"""Jobs per page."""
 USUAL: Final = {"state": "pending", "order": "newest"}
-"""What the address of the list need not say."""
+"""The default values, which the address of the list may omit."""
 OWN: Final = [{}, *({"state": name} for name in TABS)]
-"""The views that the list has by itself."""
-"""With which a list that is open is read again."""
+"""The built-in views of the list."""
 
 
 class JobsAsked(Filters):
@@ -217,20 +216,20 @@ class JobsAsked(Filters):
 
     cursor: str | None = Field(None, max_length=1_000)
     order: str = Field("newest", pattern="^(newest|oldest|due)$")
-    """`due`: those that wait for their time, the soonest first."""
+    """`due`: jobs that wait for their time, the soonest first."""
     each: bool = False
-    """Whether failures that are alike are listed one by one."""
+    """Whether similar failures are listed one by one."""
     tz: str | None = None
 
     @property
     def is_grouped(self) -> bool:
-        """Whether failures that are alike are shown together."""
+        """Whether similar failures are grouped."""
         is_narrowed = bool(self.error or self.q or self.cursor)
         return self.state == "failed" and not (self.each or is_narrowed) and self.order == "newest"
 
     @property
     def shown_order(self) -> str:
-        """The order that there is: only jobs that wait for their time are in the order of it."""
+        """The effective order: only jobs that wait for their time can be sorted by it."""
         is_without = self.state != "pending" or self.due == "late" or self.blocked
         return "newest" if self.order == "due" and is_without else self.order
 
@@ -265,7 +264,7 @@ async def list_jobs(page: Shown, asked: Annotated[JobsAsked, Query()]) -> Respon
 
 
 async def _failed(page: Page, asked: JobsAsked) -> tuple[Failures[JobView] | None, Listed | None, dict[str, JobCounts]]:
-    """Failed jobs by function and error; None for the groups if no two are alike, for both if there are many such."""
+    """Failed jobs by function and error. The groups are None if no two are similar; both are None if there are many."""
     found, parents, counts = await page.access.insight.failed_jobs(**asked.where(page.now))
     if found.more and not found.repeats:
         return None, None, counts
@@ -284,7 +283,7 @@ async def _found(page: Page, asked: JobsAsked) -> JobList:
 
 
 def _workflows(page: Page) -> list[str]:
-    """The workflows of the app, whoever may start them."""
+    """All workflows of the app, including those that the visitor may not start."""
     return [each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW]
 
 
@@ -294,7 +293,7 @@ def _counted(counts: dict[str, JobCounts], function: str | None, which: str) -> 
 
 
 def _tabs(counts: dict[str, JobCounts], function: str | None, workflows: Sequence[str]) -> dict[str, Count]:
-    """How many jobs each tab has. Runs of workflows that wait are in their own list."""
+    """The number of jobs in each tab. Waiting runs of workflows are in their own list."""
     waiting = {name: each for name, each in counts.items() if name not in workflows}
     return {
         name: _counted(waiting if name == "pending" else counts, function, state.value)
@@ -303,15 +302,15 @@ def _tabs(counts: dict[str, JobCounts], function: str | None, workflows: Sequenc
 
 
 def _names(page: Page, counts: dict[str, JobCounts], without: Sequence[str]) -> list[str]:
-    """The functions to choose from: those of the app, and those that have jobs."""
+    """The functions to choose from: those of the app, and those with jobs."""
     return sorted({*counts, *(each.name for each in page.known.app.functions)} - {*without})
 
 
-# -- Functions by name: how each of them does, and one of them with its jobs and schedules.
+# -- Functions by name: their statistics, and one function with its jobs and schedules.
 
 
 RECENT: Final = 20
-"""Jobs of a function that its page shows."""
+"""Jobs of a function on its page."""
 SCHEDULES: Final = 20
 
 
@@ -341,12 +340,12 @@ async def list_functions(page: Shown, asked: Annotated[FunctionsAsked, Query()])
 
 @routes.page("/functions/{name}", Scope.READ)
 async def show_function(page: Shown, name: Named) -> Response:
-    """A function: its signature, what it says of itself, how it does, its schedules and its newest jobs."""
+    """A function: its signature, description, statistics, schedules and newest jobs."""
     jobs = await page.access.jobs.list(function=name, limit=RECENT)
     function = _function(page, name)
     stats = await _stats(page, name)
     if function is None and stats is None and not jobs.jobs:
-        raise FunctionNotFound(f"no function {name!r} is registered, and no job of it is known")
+        raise FunctionNotFound(f"no function {name!r} is registered, and it has no jobs")
     schedules = await page.access.schedules.list(limit=SCHEDULES, function=name)
     return page.render(
         "functions/function.html",
@@ -364,7 +363,7 @@ async def show_function(page: Shown, name: Named) -> Response:
 
 
 def kind_of(page: Page, name: str, kind: str) -> str:
-    """The kind of a function in words; also of one that this server's app has not."""
+    """The kind of a function as text, also of one that this server's app does not have."""
     function = _function(page, name)
     if function is not None:
         return kind_words(function)

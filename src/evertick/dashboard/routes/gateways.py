@@ -1,6 +1,6 @@
 """Gateways, their crons and the runs of these; and one list of everything that is scheduled.
 
-What is listed is the copy of the platform. What is changed, and the runs of a cron, are asked of the gateway itself.
+Lists show the platform's copy. Changes, and the runs of a cron, are requested from the gateway itself.
 """
 
 import contextlib
@@ -42,13 +42,13 @@ from evertick.server.routes.gateways import GATEWAY_S
 routes = page_routes()
 
 ROWS: Final = 50
-"""Of one page of a list."""
+"""Rows of a page."""
 RUNS: Final = 20
 LIFETIMES: Final = {"1h": "an hour", "1d": "a day", "7d": "7 days"}
 """How long a join token can be used."""
 KIND_WORDS: Final = {"schedule": "schedule", "cron": "cron of the code", "gateway": "gateway cron"}
 WHENS: Final = {"cron": "Cron", "interval": "Every", "once": "Once", "rrule": "RRULE"}
-"""The types of schedules that a form makes; the field of each has the name of WHEN_FIELDS."""
+"""The types of schedules in the form; WHEN_FIELDS has the field of each type."""
 WHEN_FIELDS: Final = {"cron": "cron", "interval": "every", "once": "at", "rrule": "rrule"}
 DOES: Final = {
     "builtin": "Built-in", "command": "Command", "http": "HTTP request", "event": "Event", "agent": "Agent",
@@ -56,15 +56,15 @@ DOES: Final = {
 """The types of actions."""
 DOES_FIELDS: Final = {"builtin": "builtin", "command": "command", "http": "url", "event": "text", "agent": "message"}
 AGENTS: Final = ("event", "agent")
-"""Actions that a gateway has only if it says so."""
+"""Actions that are offered only if the gateway declares them."""
 MEANS: Final = {
     "rotate": "It gets a new secret and a new token with its next heartbeat. The old ones are valid for ten minutes.",
-    "remove": "It and the copies of its crons are forgotten here. Its process goes on with its crons, and has to "
-    "register again to be seen here.",
+    "remove": "It and the copies of its crons are removed here. Its process continues to run its crons, and must "
+    "register again to be listed here.",
 }
 CRON_MEANS: Final = {
     "run": "It runs now at its gateway, in addition to its schedule.",
-    "enable": "It goes on from now; times that have passed meanwhile are not run.",
+    "enable": "It continues from now; times that have passed meanwhile are not run.",
     "disable": "It does not run until it is enabled again.",
     "remove": "It is removed at its gateway, with its runs. That cannot be undone.",
 }
@@ -72,14 +72,14 @@ CronAction = Literal["run", "enable", "disable", "remove"]
 
 
 class Shows(Body):
-    """Where a list goes on."""
+    """The parameters of a list with pages."""
 
     cursor: str | None = Field(None, max_length=2_000)
     tz: str | None = None
 
 
 class Asked(Shows):
-    """Which rows the list of everything has."""
+    """The filters of the list of everything."""
 
     kind: Select = None
     gateway: Select = None
@@ -92,7 +92,7 @@ class Asked(Shows):
 
 
 class Runs(NamedTuple):
-    """The runs of a cron; `wrong` says why they could not be read."""
+    """The runs of a cron; `wrong` says why they could not be read, None if they were."""
 
     rows: Sequence[GatewayRun]
     wrong: str | None
@@ -119,13 +119,13 @@ async def list_gateways(page: Shown, asked: Annotated[Shows, Query()]) -> Respon
 
 @routes.asks("/new-gateway", Scope.ADMIN)
 async def show_new_gateway(page: Shown, gateway: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Ask for the name of a gateway that is to register."""
+    """Show the form for the name of a new gateway."""
     return _joining(page, page.typed or Form([("name", gateway), ("expires", "1h")]))
 
 
 @routes.form("/new-gateway", Scope.ADMIN)
 async def make_join_token(page: Shown) -> Response:
-    """Make a token with which a gateway registers, and show it."""
+    """Create a token with which a gateway registers, and show it."""
     form = await page.form()
     lasts_s = _join_of(form)
     if not form.errors:
@@ -142,7 +142,7 @@ async def make_join_token(page: Shown) -> Response:
 
 @routes.page("/gateways/{name}", Scope.READ)
 async def show_gateway(page: Shown, name: Named, asked: Annotated[Shows, Query()]) -> Response:
-    """A gateway: how it is, and its crons."""
+    """A gateway with its health and its crons."""
     gateways = _gateways(page)
     view = await gateways.get(name)
     crons = await gateways.crons(name, after=asked.cursor, limit=ROWS)
@@ -154,7 +154,7 @@ async def show_gateway(page: Shown, name: Named, asked: Annotated[Shows, Query()
 
 @routes.form("/gateways/{name}/check", Scope.OPERATE)
 async def check_gateway(page: Shown, name: Named) -> Response:
-    """Ask a gateway now how it is, and which crons it has."""
+    """Sync with a gateway now: its health, and its crons."""
     take_longer(2 * GATEWAY_S)
     view = await _gateways(page).check(name)
     return page.done(page.url("gateways", name), f"{name} is {view.health}{f': {view.reason}' if view.reason else ''}.")
@@ -186,7 +186,7 @@ async def add_cron(page: Shown, name: Named) -> Response:
 
 @routes.page("/gateways/{name}/{action}", Scope.ADMIN)
 async def ask_gateway_change(page: Shown, name: Named, action: Literal["rotate", "remove"]) -> Response:
-    """Ask whether a gateway is to get a new secret, or to be forgotten."""
+    """Show the form that rotates the secret of a gateway or removes it."""
     view = await _gateways(page).get(name)
     commands = page.same(Form(), page.command("gateway", action, name), at="")
     return page.render(
@@ -196,10 +196,10 @@ async def ask_gateway_change(page: Shown, name: Named, action: Literal["rotate",
 
 @routes.form("/gateways/{name}/{action}", Scope.ADMIN)
 async def change_gateway(page: Shown, name: Named, action: Literal["rotate", "remove"]) -> Response:
-    """Let a gateway get a new secret, or forget it."""
+    """Rotate the secret of a gateway, or remove it."""
     if action == "remove":
         await _gateways(page).remove(name)
-        return page.done(page.url("gateways"), f"{name} is forgotten; its process goes on with its crons.")
+        return page.done(page.url("gateways"), f"{name} is removed; its process continues to run its crons.")
     await _gateways(page).rotate(name)
     return page.done(page.url("gateways", name), f"{name} gets a new secret with its next heartbeat.")
 
@@ -247,8 +247,8 @@ async def change_cron(page: Shown, name: Named, cron: Named) -> Response:
         except RevisionConflict:
             each = await gateways.cron(name, cron)
             form.fail(
-                "", "Someone else has changed this cron since you opened it. What you typed is still here: save it "
-                "again to replace theirs, or open the form anew to see theirs.",
+                "", "Someone else has changed this cron since you opened it. Your changes are still here: save them "
+                "again to replace theirs, or open the form again to see theirs.",
             )  # fmt: skip
             form.pairs = [("revision", each.cron.revision), *form.pairs]
             status = 409
@@ -259,7 +259,7 @@ async def change_cron(page: Shown, name: Named, cron: Named) -> Response:
 
 @routes.page("/gateways/{name}/crons/{cron}/run", Scope.OPERATE)
 async def ask_cron_run(page: Shown, name: Named, cron: Named) -> Response:
-    """Ask whether a cron is to run now."""
+    """Show the form that runs a cron now."""
     return await _cron_change(page, name, cron, "run", Form())
 
 
@@ -273,7 +273,7 @@ async def run_cron(page: Shown, name: Named, cron: Named) -> Response:
 async def ask_cron_change(
     page: Shown, name: Named, cron: Named, action: Literal["enable", "disable", "remove"]
 ) -> Response:
-    """Ask whether a cron is to be enabled, disabled or removed."""
+    """Show the form that enables, disables or removes a cron."""
     return await _cron_change(page, name, cron, action, Form())
 
 
@@ -286,14 +286,14 @@ async def do_cron_change(
 
 
 def _gateways(page: Page) -> AsyncGateways:
-    """The gateways of the tenant, whose changes have lines in the audit log."""
+    """The gateways of the tenant; changes through the result are recorded in the audit log."""
     return page.access.gateways.blocking.audited_by(page.known.audited).aio
 
 
 def _join_of(form: Form) -> float:
-    """How many seconds a join token can be used; what is wrong with its form stands next to its fields."""
+    """The lifetime of a join token in seconds; errors are stored at the fields."""
     if not form["name"]:
-        form.fail("name", "Give it a name, such as edge-1.")
+        form.fail("name", "Enter a name, such as edge-1.")
     if form["expires"] not in LIFETIMES:
         form.fail("expires", "Choose how long it can be used.")
         return 0
@@ -310,7 +310,7 @@ def _joining(page: Page, form: Form, *, status: int = 200) -> Response:
 
 
 def _complain(form: Form, error: EvertickError) -> int:
-    """Put an error of a gateway next to the field that it is about; returns the status of the page."""
+    """Store an error of a gateway at the field that it is about; returns the status of the page."""
     if isinstance(error, NotFound):
         raise error
     status = next(status for kind, status in STATUS if isinstance(error, kind))
@@ -326,7 +326,7 @@ def _complain(form: Form, error: EvertickError) -> int:
 
 
 def _form_of(each: FleetCron) -> Form:
-    """The form of a cron as it is."""
+    """The form for an existing cron."""
     schedule, action = each.cron.schedule, each.cron.action
     interval = "" if schedule.every_ms is None else every(schedule.every_ms)
     at = "" if schedule.at is None else to_iso(from_datetime(schedule.at))
@@ -343,9 +343,9 @@ def _form_of(each: FleetCron) -> Form:
 
 
 def _cron_in(page: Page, form: Form, before: FleetCron | None) -> dict[str, Any]:
-    """What a form says of a cron; of one that exists, what differs. What is wrong stands next to its fields."""
+    """The members of a cron in a form; for an existing cron only the changes. Errors are stored at the fields."""
     if before is None and not form["key"]:
-        form.fail("key", "Give it a key, such as purge: a cron is declared again under the same key.")
+        form.fail("key", "Enter a key, such as purge: a cron that is added again with the same key is replaced.")
     schedule, action = _schedule_in(page, form), _action_in(form)
     given: dict[str, Any] = {"schedule": schedule, "action": action}
     if form["name"]:
@@ -359,18 +359,18 @@ def _cron_in(page: Page, form: Form, before: FleetCron | None) -> dict[str, Any]
     if _is_same(GatewayAction, action, before.cron.action):
         del given["action"]
     if not given:
-        form.fail("", "Nothing is different from what it is now.")
+        form.fail("", "Nothing has changed.")
     return given
 
 
 def _is_same(kind: type[GatewaySchedule] | type[GatewayAction], given: dict[str, Any], now: object) -> bool:
-    with contextlib.suppress(ValidationError):  # the gateway's own words say what is wrong
+    with contextlib.suppress(ValidationError):  # the gateway reports what is wrong
         return kind.model_validate(given) == now
     return False
 
 
 def _schedule_in(page: Page, form: Form) -> dict[str, Any]:
-    """When a cron is to run, as the contract says it."""
+    """The schedule of a cron, in the form of the gateway API."""
     when = form["when"]
     if when not in WHENS:
         form.fail("when", "Choose when it runs.")
@@ -378,7 +378,7 @@ def _schedule_in(page: Page, form: Form) -> dict[str, Any]:
     found: dict[str, Any] = {"type": when}
     name = WHEN_FIELDS[when]
     if not form[name]:
-        form.fail(name, "Say when it runs.")
+        form.fail(name, "Enter when it runs.")
     if when == "interval":
         every = duration_in(form, name)
         found["every_ms"] = 0 if every is None else round(every.total_seconds() * SECOND_MS)
@@ -393,7 +393,7 @@ def _schedule_in(page: Page, form: Form) -> dict[str, Any]:
 
 
 def _times_in(page: Page, form: Form) -> Times:
-    """The times of the page, in the zone that a form names."""
+    """The times of the page, in the zone chosen in a form."""
     if not form["zone"]:
         return page.times
     try:
@@ -404,18 +404,18 @@ def _times_in(page: Page, form: Form) -> Times:
 
 
 def _action_in(form: Form) -> dict[str, Any]:
-    """What a cron is to do, as the contract says it."""
+    """The action of a cron, in the form of the gateway API."""
     does = form["does"]
     if does not in DOES:
         form.fail("does", "Choose what it does.")
         return {}
     name = DOES_FIELDS[does]
     if not form[name]:
-        form.fail(name, "Say what it does.")
+        form.fail(name, "Enter what it does.")
     found: dict[str, Any] = {"type": does, "name" if does in ("builtin", "command") else name: form[name]}
     if does == "command" and (arguments := json_field(form, "arguments")) is not None:
         if not isinstance(arguments, dict) or not all(isinstance(each, str) for each in arguments.values()):
-            form.fail("arguments", 'A JSON object of texts, such as {"days": "7"}.')
+            form.fail("arguments", 'Enter a JSON object of strings, such as {"days": "7"}.')
         found["arguments"] = arguments
     if does == "http":
         found["method"] = form["method"] or "GET"
@@ -438,7 +438,7 @@ def _cron_form(
 
 
 def _line(page: Page, gateway: str, form: Form, given: dict[str, Any], each: FleetCron | None) -> str:
-    """The command that does what a form does."""
+    """The command that does the same as a form."""
     action, schedule = given.get("action"), given.get("schedule")
     if action is not None and action["type"] in AGENTS:
         members = given if each is not None else {"key": form["key"], **given}
@@ -477,7 +477,7 @@ async def _cron_change(
 
 
 async def _do(page: Page, name: str, cron: str, action: CronAction) -> Response:
-    """Change or run a cron at its gateway; what the gateway says against it is shown at the form."""
+    """Change or run a cron at its gateway; an error of the gateway is shown in the form."""
     form, gateways = await page.form(), _gateways(page)
     each = await gateways.cron(name, cron)
     here = page.url("gateways", name, "crons", each.cron.id)

@@ -1,4 +1,4 @@
-"""Where visitors arrive: the first page, the login, the choice of a tenant."""
+"""The first page, the login, and the choice of a tenant."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -26,14 +26,14 @@ TENANTS: Final = 100
 
 @routes.page("/", None)
 async def home(page: Public) -> Response:
-    """The first page: that of the visitor's tenant."""
+    """Redirect to the first page of the visitor's tenant."""
     token = await token_in(_with_cookie(page))
     return RedirectResponse(_home_of(page, token.tenant or DEFAULT_TENANT), status_code=303)
 
 
 @routes.page("/login", None)
 async def show_login(page: Public, next_: Annotated[str, Query(alias="next", max_length=4_000)] = "/") -> Response:
-    """Where visitors log in."""
+    """The login page."""
     return _login(page, Form([("next", next_)]))
 
 
@@ -46,7 +46,7 @@ async def log_in(page: Public) -> Response:
         raise Problem(429, "too_many_requests", f"too many tries without a valid token; wait {wait_s:.0f} s")
     token = await token_of(page.request, form["token"]) if form["token"] else None
     if token is None:
-        form.fail("token", "No token is like this, or it has ended. Make one with the command below.")
+        form.fail("token", "This token is unknown, revoked or expired. Create one with the command below.")
         return _login(page, form, status=401)
     response = page.done(page.back_to(form["next"]))
     keep(response, page.request, COOKIE, form["token"], max_age=KEPT_S)
@@ -55,7 +55,7 @@ async def log_in(page: Public) -> Response:
 
 @routes.form("/logout", None)
 async def log_out(page: Public) -> Response:
-    """Let the browser forget the token."""
+    """Delete the token's cookie."""
     response = page.done(f"{page.prefix}/login", "You are logged out.")
     response.delete_cookie(COOKIE, path=page.prefix or "/")
     return response
@@ -63,13 +63,13 @@ async def log_out(page: Public) -> Response:
 
 @routes.page("/t/{tenant}/tenants", Scope.READ)
 async def list_tenants(page: Shown, first: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """The tenants that the visitor's token reaches."""
+    """The tenants that the visitor's token can access."""
     return await _tenants(page, first=first)
 
 
 @routes.form("/t/{tenant}/tenants", Scope.READ)
 async def choose_tenant(page: Shown) -> Response:
-    """On to the pages of another tenant."""
+    """Continue with the pages of another tenant."""
     form = await page.form()
     try:
         chosen = tenant_named(form["tenant"])
@@ -86,7 +86,7 @@ async def _tenants(page: Page, form: Form | None = None, *, first: str = "", sta
     more = found[TENANTS].tenant if len(found) > TENANTS else None
     names: dict[str, TenantUsage | None] = {each.tenant: each.usage for each in found[:TENANTS]}
     always = [page.tenant, DEFAULT_TENANT] if page.reaches_all else [page.tenant]
-    if not first:  # what is not known to have anything is shown without a count
+    if not first:  # tenants without data are shown without a count
         names = {each: names.get(each) for each in sorted({*names, *always})}
     return page.render("tenants.html", status=status, tenants=names, more=more, form=form or Form())
 

@@ -1,4 +1,4 @@
-"""What is done to many jobs: those that were ticked, or all that filters choose."""
+"""Changes of many jobs: selected ones, or all that match filters."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ ROWS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done: the words of the command line, in words for people, and the operations on one job and on all."""
+    """A change: the name on the command line, its labels, and the operations on one job and on all that match."""
 
     name: str
     does: str
@@ -43,7 +43,7 @@ class Action:
     all_of: Callable[[CallerJobs, JobsWhere], Awaitable[int]]
     states: tuple[str, ...]
     passes: str
-    """Which of the chosen jobs are passed over when all are meant."""
+    """Why some of the chosen jobs are skipped when all are changed."""
 
 
 ACTIONS: Final = {
@@ -56,7 +56,7 @@ ACTIONS: Final = {
             lambda jobs, job_id: jobs.cancel(job_id),
             lambda jobs, where: jobs.cancel_all(**where),
             ("pending", "running"),
-            "ended or asked to stop before",
+            "already ended or asked to stop",
         ),
         Action(
             "retry",
@@ -65,7 +65,7 @@ ACTIONS: Final = {
             lambda jobs, job_id: jobs.retry(job_id),
             lambda jobs, where: jobs.retry_all(**where),
             ("failed", "canceled"),
-            "their key is held, or they were run again meanwhile",
+            "another job has their key, or they were run again meanwhile",
         ),
         Action(
             "run-now",
@@ -74,14 +74,14 @@ ACTIONS: Final = {
             lambda jobs, job_id: jobs.run_now(job_id),
             lambda jobs, where: jobs.run_now_all(**where),
             ("pending",),
-            "due already",
+            "already due",
         ),
     )
 }
 
 
 class Asked(Filters):
-    """Which jobs: `row` names those that were ticked, else all that the filters choose."""
+    """The jobs to change: `row` has the selected ones; if it is empty, all that match the filters."""
 
     row: list[str] = Field(default_factory=list, max_length=ROWS_MAX)
     tz: str | None = None
@@ -89,22 +89,22 @@ class Asked(Filters):
 
 @dataclass(slots=True)
 class Bulk:
-    """The form of one change of many jobs."""
+    """The form of a change of many jobs."""
 
     action: Action
     asked: Asked
     form: Form
     count: Count
     runs: Count
-    """How many of them are runs of workflows."""
+    """The number of them that are runs of workflows."""
 
     @property
     def phrase(self) -> str:
-        """What is to be typed; nothing for a single job."""
+        """The text that must be typed to confirm; empty for a single job."""
         return f"{self.action.name} {self.count.number}" if self.count.number > 1 else ""
 
     def command(self, page: Page) -> str:
-        """The same as a line of `evertick`."""
+        """The command of `evertick` that does the same."""
         asked, name = self.asked, self.action.name
         if asked.row:
             return page.command("job", name, *asked.row)
@@ -126,13 +126,13 @@ class Bulk:
 
 @routes.page("/jobs/{action}-all", Scope.OPERATE)
 async def show_bulk(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
-    """Ask whether many jobs are to be changed, and say how many."""
+    """Show the form for a change of many jobs, with their number."""
     return _shown(page, await _bulk(page, action, asked, Form()))
 
 
 @routes.form("/jobs/{action}-all", Scope.OPERATE)
 async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
-    """Change many jobs, unless other ones are chosen now than were shown."""
+    """Change many jobs, unless the number has changed since it was shown."""
     form = await page.form()
     bulk = await _bulk(page, action, asked, form)
     if bulk.phrase and form["typed"] != bulk.phrase:
@@ -153,11 +153,11 @@ async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()])
         return _shown(page, await _bulk(page, action, asked, form), status=422)
     said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
     passed = 0 if bulk.count.more else bulk.count.number - count
-    return page.done(back, f"{said} {passed:,} passed over: {bulk.action.passes}." if passed > 0 else said)
+    return page.done(back, f"{said} {passed:,} skipped: {bulk.action.passes}." if passed > 0 else said)
 
 
 async def _each(page: Page, bulk: Bulk) -> str:
-    """Change the jobs that were ticked, one by one; returns what is said of it."""
+    """Change the selected jobs one by one; returns the message about it."""
     refused: list[str] = []
     for job_id in bulk.asked.row:
         try:
@@ -166,17 +166,17 @@ async def _each(page: Page, bulk: Bulk) -> str:
             refused.append(reason_of(error))
     count = len(bulk.asked.row) - len(refused)
     said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
-    return f"{said} {len(refused):,} not: {refused[0]}" if refused else said
+    return f"{said} {len(refused):,} failed: {refused[0]}" if refused else said
 
 
 async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
     if action not in ACTIONS:
-        raise Problem(404, "not_found", "jobs are canceled, run again or run now")
+        raise Problem(404, "not_found", "the action must be cancel, retry or run-now")
     found = ACTIONS[action]
     if asked.state not in found.states:
-        raise Problem(422, "invalid_request", f"jobs in this state cannot be changed like this: {asked.state}")
+        raise Problem(422, "invalid_request", f"this action cannot change jobs in the state {asked.state}")
     if not asked.row and "id_prefix" in asked.where(page.now):
-        raise Problem(422, "invalid_request", "jobs are not changed by a part of their id; tick those that are meant")
+        raise Problem(422, "invalid_request", "jobs cannot be changed by a part of their id; select them in the list")
     where = asked.where(page.now)
     if action == "retry" and asked.state == "failed":
         where["not_retried"] = True  # the others are left out
@@ -186,9 +186,9 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
 
 
 async def _runs_in(page: Page, asked: Asked) -> Count:
-    """How many of the jobs that were ticked are runs of workflows; those that filters choose are none.
+    """The number of selected jobs that are runs of workflows; 0 for jobs chosen by filters, which exclude runs.
 
-    Ids that name nothing are reported when each is changed.
+    Unknown ids are reported when each job is changed.
     """
     with suppress(InvalidArguments):
         ticked = await page.access.jobs.get_many(asked.row)
@@ -201,28 +201,28 @@ def _shown(page: Page, bulk: Bulk, *, status: int = 200) -> Response:
     return page.render("jobs/many.html", status=status, bulk=bulk, form=bulk.form, commands=commands)
 
 
-# -- One job: what it does, what became of it and why, and what can be done.
+# -- One job: its data, its attempts, its error and its actions.
 
 
 CHILDREN_MAX: Final = 20
 LINES_MAX: Final = 500
-"""Lines of a log that a page shows."""
+"""Lines of a log on a page."""
 DOWNLOADS: Final = ("arguments", "result", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An attempt on the time line of a job, in percent of its width."""
+    """An attempt on the timeline of a job, in percent of its width."""
 
     left: float
     width: float
     gap: float
-    """Where the next attempt begins; 0 for the last one."""
+    """The start of the next attempt; 0 for the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job with all that belongs to it."""
+    """A job with its related data."""
 
     view: JobView
     attempts: tuple[AttemptView, ...]
@@ -232,7 +232,7 @@ class Job:
     has_more_children: bool
 
     def bars(self, now: int) -> list[Bar]:
-        """The attempts on a line from the first start to the last end."""
+        """The attempts on a line from the first start to the last end; empty if any start is unknown."""
         spans = [
             (from_datetime(each.started_at), from_datetime(each.ended_at) if each.ended_at else now)
             for each in self.attempts
@@ -273,7 +273,7 @@ async def show_job(page: Shown, job_id: Named) -> Response:
 async def download(page: Shown, job_id: Named, what: str) -> Response:
     """The arguments, the result or the error of a job as a file."""
     if what not in DOWNLOADS:
-        raise Problem(404, "not_found", f"a job has {', '.join(DOWNLOADS)} to download")
+        raise Problem(404, "not_found", f"what must be one of {', '.join(DOWNLOADS)}")
     view = await page.access.jobs.get(job_id)
     value = {"arguments": view.args, "result": view.result, "error": view.error}[what]
     return file_of(json.dumps(value, ensure_ascii=False, indent=2), f"{view.id}-{what}.json", "application/json")
@@ -281,14 +281,14 @@ async def download(page: Shown, job_id: Named, what: str) -> Response:
 
 @routes.page("/jobs/{job_id}/logs.jsonl", Scope.READ)
 async def download_logs(page: Shown, job_id: Named) -> Response:
-    """The lines that a job has logged as a file, a JSON object on each line."""
+    """The log lines of a job as a file, one JSON object per line."""
     logs = await page.access.jobs.logs(job_id, all_attempts=True)
     text = "".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in logs.lines)
     return file_of(text, f"{job_id}-logs.jsonl", "application/jsonl")
 
 
 def _is_known(page: Page, view: JobView) -> bool:
-    """Whether this server's app has the function, so that it can be run from here."""
+    """Whether this server's app has the function, so that it can be called from here."""
     try:
         page.known.function(view.function)
     except FunctionNotFound:
@@ -297,37 +297,37 @@ def _is_known(page: Page, view: JobView) -> bool:
 
 
 def _can(page: Page, job: Job) -> dict[str, str]:
-    """Why each of the actions cannot be done now; an action that can be done is not named."""
+    """The reasons why actions cannot be done now, by action; possible actions are absent."""
     view, found = job.view, dict[str, str]()
     ended = view.state not in (JobState.PENDING, JobState.IN_PROGRESS)
     if ended:
-        found["cancel"] = found["stop"] = "It has ended: there is nothing to cancel"
+        found["cancel"] = found["stop"] = "It has already ended"
     elif view.state is JobState.PENDING:
-        found["stop"] = "It does not run"
+        found["stop"] = "It is not running"
     if view.state is not JobState.PENDING:
-        found["run-now"] = found["reschedule"] = "Only a pending job has a time to be changed"
+        found["run-now"] = found["reschedule"] = "Only a pending job can be rescheduled"
     if view.state is JobState.SUCCESS:
         found["retry"] = "It has succeeded; run its function again instead"
     elif not ended:
         found["retry"] = "It has not failed"
     elif view.retried_as is not None:
-        found["retry"] = f"It was run again already, as {view.retried_as}"
+        found["retry"] = f"It was already run again, as {view.retried_as}"
     if not page.may(Scope.OPERATE):
         missing = f"This needs a token with the scope operate; yours has {page.known.token.scope}"
         found |= dict.fromkeys(("cancel", "stop", "run-now", "reschedule", "retry"), missing)
     return found
 
 
-# -- What is done to one job: cancel, stop, run now, reschedule, run again.
+# -- Changes of one job: cancel, stop, run now, reschedule, run again.
 
 
 SAID: Final = {
     "cancel": "Canceled {}.",
     "stop": "Stopping {}.",
     "run-now": "{} runs now.",
-    "reschedule": "{} has another time.",
+    "reschedule": "Rescheduled {}.",
 }
-"""What a page says when it was done."""
+"""The messages after a change."""
 
 
 @dataclass(slots=True)
@@ -341,7 +341,7 @@ class Change:
 
 @routes.asks("/jobs/{job_id}/retry", Scope.OPERATE)
 async def show_retry(page: Shown, job_id: Named) -> Response:
-    """Ask whether a job is to be run again, and with which arguments."""
+    """Show the form that runs a job again, with its arguments."""
     job = await page.access.jobs.get(job_id)
     signature = _signature(page, job)
     form = Form() if signature is None else signature.form(job.args)
@@ -370,7 +370,7 @@ async def retry(page: Shown, job_id: Named) -> Response:
 
 @routes.asks("/jobs/{job_id}/{action}", Scope.OPERATE)
 async def show_change(page: Shown, job_id: Named, action: str) -> Response:
-    """Ask whether a job is to be changed."""
+    """Show the form that changes a job."""
     _known(action)
     return _change_shown(page, Change(action, await page.access.jobs.get(job_id), page.typed or Form()))
 
@@ -391,7 +391,7 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
         else:
             changed = await {"cancel": jobs.cancel, "stop": jobs.stop, "run-now": jobs.run_now}[action](job_id)
             if action != "run-now" and changed.state in (JobState.SUCCESS, JobState.FAILED):
-                form.fail("", "It had ended before: there was nothing to cancel.")
+                form.fail("", "It had already ended, so there was nothing to cancel.")
                 return _change_shown(page, asked, status=409)
     except NotFound:
         raise
@@ -403,11 +403,11 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
 
 def _known(action: str) -> None:
     if action not in SAID:
-        raise NotFound("a job is canceled, stopped, run now, rescheduled or run again")
+        raise NotFound("the action must be cancel, stop, run-now, reschedule or retry")
 
 
 def _signature(page: Page, job: JobView) -> Signature | None:
-    """The form for other arguments; None if the visitor may not give them, or the function is not of this app."""
+    """The form for other arguments; None if the visitor may not give them, or the function is not in this app."""
     if not page.may(Scope.EDIT):
         return None
     try:
@@ -417,7 +417,7 @@ def _signature(page: Page, job: JobView) -> Signature | None:
 
 
 def _args_in(page: Page, job: JobView, form: Form, signature: Signature | None) -> dict[str, Any] | None:
-    """The other arguments that a job is to run again with; None for the same, or if something is wrong with them."""
+    """The new arguments for a job to run again; None for the same ones, or if there are errors."""
     if signature is None:
         return None
     if form["which"] == "other":
@@ -428,10 +428,10 @@ def _args_in(page: Page, job: JobView, form: Form, signature: Signature | None) 
 
 
 def _time_in(page: Page, form: Form) -> datetime | None:
-    """The new time of a job; None if something is wrong with it, which the field says then."""
+    """The new time of a job; None if it is invalid, with the error stored at the field."""
     at = moment_in(form, "at", page.times)
     if at is None:
-        form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
+        form.fail("at", "Enter a time, such as 2026-12-24 09:00, tomorrow or now+2h.")
     return at
 
 

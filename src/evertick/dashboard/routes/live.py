@@ -1,4 +1,4 @@
-"""What keeps open pages up to date: hints that something has changed, upon which they read themselves again."""
+"""Live updates of open pages: hints that something has changed, after which a page reloads its content."""
 
 from starlette.responses import Response
 
@@ -11,5 +11,5 @@ routes = page_routes()
 
 @routes.page("/events", Scope.READ)
 async def stream_hints(page: Shown) -> Response:
-    """Server-sent events: `jobs`, `schedules` or `logs` when something of these has changed."""
+    """Server-sent events: `jobs`, `schedules` or `logs` when any of these has changed."""
     return hint_stream(page.request, page.known)

@@ -1,4 +1,4 @@
-"""Logs: what functions wrote with `ctx.log`, as it comes, and all lines of one request."""
+"""Logs: the lines that functions wrote with `ctx.log`, newest first, and all lines of one request."""
 
 import json
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from evertick.dashboard.page import Page, Shown, file_of, page_routes
 routes = page_routes()
 
 LINES: Final = 100
-"""Lines of a page."""
+"""Lines per page."""
 REQUEST_LINES: Final = 500
-"""Lines of one request that a page shows."""
+"""Lines of one request on a page."""
 DOWNLOAD_LINES: Final = 10_000
 DOWNLOAD_PAGE: Final = 1_000
 
 
 class Filters(Body):
-    """Which lines are meant, as the address of a page says it."""
+    """The filters of lines, from the address of a page."""
 
     q: str | None = Field(None, max_length=1_000)
     level: str | None = Field(None, pattern=f"^({'|'.join(LEVELS)})?$")
@@ -37,11 +37,11 @@ class Filters(Body):
     since: str | None = Field(None, pattern=f"^({'|'.join(SPANS)})?$")
 
     def given(self) -> dict[str, Any]:
-        """What was asked for, by the words of the address."""
+        """The given filters, by the names of their parameters."""
         return {name: value for name in Filters.model_fields if (value := getattr(self, name))}
 
     def where(self, page: Page) -> LinesWhere:
-        """The filters as the HTTP API takes them."""
+        """The filters in the form of the HTTP API."""
         return LinesWhere(
             text=self.q or None,
             level=self.level or None,
@@ -60,7 +60,7 @@ class Asked(Filters):
 
 @routes.page("/logs", Scope.READ)
 async def list_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
-    """The newest lines; of one request, all in their order."""
+    """The newest lines; with a request, all of its lines in order."""
     jobs, is_request = page.access.jobs, bool(asked.request)
     found = await jobs.log_lines(
         limit=REQUEST_LINES if is_request else LINES,
@@ -84,7 +84,7 @@ async def list_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
 
 @routes.page("/logs/lines.jsonl", Scope.READ)
 async def download_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
-    """The newest lines as a file, an object of JSON on each line, the oldest first."""
+    """The newest lines as a file, one JSON object per line, the oldest first."""
     lines: list[LogLineView] = []
     cursor: str | None = None
     while len(lines) < DOWNLOAD_LINES:
@@ -98,14 +98,14 @@ async def download_lines(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
 
 
 def _command(page: Page, asked: Asked) -> str:
-    """The same lines on the command line."""
+    """The command with the same lines."""
     since = f"now-{asked.since}" if asked.since else None
     options = {"function": asked.function, "level": asked.level, "search": asked.q, "request": asked.request}
     return page.command("logs", **{name: value or None for name, value in options.items()}, since=since)
 
 
 def _tree(family: Sequence[JobView]) -> list[tuple[int, JobView]]:
-    """The jobs of a request, each after the one that scheduled it, and how deep it is."""
+    """The jobs of a request, each after the one that scheduled it, with its depth."""
     children: dict[str | None, list[JobView]] = {}
     known = {each.id for each in family}
     for each in family:

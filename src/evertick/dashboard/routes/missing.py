@@ -1,4 +1,4 @@
-"""Addresses below a tenant at which there is no page."""
+"""Unknown addresses below a tenant."""
 
 from starlette.responses import RedirectResponse, Response
 
@@ -11,7 +11,7 @@ routes = page_routes()
 
 @routes.page("/{rest:path}", Scope.READ)
 async def missing(page: Shown, rest: str) -> Response:
-    """Say that there is no such page; an address with a slash too many leads to the page without it."""
+    """Raise the error for an unknown address; an address with a trailing slash redirects to the page without it."""
     if page.path.endswith("/"):
         return RedirectResponse(page.path.rstrip("/"), status_code=308)
-    raise Problem(404, "not_found", "The rail beside this names the pages that there are.")
+    raise Problem(404, "not_found", "The navigation lists the existing pages.")

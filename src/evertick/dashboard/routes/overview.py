@@ -1,4 +1,4 @@
-"""The overview: whether it is healthy, what went wrong, and what comes next."""
+"""The overview: the health of the tenant, recent problems, and upcoming runs."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -17,18 +17,18 @@ from evertick.dashboard.page import Page, Shown, page_routes
 routes = page_routes()
 
 CHANGES: Final = 100
-"""Changes that are looked at for the few lines of them: a program makes hundreds of schedules at once."""
+"""Changes that are read for the few lines shown: a program may create hundreds of schedules at once."""
 LINES: Final = 9
 
 OTHERS: Final = 5
-"""Other tenants that are named on the empty page of one."""
+"""Other tenants that are listed on the empty page of one."""
 
 SMALL: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 @routes.page("", Scope.READ)
 async def show_overview(page: Shown) -> Response:
-    """Whether it is healthy, what went wrong, and what comes next."""
+    """The health of the tenant, recent problems, and upcoming runs."""
     insight = page.access.insight
     now, activity = await insight.overview_and_day()
     coming, changes = await insight.coming_and_changes(limit=CHANGES)
@@ -57,24 +57,24 @@ async def show_overview(page: Shown) -> Response:
 
 
 async def _other_tenants(page: Page) -> list[TenantId]:
-    """Some tenants, by name, of which there is something to see, for a visitor who looks at one without anything."""
+    """Some tenants with data, by name, for a visitor of one without data."""
     executors = page.known.app.environment.executors
     found = await executors.view(lambda transaction: transaction.list_tenants(first=TenantId(""), limit=OTHERS + 2))
     return [each for each in found if each != page.tenant]
 
 
 LATENESS: Final = {"overdue", "unserved", "held"}
-"""What needs attention that says more of late runs."""
+"""Problems that explain late runs."""
 
 
 def unexplained(now: OverviewView) -> Count | None:
-    """Late runs that the heading counts and nothing that needs attention explains; None if there are none."""
+    """The late runs that the heading counts and that no listed problem explains; None if there are none."""
     late = late_now(now)
     return late if late.number and not {each.problem for each in now.attention} & LATENESS else None
 
 
 def alike(changes: Sequence[ChangeView]) -> list[tuple[ChangeView, ...]]:
-    """Changes, those that one after the other did the same to several things as one; two alike stand by themselves."""
+    """Changes, with consecutive changes of the same kind by the same actor grouped; groups of two are not grouped."""
     folded: list[tuple[ChangeView, ...]] = []
     for _, group in groupby(changes, key=lambda each: (each.actor, each.action)):
         found = tuple(group)
@@ -90,18 +90,18 @@ def late_now(now: OverviewView) -> Count:
 
 
 def behind_ms(now: OverviewView) -> int:
-    """How far behind the scheduler is: since when the first of them waits, a job that is served or a schedule."""
+    """The delay of the scheduler: how long the oldest job that is served, or the oldest overdue schedule, waits."""
     if now.overdue_since is None:
         return now.lag_ms
     return max(now.lag_ms, from_datetime(now.at) - from_datetime(now.overdue_since))
 
 
 def heading(now: OverviewView) -> str:
-    """The answer to the first question, in a sentence or two."""
+    """The summary of the health, in a sentence or two."""
     if now.unwritable is not None:
-        return "The database cannot be written: nothing runs, and nothing can be changed."
+        return "The database cannot be written: no jobs run, and nothing can be changed."
     if not now.alive:
-        return "No worker is alive: what is due waits."
+        return "No worker is alive: due jobs wait."
     counted = (
         (now.missed_day, "found missed in the last 24 hours"),
         (late_now(now), "late"),

@@ -1,4 +1,4 @@
-"""Making and changing schedules. The preview is the form again, read and not saved."""
+"""Schedules: the list, the editor, the page of one schedule, and its actions. A preview reads a form without saving."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ async def show_new(
     function: Text = None,
     script: Text = None,
 ) -> Response:
-    """An empty form, or one with what another schedule has; or what was typed, with a preview of it."""
+    """An empty form, or a copy of another schedule; or the typed contents, with a preview."""
     if page.typed is not None:
         return await _show(page, await _new(page, page.typed))
     offered = page.zone.name
@@ -100,7 +100,7 @@ async def create(page: Shown) -> Response:
 
 @routes.asks("/schedules/{schedule_id}/edit", Scope.EDIT)
 async def show_edit(page: Shown, schedule_id: Named) -> Response:
-    """The form with what a schedule is; or with what was typed, beside what is stored."""
+    """The form of a stored schedule; or the typed contents, compared with what is stored."""
     if page.typed is not None:
         return await _show(page, await _edited(page, page.typed, schedule_id))
     schedule = await page.access.schedules.get(schedule_id)
@@ -116,7 +116,7 @@ async def show_edit(page: Shown, schedule_id: Named) -> Response:
 
 @routes.form("/schedules/{schedule_id}/edit", Scope.EDIT)
 async def save(page: Shown, schedule_id: Named) -> Response:
-    """Save what was changed."""
+    """Save the changes."""
     session = await _edited(page, await page.form(), schedule_id)
     form, schedule = session.form, session.schedule
     assert schedule is not None  # noqa: S101
@@ -160,7 +160,7 @@ async def _edited(page: Page, form: Form, schedule_id: str) -> Session:
     try:
         base = Draft.from_json(form["base"])
     except (ValueError, TypeError, RecursionError):
-        raise Misuse("the form lacks what it began with; open it again") from None
+        raise Misuse("the form has no valid base version; open it again") from None
     return Session(page.known, page.times, form, schedule, schedule.spec, base, await _published(page))
 
 
@@ -172,7 +172,7 @@ async def _published(page: Page) -> list[str]:
 
 
 async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:
-    """The form. A fresh one shows no errors, because nothing was typed yet."""
+    """The form. A new one shows no errors, because nothing was typed yet."""
     form, schedule = session.form, session.schedule
     if status == 200:
         await session.check()
@@ -211,7 +211,7 @@ async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bo
     )
 
 
-# -- The list of schedules: everything that starts by itself.
+# -- The list of schedules and crons.
 
 
 VIEWS: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
@@ -222,10 +222,10 @@ VIEWS: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
     ("Paused", "paused", "", {"state": "paused"}),
     ("Next hour", "next_hour", "", {"q": NEXT_HOUR}),
 )
-"""The tabs: name, count, the state that colours a count above 0, and filters."""
+"""The tabs: name, count, the state that colors a count above 0, and filters."""
 
 USUAL: Final = {"sort": "next", "columns": ",".join(USUAL_COLUMNS)}
-"""What the address of the list need not say."""
+"""The default values, which the address of the list may omit."""
 OWN: Final = [filters for _, _, _, filters in VIEWS]
 
 
@@ -240,7 +240,7 @@ async def list_schedules(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
             return DetailedSchedulePage(schedules=(), cursor=None)
         return await schedules.list_detailed(sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **where)
 
-    # Side by side: with a filter that few schedules pass, each of the two looks at all of them.
+    # Concurrently: with a filter that few schedules match, each of the two reads all of them.
     found, counts, kept = await asyncio.gather(
         rows(), schedules.counts(**where), views_of(page.known).list("schedules")
     )
@@ -268,18 +268,18 @@ def _is_view(asked: Asked, filters: dict[str, str]) -> bool:
 
 
 def _zones(page: Page, asked: Asked, found: DetailedSchedulePage) -> list[str]:
-    """The zones to choose from: those on this page, and well-known ones."""
+    """The zones to choose from: those on this page, and common ones."""
     here = sorted({each.time_zone for each in found.schedules})
     chosen_zone = [] if asked.zone is None else [asked.zone]
     return list(dict.fromkeys([*chosen_zone, *here, page.zone.name, *COMMON]))
 
 
-# -- Pausing a schedule, and letting it go on.
+# -- Pausing and resuming a schedule.
 
 
 @routes.asks("/schedules/{schedule_id}/pause", Scope.OPERATE)
 async def show_pause(page: Shown, schedule_id: Named) -> Response:
-    """Ask why a schedule is to be paused."""
+    """Show the form that pauses a schedule."""
     return await _form(page, "pause", schedule_id, page.typed or Form())
 
 
@@ -302,13 +302,13 @@ async def pause(page: Shown, schedule_id: Named) -> Response:
 
 @routes.asks("/schedules/{schedule_id}/resume", Scope.OPERATE)
 async def show_resume(page: Shown, schedule_id: Named) -> Response:
-    """Ask whether a schedule is to go on."""
+    """Show the form that resumes a schedule."""
     return await _form(page, "resume", schedule_id, page.typed or Form())
 
 
 @routes.form("/schedules/{schedule_id}/resume", Scope.OPERATE)
 async def resume(page: Shown, schedule_id: Named) -> Response:
-    """Let a schedule go on."""
+    """Resume a schedule."""
     form = await page.form()
     how = api.Resuming(note=form["note"], from_now=bool(form["from_now"]))
     try:
@@ -337,13 +337,13 @@ async def _form(page: Page, action: str, schedule_id: str, form: Form, *, status
 
 @routes.asks("/schedules/{schedule_id}/trigger", Scope.OPERATE)
 async def show_trigger(page: Shown, schedule_id: Named) -> Response:
-    """Say what a trigger would do now under each overlap policy."""
+    """Show what a trigger would do now under each overlap policy."""
     return await _trigger(page, schedule_id, page.typed or Form())
 
 
 @routes.form("/schedules/{schedule_id}/trigger", Scope.OPERATE)
 async def trigger(page: Shown, schedule_id: Named) -> Response:
-    """Start a run now. The same form sent twice starts one."""
+    """Start a run now. A form that is sent twice starts one run."""
     form = await page.form()
     args = _arguments(form)
     if not form.errors:
@@ -361,7 +361,7 @@ async def trigger(page: Shown, schedule_id: Named) -> Response:
 
 @routes.page("/schedules/{schedule_id}/delete", Scope.EDIT)
 async def show_delete(page: Shown, schedule_id: Named) -> Response:
-    """Ask whether a schedule is to be deleted."""
+    """Show the form that deletes a schedule."""
     return await _delete(page, schedule_id, Form())
 
 
@@ -370,7 +370,7 @@ async def delete(page: Shown, schedule_id: Named) -> Response:
     """Delete a schedule whose id was typed."""
     form = await page.form()
     if form["typed"] != schedule_id.strip():
-        form.fail("typed", "Type its id exactly as it stands above; nothing has been deleted.")
+        form.fail("typed", "Type its id exactly as shown above; nothing has been deleted.")
     else:
         try:
             await api.delete_schedule(page.request, page.known, schedule_id)
@@ -383,7 +383,7 @@ async def delete(page: Shown, schedule_id: Named) -> Response:
 
 
 def _arguments(form: Form) -> dict[str, Any] | None:
-    """The other arguments that were typed; None for none, or for what is no object, which the field says then."""
+    """The typed arguments; None if there are none, or if they are invalid, with the error stored at the field."""
     if not form["args"]:
         return None
     try:
@@ -392,13 +392,13 @@ def _arguments(form: Form) -> dict[str, Any] | None:
         form.fail("args", str(problem.detail))
         return None
     if not isinstance(value, dict):
-        form.fail("args", 'Arguments are a JSON object by name, such as {"body": "hello"}.')
+        form.fail("args", 'Arguments must be a JSON object by name, such as {"body": "hello"}.')
         return None
     return value
 
 
 async def _became(page: Page, schedule_id: str, request: str) -> str:
-    """What became of a trigger, in a sentence."""
+    """The result of a trigger as a message."""
     found = await page.access.schedules.occurrences(schedule_id, newest_first=True, limit=20)
     made: OccurrenceView | None = next((each for each in found.occurrences if each.request == request), None)
     if made is None or made.fate is Fate.STARTED:
@@ -427,18 +427,18 @@ async def _delete(page: Page, schedule_id: str, form: Form, *, status: int = 200
     return page.render("schedules/delete.html", status=status, schedule=schedule, form=form, commands=commands)
 
 
-# -- One schedule: what it does and when, what became of each of its times, and why.
+# -- One schedule: its definition, its times with their outcomes, and explanations of them.
 
 
 STRIP: Final = 60
 ROWS: Final = 26
 HISTORY: Final = 20
-RUNS_BESIDE: Final = 200
-"""Runs in the span of a list of missed times that are looked at for whether they made up for one."""
+LATER_RUNS: Final = 200
+"""Runs that are read to find which missed times in a list were caught up."""
 
 
 class DetailAsked(Body):
-    """What of a schedule is shown: which occurrences, which month, and the explanation of which time."""
+    """The parameters of a schedule's page: the occurrences, the month, and the time to explain."""
 
     fate: str = Field("", pattern="^(started|buffered|skipped|missed|)$")
     cursor: str | None = Field(None, max_length=4_000)
@@ -450,7 +450,7 @@ class DetailAsked(Body):
 
 @routes.page("/schedules/{schedule_id}", Scope.READ)
 async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[DetailAsked, Query()]) -> Response:
-    """All about a schedule."""
+    """The page of a schedule."""
     schedules = page.access.schedules
     try:
         schedule = await schedules.get(schedule_id)
@@ -459,7 +459,7 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Detail
     zone = zone_named(schedule.time_zone, abbreviations=True)
     newest = await schedules.occurrences(schedule_id, newest_first=True, limit=STRIP)
     found = await _page_of_ledger(page, schedule, asked, zone)
-    others = [*newest.occurrences, *await _runs_beside(page, schedule, asked, found)]
+    others = [*newest.occurrences, *await _later_runs(page, schedule, asked, found)]
     is_first = not asked.cursor and not asked.fate and asked.day is None
     coming = [time.nominal for time in schedule.upcoming[: details.SHOWN_UPCOMING]] if is_first else []
     own = Times(page.now, zone)
@@ -497,7 +497,7 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Detail
 
 
 async def _deleted(page: Page, schedule_id: str, asked: DetailAsked) -> Response:
-    """What is kept of a schedule that was deleted: its runs and its history. Raises ScheduleNotFound for no such id."""
+    """The stored data of a deleted schedule: its runs and its history. Raises ScheduleNotFound for an unknown id."""
     schedules = page.access.schedules
     history = await schedules.history(schedule_id, limit=HISTORY)
     found = await schedules.occurrences(
@@ -515,14 +515,14 @@ async def _deleted(page: Page, schedule_id: str, asked: DetailAsked) -> Response
 
 @routes.page("/schedules/{schedule_id}/json", Scope.READ)
 async def show_json(page: Shown, schedule_id: Named) -> Response:
-    """All about a schedule as JSON, as the HTTP API sends it."""
+    """A schedule as JSON, in the form of the HTTP API."""
     found = await page.access.schedules.get(schedule_id)
     return _json(found.to_json())
 
 
 @routes.page("/schedules/{schedule_id}/result", Scope.READ)
 async def show_result(page: Shown, schedule_id: Named) -> Response:
-    """The last result of a schedule, whole."""
+    """The complete last result of a schedule."""
     found = await page.access.schedules.get(schedule_id)
     return _json(found.last_result)
 
@@ -533,7 +533,7 @@ def _json(value: Any) -> Response:
 
 
 async def _page_of_ledger(page: Page, schedule: ScheduleDescription, asked: DetailAsked, zone: Zone) -> OccurrencePage:
-    """The rows of the table: the newest, or those of a day or with a fate."""
+    """The rows of the table: the newest occurrences, or those of a day or with a fate."""
     first = last = None
     if asked.day is not None:
         first, last = details.midnight(zone, asked.day), details.midnight(zone, asked.day + timedelta(days=1))
@@ -542,19 +542,19 @@ async def _page_of_ledger(page: Page, schedule: ScheduleDescription, asked: Deta
     )
 
 
-async def _runs_beside(
+async def _later_runs(
     page: Page, schedule: ScheduleDescription, asked: DetailAsked, found: OccurrencePage
 ) -> tuple[OccurrenceView, ...]:
-    """What started in the span of the missed times of a list, and may have made up for them.
+    """The runs in the span of a list's missed times, which may have caught these up.
 
-    Nothing for the newest occurrences: their list has all of that.
+    Empty for the newest occurrences, because their list contains all runs.
     """
     missed = [each.nominal for each in found.occurrences if each.fate is Fate.MISSED]
     if not missed or not (asked.fate or asked.cursor or asked.day):
         return ()
     oldest, end = missed[-1], missed[0] + timedelta(milliseconds=1)
     runs = await page.access.schedules.occurrences(
-        schedule.id, fate=Fate.STARTED, start=oldest, end=end, newest_first=True, limit=RUNS_BESIDE
+        schedule.id, fate=Fate.STARTED, start=oldest, end=end, newest_first=True, limit=LATER_RUNS
     )
     return runs.occurrences
 
@@ -562,7 +562,7 @@ async def _runs_beside(
 async def _explained(
     page: Page, schedule: ScheduleDescription, asked: DetailAsked, zone: Zone
 ) -> tuple[str, Explanation | None]:
-    """What is wrong with the time that was asked about, or the explanation of what became of it."""
+    """The error of the time to explain (empty if none), and its explanation (None if there is none)."""
     if not asked.at.strip():
         return "", None
     try:
@@ -574,18 +574,18 @@ async def _explained(
 
 
 def _suggested(schedule: ScheduleDescription, own: Times) -> str:
-    """The time that the box about reasons begins with: the newest that did not run, else the newest."""
+    """The initial time to explain: the newest that did not run, otherwise the newest."""
     rows = schedule.recent
     odd = next((each for each in rows if each.fate in ("missed", "skipped")), rows[0] if rows else None)
     return "" if odd is None else typed(own, odd.nominal)
 
 
 def typed(own: Times, at: datetime) -> str:
-    """A moment as one types it, on the schedule's own clock."""
+    """A time as people type it, on the schedule's clock."""
     shown = own.local(at)
     return f"{shown:%Y-%m-%d %H:%M:%S}" if shown.second else f"{shown:%Y-%m-%d %H:%M}"
 
 
 def _tenant_option(page: Page) -> str:
-    """What commands for this page's tenant end with."""
+    """The tenant option of commands for this page's tenant, possibly empty."""
     return page.command("schedule").removeprefix("evertick schedule")

@@ -1,4 +1,4 @@
-"""Actions on many schedules at once: those that are ticked, or all that the filters choose."""
+"""Actions on many schedules at once: selected ones, or all that match the filters."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,14 +20,14 @@ routes = page_routes()
 
 Action = Literal["pause", "resume", "trigger"]
 LINES: Final = 5
-"""Commands that a form shows, one for each schedule."""
+"""Commands in a form, one for each schedule."""
 ALL_OF: Final = {"pause": "state:active", "resume": "state:paused", "delete": "kind:schedule"}
-"""The query of all that an action touches."""
+"""The query for all schedules that an action changes."""
 
 
 @routes.form("/bulk/schedules/delete", Scope.EDIT)
 async def delete_many(page: Shown) -> Response:
-    """Delete schedules: first a question, then portion by portion."""
+    """Delete schedules: first a confirmation, then portion by portion."""
     form = await page.form()
 
     async def delete(name: str) -> None:
@@ -38,7 +38,7 @@ async def delete_many(page: Shown) -> Response:
 
 @routes.form("/bulk/schedules/{action}", Scope.OPERATE)
 async def act_on_many(page: Shown, action: Action) -> Response:
-    """Pause, resume or trigger schedules: first a question, then portion by portion."""
+    """Pause, resume or trigger schedules: first a confirmation, then portion by portion."""
     form = await page.form()
 
     async def act(name: str) -> None:
@@ -56,7 +56,7 @@ async def act_on_many(page: Shown, action: Action) -> Response:
 
 @routes.preview("/bulk/schedules/{action}", Scope.OPERATE)
 async def preview_many(page: Shown, action: Action) -> Response:
-    """The question again, with what is half typed."""
+    """The confirmation again, with the contents so far."""
     form = page.typed or Form()
     bulk = Bulk(page.access.schedules, page.now, action, Chosen.of(form))
     extent = await _extent(bulk, form)
@@ -66,7 +66,7 @@ async def preview_many(page: Shown, action: Action) -> Response:
 
 @routes.page("/bulk/schedules/export", Scope.READ)
 async def export_many(page: Shown, selected: Annotated[Selected, Query()]) -> Response:
-    """Everything about the chosen schedules as one JSON file."""
+    """The chosen schedules as one JSON file."""
     headers = saved_as(f"schedules-{page.tenant}.json")
     return StreamingResponse(_exported(page, selected.chosen), media_type="application/json", headers=headers)
 
@@ -96,9 +96,9 @@ async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitab
 
 
 async def _extent(bulk: Bulk, form: Form) -> Extent:
-    """How many schedules are meant; what is wrong with the choice is said of the form."""
+    """The number of chosen schedules; an error of the choice is stored in the form."""
     if not bulk.chosen.ids and not bulk.chosen.is_all:
-        form.fail("", "No schedule is chosen: tick some in the list.")
+        form.fail("", "No schedule is chosen; select some in the list.")
     try:
         return await bulk.extent()
     except EvertickError as error:
@@ -116,13 +116,13 @@ def _check(action: str, form: Form, chosen: Chosen, extent: Extent) -> None:
 
 
 def _typed(chosen: Chosen, extent: Extent) -> str:
-    """What confirms a deletion: the count, or the id of the only one."""
+    """The text that confirms a deletion: the count, or the id of the only schedule."""
     return chosen.ids[0] if len(chosen.ids) == 1 and not chosen.is_all else f"delete {extent.typed}"
 
 
 def _ask(page: Page, action: str, form: Form, chosen: Chosen, extent: Extent) -> Response:
     read = page.judged(form)
-    if action != "delete":  # what is typed to confirm one is no part of the command
+    if action != "delete":  # the confirmation is not part of the command
         _check(action, read, chosen, extent)
     at = "" if action == "delete" else None
     lines, more = _lines(page, action, read, chosen)
@@ -134,7 +134,7 @@ def _ask(page: Page, action: str, form: Form, chosen: Chosen, extent: Extent) ->
 
 
 def _lines(page: Page, action: str, form: Form, chosen: Chosen) -> tuple[list[str], str]:
-    """What a form does as commands, and what they leave out."""
+    """The commands that do the same as a form, and a note about what they omit."""
     if chosen.query is not None and action == "trigger":
         found = page.command("schedule", "list", query=chosen.query or None)
         return [found], "This lists them; evertick schedule trigger takes one at a time."
@@ -150,14 +150,14 @@ def _lines(page: Page, action: str, form: Form, chosen: Chosen) -> tuple[list[st
 
 
 async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[bytes]:
-    """The descriptions of schedules as a list of JSON, one by one."""
+    """The descriptions of schedules as a JSON list, one by one."""
     schedules = page.access.schedules
     opening = "[\n"
     async for name in _ids(page, chosen):
         try:
             found = await schedules.get(name)
         except NotFound:
-            continue  # it was deleted meanwhile
+            continue  # deleted meanwhile
         yield utf8(opening + json.dumps(found.to_json(), ensure_ascii=False))
         opening = ",\n"
     yield b"[]\n" if opening == "[\n" else b"\n]\n"

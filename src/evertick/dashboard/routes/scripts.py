@@ -1,4 +1,4 @@
-"""Scripts of customers: their drafts and versions, tests, runs, and what a tenant's scripts may use."""
+"""Scripts of customers: their drafts and versions, tests, runs, and the limits of a tenant's scripts."""
 
 import difflib
 import json
@@ -29,19 +29,19 @@ from evertick.server.problems import Problem
 routes = page_routes()
 
 SCRIPTS: Final = 50
-"""Scripts of one page."""
+"""Scripts per page."""
 RUNS: Final = 50
 NEWEST: Final = 10
 """Runs and versions on the page of a script."""
 LINES_MAX: Final = 500
 AROUND: Final = 2
-"""Lines of a source that are shown before and after the one with an error."""
+"""Lines of a source shown before and after the line with an error."""
 NAMES: Final = {Language.JAVASCRIPT: "JavaScript", Language.PYTHON: "Python"}
 BEGINNINGS: Final = {
     Language.JAVASCRIPT: 'export default async function (ctx) {\n  ctx.log("input", ctx.input)\n  return null\n}\n',
     Language.PYTHON: 'def main(ctx):\n    ctx.log("input", ctx.input)\n    return None\n',
 }
-"""What a new script begins with."""
+"""The initial source of a new script."""
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Each run": {
         "cpu_ms": "CPU time", "wall_ms": "Time in all", "memory_bytes": "Memory", "result_bytes": "Result",
@@ -55,20 +55,20 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "cpu_s_per_hour": "Seconds of CPU an hour", "hosts": "Hosts that ctx.fetch reaches",
     },
 }  # fmt: skip
-"""The limits of a plan, in words."""
+"""Labels of the limits of a plan."""
 USED: Final = {"scripts": "scripts", "schedules": "schedules", "runs_per_hour": "runs_last_hour"}
-"""What is used of a limit: a member of `ScriptPlanView`."""
+"""The current usage of a limit, as a member of `ScriptPlanView`."""
 
 
 class Asked(Body):
-    """Which scripts are listed."""
+    """The parameters of the list of scripts."""
 
     cursor: str | None = None
     tz: str | None = None
 
 
 class AskedRuns(Body):
-    """Which runs are listed: of one script, those that ended before a moment."""
+    """The parameters of the list of runs: the script, and the time before which they ended."""
 
     script: str | None = None
     cursor: str | None = None
@@ -76,7 +76,7 @@ class AskedRuns(Body):
 
 
 class Line(NamedTuple):
-    """A line of a source; `caret` is where an error is, None on lines around it."""
+    """A line of a source; `caret` is the position of an error, None on lines around it."""
 
     number: int
     text: str
@@ -99,7 +99,7 @@ class Tested:
 
 @dataclass(slots=True)
 class Editor:
-    """The form of a draft, and what came of it."""
+    """The form of a draft, with the result of a test and errors."""
 
     form: Form
     script: ScriptView | None = None
@@ -157,7 +157,7 @@ async def show_script(page: Shown, name: Named) -> Response:
 
 @routes.form("/scripts/{name}", Scope.EDIT)
 async def change_script(page: Shown, name: Named) -> Response:
-    """Save the draft of a script; and test or publish it."""
+    """Save the draft of a script, and optionally test or publish it."""
     form, scripts = await page.form(), scripts_of(page)
     editor = Editor(form, await scripts.get(name))
     parameters, value = json_field(form, "parameters"), json_field(form, "input")
@@ -180,8 +180,8 @@ async def change_script(page: Shown, name: Named) -> Response:
     except VersionConflict:
         editor.script = script = await scripts.get(name)
         form.fail(
-            "", "Someone else has changed this draft since you opened it. What you typed is still here: save it again "
-            "to replace theirs, or open the page anew to see theirs.",
+            "", "Someone else has changed this draft since you opened it. Your changes are still here: save them again "
+            "to replace theirs, or open the page again to see theirs.",
         )  # fmt: skip
         form.pairs = [("revision", str(script.revision)), *form.pairs]
         return await _shown(page, editor, status=409)
@@ -193,7 +193,7 @@ async def change_script(page: Shown, name: Named) -> Response:
 
 @routes.asks("/scripts/{name}/run", Scope.EDIT)
 async def ask_script_run(page: Shown, name: Named, job: Annotated[str, Query(max_length=100)] = "") -> Response:
-    """Ask for the input of a run; it begins with that of a `job`."""
+    """Show the form for the input of a run, initially that of a `job`."""
     script, form = await scripts_of(page).get(name), page.typed or Form()
     if job and page.typed is None:
         form.pairs = [("input", json.dumps((await page.access.jobs.get(job)).args.get("input"), ensure_ascii=False))]
@@ -218,7 +218,7 @@ async def start_script_run(page: Shown, name: Named) -> Response:
 
 @routes.page("/scripts/{name}/delete", Scope.EDIT)
 async def ask_script_delete(page: Shown, name: Named) -> Response:
-    """Ask whether a script is to be deleted."""
+    """Show the form that deletes a script."""
     return await _deleting(page, name, Form())
 
 
@@ -238,7 +238,7 @@ async def delete_script(page: Shown, name: Named) -> Response:
 
 @routes.page("/scripts/{name}/versions/{version}", Scope.READ)
 async def show_script_version(page: Shown, name: Named, version: int) -> Response:
-    """A version: its source, and in what it differs from the one before."""
+    """A version: its source, and the differences from the previous one."""
     scripts = scripts_of(page)
     script, view = await scripts.get(name), await scripts.version(name, version)
     before = await scripts.version(name, version - 1) if version > 1 else None
@@ -249,7 +249,7 @@ async def show_script_version(page: Shown, name: Named, version: int) -> Respons
 
 @routes.page("/scripts/{name}/versions/{version}/rollback", Scope.OPERATE)
 async def ask_rollback(page: Shown, name: Named, version: int) -> Response:
-    """Ask whether a version is to run again."""
+    """Show the form that runs an earlier version again."""
     scripts = scripts_of(page)
     script, view = await scripts.get(name), await scripts.version(name, version)
     same = page.same(Form(), page.command("script", "rollback", name, str(version)), at="")
@@ -258,14 +258,14 @@ async def ask_rollback(page: Shown, name: Named, version: int) -> Response:
 
 @routes.form("/scripts/{name}/versions/{version}/rollback", Scope.OPERATE)
 async def roll_back(page: Shown, name: Named, version: int) -> Response:
-    """Let a version run again."""
+    """Run an earlier version again."""
     made = await scripts_of(page).rollback(name, version)
     return page.done(page.url("scripts", name), f"{capitalise(made.sentence)}.")
 
 
 @routes.page("/script-runs", Scope.READ)
 async def list_script_runs(page: Shown, asked: Annotated[AskedRuns, Query()]) -> Response:
-    """Runs of scripts, the newest first."""
+    """Runs of scripts, newest first."""
     scripts = scripts_of(page)
     before = None if asked.cursor is None else _moment(asked.cursor)
     found = list(await scripts.runs(asked.script or None, before=before, limit=RUNS + 1))
@@ -281,9 +281,9 @@ async def show_script_run(page: Shown, job_id: Named) -> Response:
     try:
         job = await page.access.jobs.get(job_id)
     except JobNotFound:
-        job = None  # its record may be kept for longer
+        job = None  # the record of the run may be kept longer
     if not attempts and (job is None or job.function != SCRIPT_FUNCTION):
-        raise NotFound(f"there is no run {job_id!r} of a script; it may have ended longer ago than runs are kept")
+        raise NotFound(f"no script run {job_id!r}; its retention may be over")
     logs = None if job is None else await page.access.jobs.logs(job_id, all_attempts=True)
     source: Sequence[Line] = ()
     last = attempts[-1] if attempts else None
@@ -298,7 +298,7 @@ async def show_script_run(page: Shown, job_id: Named) -> Response:
 
 @routes.page("/script-limits", Scope.READ)
 async def show_script_limits(page: Shown) -> Response:
-    """What the tenant's scripts may use, what they use, and how well they are walled in."""
+    """The limits of the tenant's scripts, their usage, and the isolation of each language."""
     scripts = scripts_of(page)
     view, isolation = await scripts.limits(), await scripts.isolation()
     return page.render(
@@ -308,13 +308,13 @@ async def show_script_limits(page: Shown) -> Response:
 
 @routes.asks("/script-limits/change", Scope.ADMIN)
 async def ask_script_limits(page: Shown) -> Response:
-    """Ask what the tenant's scripts may use."""
+    """Show the form for the limits of the tenant's scripts."""
     return await _limits(page, page.typed)
 
 
 @routes.form("/script-limits/change", Scope.ADMIN)
 async def change_script_limits(page: Shown) -> Response:
-    """Change what the tenant's scripts may use."""
+    """Change the limits of the tenant's scripts."""
     _of_all(page)
     form, scripts = await page.form(), scripts_of(page)
     changes = _changes_in(form, await scripts.limits())
@@ -329,14 +329,14 @@ async def change_script_limits(page: Shown) -> Response:
 
 
 def scripts_of(page: Page) -> AsyncScripts:
-    """The scripts of the tenant, whose changes have lines in the audit log. Raises Problem where the app runs none."""
+    """The scripts of the tenant, with changes recorded in the audit log. Raises Problem if the app runs no scripts."""
     if not page.uses_scripts:
         raise Problem(404, "no_scripts", "the app of this server runs no scripts of customers")
     return page.access.scripts.blocking.audited_by(page.known.audited).aio
 
 
 def excerpt(source: str, line: int | None, column: int | None) -> Sequence[Line]:
-    """The lines of a source around one of them; none if it is not known."""
+    """The lines of a source around one of them; empty if it is unknown."""
     lines = source.split("\n")
     if line is None or not 1 <= line <= len(lines):
         return ()
@@ -348,7 +348,7 @@ def excerpt(source: str, line: int | None, column: int | None) -> Sequence[Line]
 
 
 def amount(name: str, value: Any) -> str:
-    """A limit for people: its unit is in its name."""
+    """A limit for people; its name contains the unit."""
     if value is None or value == ():
         return "none" if name == "hosts" else "no limit"
     if name == "hosts":
@@ -362,7 +362,7 @@ def amount(name: str, value: Any) -> str:
 
 
 def _source(form: Form) -> str:
-    """A source as it was typed: browsers send lines with CR LF."""
+    """The source as it was typed, with the line ends LF: browsers send CR LF."""
     return next((value for name, value in form.pairs if name == "source"), "").replace("\r\n", "\n")
 
 
@@ -375,21 +375,21 @@ def _form_of(script: ScriptView) -> Form:
 
 
 def _complain(editor: Editor, error: EvertickError) -> None:
-    """Put an error next to the field that it is about."""
+    """Store an error at the field that it is about."""
     form = editor.form
     if isinstance(error, NotFound):
         raise error
     if isinstance(error, InvalidScript):
-        form.field_of(error, {"is written in": "language"}, "source")
+        form.field_of(error, {"language of a script": "language"}, "source")
         editor.wrong = excerpt(_source(form), error.line, error.column)
     else:
         form.field_of(error, {"parameters": "parameters", "schema": "parameters", "name": "name", "exists": "name"})
 
 
 def _new_in(form: Form) -> Any:
-    """The parameters of a new script; what is missing is shown next to its fields."""
+    """The parameters of a new script; missing values are stored as errors of their fields."""
     if not form["name"]:
-        form.fail("name", "Give it a name, such as open-carts.")
+        form.fail("name", "Enter a name, such as open-carts.")
     return json_field(form, "parameters")
 
 
@@ -436,7 +436,7 @@ def _running(page: Page, script: ScriptView, form: Form, *, status: int = 200) -
 
 
 async def _failing_lines(page: Page, name: str, version: int, line: int | None, column: int | None) -> Sequence[Line]:
-    """The lines of a version around an error; none if the version is gone."""
+    """The lines of a version around an error; empty if the version was deleted."""
     try:
         view = await scripts_of(page).version(name, version)
     except NotFound:
@@ -445,7 +445,7 @@ async def _failing_lines(page: Page, name: str, version: int, line: int | None, 
 
 
 def _diff(before: ScriptVersionView | None, after: ScriptVersionView) -> Sequence[tuple[str, str]]:
-    """The lines in which a version differs from the one before: what became of each, and its text."""
+    """The differences of a version from the previous one: the CSS class of each line, and its text."""
     if before is None:
         return ()
     lines = difflib.unified_diff(before.source.split("\n"), after.source.split("\n"), lineterm="", n=3)
@@ -461,9 +461,9 @@ def _moment(text: str) -> datetime:
 
 
 def _of_all(page: Page) -> None:
-    """Raises Problem: a tenant does not set its own limits."""
+    """Raise Problem unless the token is for all tenants: a tenant cannot set its own limits."""
     if not page.reaches_all:
-        raise Problem(403, "not_allowed", "limits of a tenant are set with a token of all tenants")
+        raise Problem(403, "not_allowed", "setting the limits of a tenant needs a token for all tenants")
 
 
 async def _limits(page: Page, form: Form | None, *, status: int = 200) -> Response:
@@ -485,7 +485,7 @@ def _word(value: object) -> str:
 
 
 def _changes_in(form: Form, view: ScriptPlanView) -> ScriptLimits:
-    """The limits that a form changes; None where the app's plan is to hold."""
+    """The limits that a form changes; None means the app's plan."""
     found: dict[str, int | list[str] | None] = dict(
         whole_numbers(form, [name for name in view.limits if name != "hosts"])
     )
@@ -494,5 +494,5 @@ def _changes_in(form: Form, view: ScriptPlanView) -> ScriptLimits:
     before = own | {"hosts": list(own["hosts"])} if "hosts" in own else own
     changes = {name: value for name, value in found.items() if value != before.get(name)}
     if not form.errors and not changes:
-        form.fail("", "Nothing is different from what it is now.")
+        form.fail("", "Nothing has changed.")
     return cast("ScriptLimits", changes)

@@ -1,4 +1,4 @@
-"""Search: schedules, functions, jobs and runs by a part of what they are called."""
+"""Search: schedules, functions, jobs and runs by a part of their name, id or key."""
 
 from typing import Annotated, Final
 
@@ -17,12 +17,12 @@ GROUPS: Final = (
     ("run", "Workflow runs"),
 )
 PLACES: Final = {"schedule": "schedules", "function": "functions", "job": "jobs", "run": "workflows"}
-"""Where what was found has its page."""
+"""The path of the page for each kind of result."""
 
 
 @routes.page("/search", Scope.READ)
 async def search(page: Shown, q: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """What is called so; the only thing that is called exactly so is shown at once."""
+    """The search results; a single exact match opens its page."""
     text = q.strip()
     found = await page.access.insight.search(text) if text else ()
     exact = [each for each in found if each.id == text]
@@ -33,5 +33,5 @@ async def search(page: Shown, q: Annotated[str, Query(max_length=200)] = "") -> 
 
 
 def place_of(page: Page, kind: str, name: str) -> str:
-    """The address of what was found."""
+    """The address of a search result."""
     return page.url(PLACES[kind], name)

@@ -1,4 +1,4 @@
-"""Settings: tokens, tenants and their limits, how pages look, and which versions run."""
+"""Settings: tokens, tenants and their limits, the display of pages, and the versions in use."""
 
 import platform
 from dataclasses import asdict
@@ -30,18 +30,18 @@ from evertick.store import schema
 
 routes = page_routes()
 
-LIFETIMES: Final = {"30d": "30 days", "90d": "90 days", "365d": "a year", "never": "it does not end"}
+LIFETIMES: Final = {"30d": "30 days", "90d": "90 days", "365d": "a year", "never": "it does not expire"}
 LASTS: Final = "90d"
-"""How long a token lasts unless it is said."""
+"""The default lifetime of a token."""
 MEANS: Final = {
-    Scope.READ: "look at everything",
-    Scope.OPERATE: "and act on what there is: cancel, retry, pause, resume, trigger, backfill, signal",
-    Scope.EDIT: "and make and change: schedules, jobs and runs, calls of functions",
+    Scope.READ: "read everything",
+    Scope.OPERATE: "and act on existing things: cancel, retry, pause, resume, trigger, backfill, signal",
+    Scope.EDIT: "and create and change: schedules, jobs and runs, calls of functions",
     Scope.ADMIN: "and tokens, limits of tenants and pools, workflow types",
 }
 LIMITS: Final = {
-    "running": ("Running", "Jobs that run at a time, on all workers together; more wait. With 0 none starts."),
-    "starts_per_minute": ("Starts a minute", "Evenly spread; more wait."),
+    "running": ("Running", "Concurrent jobs on all workers together; others wait. With 0 none starts."),
+    "starts_per_minute": ("Starts a minute", "Evenly spread; others wait."),
     "jobs": ("Unfinished jobs", "More are refused."),
     "argument_bytes": ("Argument bytes", "Arguments of all unfinished jobs together; more are refused."),
     "schedules": ("Schedules", "More are refused."),
@@ -51,7 +51,7 @@ TENANTS: Final = 200
 
 
 class Asked(Body):
-    """A part of the settings."""
+    """The parameters of the settings."""
 
     view: Literal["tokens", "tenants", "display", "about"] = "tokens"
     of: Literal["", "all"] = ""
@@ -78,14 +78,14 @@ async def show_settings(page: Shown, asked: Annotated[Asked, Query()]) -> Respon
 
 @routes.page("/openapi.json", Scope.READ)
 async def show_description(page: Shown) -> Response:
-    """The description of the HTTP API, for a browser: it sends a cookie, and the API's own address wants a token."""
+    """The OpenAPI document for a browser, which sends a cookie; the API's own address needs a token."""
     described: Response = await health.openapi(page.request, page.known)
     return described
 
 
 @routes.form("/zone", Scope.READ)
 async def choose_zone(page: Shown) -> Response:
-    """Show times in another zone from now on."""
+    """Change the zone of all times on pages."""
     form = await page.form()
     try:
         zone = zone_named(form["tz"])
@@ -99,13 +99,13 @@ async def choose_zone(page: Shown) -> Response:
 
 @routes.asks("/settings/tokens/new", Scope.ADMIN)
 async def show_new_token(page: Shown) -> Response:
-    """Ask for what a token is to be."""
+    """Show the form for a new token."""
     return _new_token(page, page.typed or Form([("scope", "read"), ("expires", "90d"), ("of", "tenant")]))
 
 
 @routes.form("/settings/tokens/new", Scope.ADMIN)
 async def make_token(page: Shown) -> Response:
-    """Make a token, and show its secret."""
+    """Create a token, and show its secret."""
     form = await page.form()
     lasts = _of_new(form)
     if form.errors:
@@ -126,7 +126,7 @@ async def make_token(page: Shown) -> Response:
 async def show_token_change(
     page: Shown, token_id: Named, action: Literal["rotate", "revoke"], of: Literal["", "all"] = ""
 ) -> Response:
-    """Ask whether a token is to be replaced or ended."""
+    """Show the form that replaces or revokes a token."""
     token = await page.known.app.aio.tokens.get(token_id)
     if (page.fleet if of else page.known).tenant not in (None, token.tenant):
         raise no_token(token_id)
@@ -141,25 +141,25 @@ async def show_token_change(
 async def change_token(
     page: Shown, token_id: Named, action: Literal["rotate", "revoke"], of: Literal["", "all"] = ""
 ) -> Response:
-    """Replace a token by a new one, or end it."""
+    """Replace a token by a new one, or revoke it."""
     caller = page.fleet if of else page.known
     if action == "rotate":
         done = await api.rotate_token(page.request, caller, token_id)
         return _secret(page, bytes(done.body), "Replaced")
     await api.revoke_token(caller, token_id)
-    return page.done(page.url("settings", of=of), "The token has ended.")
+    return page.done(page.url("settings", of=of), "The token is revoked.")
 
 
 @routes.asks("/settings/tenants/{name}", Scope.ADMIN)
 async def show_tenant(page: Shown, name: Named) -> Response:
-    """Ask what a tenant may use."""
+    """Show the form for the limits of a tenant."""
     view = await page.fleet.app.aio.tenants.get(name)
     return _tenant(page, view, page.typed or limits_form(LIMITS, view.limits))
 
 
 @routes.form("/settings/tenants/{name}", Scope.ADMIN)
 async def change_tenant(page: Shown, name: Named) -> Response:
-    """Change what a tenant may use."""
+    """Change the limits of a tenant."""
     form, view = await page.form(), await page.fleet.app.aio.tenants.get(name)
     if await limits_changed(
         form, LIMITS, view.limits, lambda to: fleet_api.change_tenant(page.fleet, name, fleet_api.TenantChange(**to))
@@ -182,9 +182,9 @@ def _new_token(page: Page, form: Form, *, status: int = 200) -> Response:
 
 
 def _of_new(form: Form) -> timedelta | None:
-    """How long a new token lasts, None for ever; what is wrong with it stands beside its field."""
+    """The lifetime of a new token, None if it does not expire; errors are stored at the fields."""
     if not form["name"]:
-        form.fail("name", "Say who will use it: the log of changes shows this name.")
+        form.fail("name", "Enter who will use it: the audit log shows this name.")
     if form["scope"] not in list(Scope):
         form.fail("scope", "Choose what it may do.")
     text = form["expires"] or LASTS
@@ -198,7 +198,7 @@ def _of_new(form: Form) -> timedelta | None:
 
 
 def _secret(page: Page, made: bytes, word: str) -> Response:
-    """The one page on which a secret is shown. Nothing keeps it."""
+    """The page that shows a secret. It is shown only here, and is not stored."""
     token = NewToken.model_validate_json(made)
     response = page.render("settings/secret.html", token=token, word=word)
     response.headers["cache-control"] = "no-store"
@@ -227,7 +227,7 @@ async def _tenants(page: Page, first: str) -> dict[str, Any]:
 
 
 def _about(page: Page) -> dict[str, str]:
-    """The versions that a question or a report needs."""
+    """The versions that are useful in a question or a report."""
     store = page.known.app.environment.store
     kind = "SQLite" if store.single_engine else "PostgreSQL"
     return {

@@ -1,4 +1,4 @@
-"""Saving the view of a list that is shown, giving it another name, and deleting it."""
+"""Saving the current view of a list, renaming it, and deleting it."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ ListName = Literal["schedules", "jobs", "workflows"]
 async def show_new_view(
     page: Shown, list: ListName = "schedules", params: Annotated[str, Query(max_length=20_000)] = "{}"
 ) -> Response:
-    """Ask for the name of a new view."""
+    """Show the form for a new view."""
     form = page.typed or Form([("list", list), ("params", params)])
     return _ask_new(page, form)
 
@@ -42,7 +42,7 @@ async def save_view(page: Shown) -> Response:
     except (EvertickError, Problem) as error:
         same = await _same(page, body) if isinstance(error, AlreadyExists) else None
         if same is None:
-            _beside(form, error)
+            _show_error(form, error)
             return _ask_new(page, form, status=422)
         made = same
     else:
@@ -52,7 +52,7 @@ async def save_view(page: Shown) -> Response:
 
 @routes.asks("/views/{view_id}", Scope.OPERATE)
 async def show_view(page: Shown, view_id: Named) -> Response:
-    """Ask for another name of a view."""
+    """Show the form that changes a view."""
     view = await api.views_of(page.known).get(view_id)
     now = Form([("name", view.name), *([("shared", "yes")] if view.shared else [])])
     return _ask(page, page.typed or now, view)
@@ -60,20 +60,20 @@ async def show_view(page: Shown, view_id: Named) -> Response:
 
 @routes.form("/views/{view_id}", Scope.OPERATE)
 async def rename_view(page: Shown, view_id: Named) -> Response:
-    """Give a view another name, or show it to everybody."""
+    """Rename a view, or share it with everybody."""
     form, view = await page.form(), await api.views_of(page.known).get(view_id)
     changed = api.ChangedView(name=form["name"], shared=_shared(page, form))
     try:
         await api.update_view(page.known, view_id, changed)
     except (EvertickError, Problem) as error:
-        _beside(form, error)
+        _show_error(form, error)
         return _ask(page, form, view, status=422)
-    return page.done(address_of(page, view), f"The view is called {form['name']}.")
+    return page.done(address_of(page, view), f"Renamed the view to {form['name']}.")
 
 
 @routes.page("/views/{view_id}/delete", Scope.OPERATE)
 async def show_delete_view(page: Shown, view_id: Named) -> Response:
-    """Ask whether a view is to be deleted."""
+    """Show the form that deletes a view."""
     view = await api.views_of(page.known).get(view_id)
     commands = page.same(Form(), page.command("api", "DELETE", f"views/{view.id}"), at="")
     return page.render("views/delete.html", view=view, form=Form(), commands=commands, **_around(page, view))
@@ -88,14 +88,14 @@ async def delete_view(page: Shown, view_id: Named) -> Response:
 
 
 async def _same(page: Page, body: dict[str, Any]) -> SavedView | None:
-    """The view that is just what is to be saved: its form was sent twice at once."""
+    """An existing view equal to the one to save, if its form was sent twice concurrently; otherwise None."""
     views = await api.views_of(page.known).list(body["page"])
     return next((view for view in views if view.model_dump(include=set(body)) == body), None)
 
 
 def _ask_new(page: Page, form: Form, *, status: int = 200) -> Response:
     name, params, read = _list(form), _params(form), page.judged(form)
-    with _told_beside(read):
+    with _errors_shown(read):
         api.views_of(page.known).operations.create(name, read["name"], params)
     shared = ["shared=true"] if read["shared"] else []
     line = page.command(
@@ -115,7 +115,7 @@ def _ask_new(page: Page, form: Form, *, status: int = 200) -> Response:
 
 def _ask(page: Page, form: Form, view: SavedView, *, status: int = 200) -> Response:
     read, shared = page.judged(form), _shared(page, form)
-    with _told_beside(read):
+    with _errors_shown(read):
         api.views_of(page.known).operations.update(view.id, name=read["name"])
     words = [f"name={json_text(read['name'])}", *([] if shared is None else [f"shared={json_text(shared)}"])]
     commands = page.same(read, page.command("api", "PATCH", f"views/{view.id}", *words))
@@ -129,29 +129,29 @@ def _around(page: Page, view: SavedView) -> dict[str, Any]:
     return {"place": PLACES[view.page], "back": address_of(page, view)}
 
 
-def _beside(form: Form, error: Exception) -> None:
-    """What is wrong stands beside the name, unless it is about who sees the view."""
+def _show_error(form: Form, error: Exception) -> None:
+    """Store an error at the name, unless it is about who sees the view."""
     words = str(getattr(error, "detail", error))
     form.fail("shared" if "everybody sees" in words else "name", words)
 
 
 @contextmanager
-def _told_beside(form: Form) -> Iterator[None]:
+def _errors_shown(form: Form) -> Iterator[None]:
     try:
         yield
     except EvertickError as error:
-        _beside(form, error)
+        _show_error(form, error)
 
 
 def _shared(page: Page, form: Form) -> bool | None:
-    """Whether everybody is to see a view; None for who may not say."""
+    """Whether everybody sees a view; None if the visitor may not decide that."""
     return bool(form["shared"]) if page.may(Scope.EDIT) else None
 
 
 def _list(form: Form) -> str:
-    """The list that the view is of."""
+    """The list of the view."""
     if form["list"] not in PLACES:
-        raise Misuse(f"there are views of {', '.join(PLACES)}, not of {form['list']!r}")
+        raise Misuse(f"views exist for {', '.join(PLACES)}, not for {form['list']!r}")
     return form["list"]
 
 

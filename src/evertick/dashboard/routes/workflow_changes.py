@@ -1,4 +1,4 @@
-"""What is done to a run: an event is sent or withdrawn, it is paused, resumed, canceled, terminated or restarted."""
+"""Changes of a run: sending or withdrawing events, pause, resume, cancel, terminate and restart."""
 
 import json
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -26,7 +26,7 @@ routes = page_routes()
 
 
 class Ending(NamedTuple):
-    """Something that ends a run, or holds it: its words."""
+    """The texts of an action that ends or pauses a run."""
 
     word: str
     means: str
@@ -37,27 +37,27 @@ class Ending(NamedTuple):
 ENDINGS: Final = {
     "cancel": Ending(
         "Cancel",
-        "Its code meets CancelledError where it waits, and can clean up with further steps. What it waits for is "
-        "canceled, too. A paused run is resumed for it.",
+        "Its code gets CancelledError where it waits, and can clean up with further steps. What it waits for is "
+        "canceled, too. A paused run is resumed first.",
         "Asked {} to end.",
         is_red=True,
     ),
     "terminate": Ending(
         "Terminate",
-        "It ends at once: none of its code runs any more, also none that cleans up. What it has started goes on.",
+        "It ends at once: its code does not run any more, not even to clean up. What it has started continues.",
         "Terminated {}.",
         is_red=True,
     ),
     "pause": Ending(
         "Pause",
-        "It takes no further step until it is resumed. What it has begun goes on; events and timers are kept.",
+        "It takes no further step until it is resumed. What it has begun continues; events and timers are kept.",
         "Paused {}.",
         is_red=False,
     ),
-    "resume": Ending("Resume", "It goes on where it was paused.", "Resumed {}.", is_red=False),
+    "resume": Ending("Resume", "It continues where it was paused.", "Resumed {}.", is_red=False),
 }
 STEPS: Final = 200
-"""Steps to choose from, the newest ones."""
+"""Steps to choose from: the newest ones."""
 CALLS: Final = {
     "cancel": api.cancel_run,
     "terminate": api.terminate_run,
@@ -67,19 +67,19 @@ CALLS: Final = {
 FIELDS: Final = {
     "cannot name an event": "event", "takes no event": "event", "key=": "key", "the value of": "value",
 }  # fmt: skip
-"""Fields that errors of an event are about, by words of theirs."""
+"""The fields of errors about events, by words in their messages."""
 Action = Literal["cancel", "terminate", "pause", "resume"]
 
 
 class AskedStep(Body):
-    """From which step a run is to be restarted."""
+    """The parameters of a restart: its first step."""
 
     step: int | None = None
     tz: str | None = None
 
 
 class AskedEvent(Body):
-    """Which event is to be withdrawn."""
+    """The parameters of a withdrawal: the event."""
 
     event: str = ""
     id: str = ""
@@ -88,13 +88,13 @@ class AskedEvent(Body):
 
 @routes.asks("/workflows/{run_id}/signal", Scope.OPERATE)
 async def show_signal(page: Shown, run_id: Named) -> Response:
-    """Ask which event is to be sent."""
+    """Show the form that sends an event."""
     return _signal(page, await page.access.workflows.timeline(run_id, limit=1), page.typed)
 
 
 @routes.form("/workflows/{run_id}/signal", Scope.OPERATE)
 async def signal(page: Shown, run_id: Named) -> Response:
-    """Send an event to a run; or show the fields of another event, or the value in another way."""
+    """Send an event to a run; or show the fields of another event, or the value in the other mode."""
     form, found = await page.form(), await page.access.workflows.timeline(run_id, limit=1)
     declared = _declared(page, found)
     signature = _signature(declared, form)
@@ -116,7 +116,7 @@ async def signal(page: Shown, run_id: Named) -> Response:
 
 @routes.asks("/workflows/{run_id}/withdraw", Scope.OPERATE)
 async def show_withdraw(page: Shown, run_id: Named, asked: Annotated[AskedEvent, Query()]) -> Response:
-    """Ask whether an event is to be withdrawn."""
+    """Show the form that withdraws an event."""
     return await _withdraw(page, run_id, page.typed or Form([("event", asked.event), ("id", asked.id)]))
 
 
@@ -134,7 +134,7 @@ async def withdraw(page: Shown, run_id: Named) -> Response:
 
 @routes.asks("/workflows/{run_id}/restart", Scope.OPERATE)
 async def show_restart(page: Shown, run_id: Named, asked: Annotated[AskedStep, Query()]) -> Response:
-    """Ask from which step a run is to be restarted: unless one is named, the last that failed of a run that did."""
+    """Show the form that restarts a run; by default from the last failed step of a failed run."""
     found = await page.access.workflows.timeline(run_id, limit=STEPS)
     if page.typed is not None:
         return await _restart(page, found, page.typed)
@@ -166,7 +166,7 @@ async def restart(page: Shown, run_id: Named) -> Response:
 
 @routes.page("/workflows/{run_id}/{action}", Scope.OPERATE)
 async def show_ending(page: Shown, run_id: Named, action: Action) -> Response:
-    """Ask whether a run is to be canceled, terminated, paused or resumed."""
+    """Show the form that cancels, terminates, pauses or resumes a run."""
     return await _ending(page, run_id, action, Form())
 
 
@@ -182,7 +182,7 @@ async def end(page: Shown, run_id: Named, action: Action) -> Response:
 
 
 def _declared(page: Page, found: RunTimeline) -> EventTypes | None:
-    """The events that a run's workflow declares, where its code is at hand."""
+    """The events that a run's workflow declares; None if it declares none, or its code is not in this app."""
     return page.access.workflows.operations.declared_events(found.run.function)
 
 
@@ -193,9 +193,9 @@ def _signature(declared: EventTypes | None, form: Form) -> Signature | None:
 
 
 def _event_in(page: Page, form: Form, signature: Signature | None) -> Any:
-    """The value of the event that was typed; what is wrong with the form stands beside its fields."""
+    """The typed value of the event; errors are stored at the fields."""
     if not form["event"]:
-        form.fail("event", "Name the event that the code waits for.")
+        form.fail("event", "Enter the name of the event that the code waits for.")
     if signature is None:
         return json_field(form, "value")
     return (signature.read(form, page.times) or {}).get(VALUE)
@@ -232,10 +232,10 @@ async def _withdraw(page: Page, run_id: str, form: Form, *, status: int = 200) -
 
 
 def _step_in(form: Form) -> int | None:
-    """The step that was chosen; None for the beginning, or for what is no step, which the field says then."""
+    """The chosen step; None for the beginning, or if it is invalid, with the error stored at the field."""
     step = form["step"]
     if step and not (step.isascii() and step.isdecimal() and len(step) < 9):
-        form.fail("step", "A step is named by its number; without one the run begins anew.")
+        form.fail("step", "Enter the number of a step, or nothing to restart from the beginning.")
     return int(step) if step and "step" not in form.errors else None
 
 

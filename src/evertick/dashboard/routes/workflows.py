@@ -1,4 +1,4 @@
-"""The list of runs, and what is done to several of them."""
+"""Workflow runs: the list, changes of several runs, starting a run, and the page of a run."""
 
 import json
 from dataclasses import dataclass, replace
@@ -53,19 +53,19 @@ TABS: Final = {
     "canceled": ("Canceled", ("canceled",)),
     "all": ("All", ()),
 }
-"""The tabs: their words, and the states of runs that they show."""
+"""The tabs: their labels, and the states of runs that they show."""
 SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
 OWN: Final = [{}, *({"state": name} for name in TABS)]
-"""The views that the list has by itself."""
+"""The built-in views of the list."""
 FILTERS: Final = ("state", "q", "workflow", "attribute", "since", "roots", "error", "not_retried", "schedule",
                   "occurrence")  # fmt: skip
 BATCH_MAX: Final = 500
-"""Runs that one form ends; where more match, the form is sent again."""
+"""Runs that one form ends; if more match, the form is sent again."""
 LISTED: Final = 50
-"""Runs that a command names."""
+"""Runs that a command lists."""
 NAMED: Final = 5
-"""Runs that a form names."""
+"""Runs that a form lists."""
 ACTIONS: Final = {
     "cancel": ("Cancel", "RunsAsked {} to end."),
     "terminate": ("Terminate", "Terminated {}."),
@@ -73,19 +73,19 @@ ACTIONS: Final = {
 }
 OFFERED: Final = {"open": ("cancel", "terminate"), "all": ("cancel", "terminate"), "failed": ("restart",),
                   "canceled": ("restart",), "done": ()}  # fmt: skip
-"""What can be done to several runs of a tab."""
+"""The actions for several runs of a tab."""
 FROM: Final = {
-    "failed": "the step that failed; where the code failed behind a step, all outcomes are kept",
-    "beginning": "the beginning: every step is made again",
+    "failed": "the step that failed; if the code failed after a step, all outcomes are kept",
+    "beginning": "the beginning: every step runs again",
 }
-"""From where runs are restarted."""
+"""Where runs are restarted."""
 
 
 class RunsAsked(Body):
     """A page of the list."""
 
     state: Literal["", "open", "pending", "running", "paused", "failed", "done", "canceled", "all"] = "open"
-    """A tab, or one state of those that the tab of open runs shows."""
+    """A tab, or one of the states in the tab of open runs."""
     q: str = ""
     workflow: str = ""
     attribute: str = ""
@@ -96,7 +96,7 @@ class RunsAsked(Body):
     not_retried: Literal["", "true"] = ""
     error: str = Field("", max_length=500)
     each: Literal["", "true"] = ""
-    """Whether failures that are alike are listed one by one."""
+    """Whether similar failures are listed one by one."""
     cursor: str | None = None
     tz: str | None = None
 
@@ -107,11 +107,11 @@ class RunsAsked(Body):
 
     @property
     def state_in_tab(self) -> str:
-        """The state that is chosen of those in the tab; empty for all of them."""
+        """The selected state within the tab; empty for all of them."""
         return self.state if self.state not in TABS else ""
 
     def where(self, now: datetime) -> dict[str, Any]:
-        """The filters as the API takes them. Raises Misuse."""
+        """The filters in the form of the API. Raises Misuse."""
         states = (self.state_in_tab,) if self.state_in_tab else TABS[self.tab][1]
         where: dict[str, Any] = {"state": states} if states else {}
         if self.q.strip():
@@ -135,12 +135,12 @@ class RunsAsked(Body):
 
     @property
     def occurrence_text(self) -> str:
-        """The nominal time whose runs are asked for; "" for none."""
+        """The nominal time of the requested runs; empty if none is requested."""
         return "" if self.occurrence is None else to_iso(from_datetime(self.occurrence))
 
     @property
     def filters(self) -> list[tuple[str, str, dict[str, str]]]:
-        """What narrows the list: the word, the value, and what takes it away."""
+        """The active filters: the label, the value, and the parameters that remove it."""
         given = (("state", self.state_in_tab), ("key or id begins with", self.q), ("workflow", self.workflow),
                  ("schedule", self.schedule),
                  ("for", self.occurrence_text),
@@ -186,14 +186,14 @@ async def list_runs(page: Shown, asked: Annotated[RunsAsked, Query()]) -> Respon
 
 
 class Chosen(RunsAsked):
-    """Runs that were ticked; or with `all` those that the filters choose."""
+    """The selected runs; or with `all` those that match the filters."""
 
     row: Items[str] = Field(default_factory=list)
     all: str = ""
 
     @property
     def given(self) -> dict[str, str]:
-        """The filters that were given, by the words of the address."""
+        """The given filters, by the names of their parameters."""
         given: dict[str, str] = {name: value for name in FILTERS if (value := getattr(self, name))}
         return given | ({"occurrence": self.occurrence_text} if self.occurrence else {})
 
@@ -203,18 +203,18 @@ Action = Literal["cancel", "terminate", "restart"]
 
 @routes.page("/workflow-batch/{action}", Scope.OPERATE)
 async def show_batch(page: Shown, action: Action, chosen: Annotated[Chosen, Query()]) -> Response:
-    """Ask whether several runs are to end, or to run again."""
+    """Show the form that ends or restarts several runs."""
     return await _batch(page, Batch(action, chosen, *await _ids(page, action, chosen)), Form([("from", "failed")]))
 
 
 @routes.form("/workflow-batch/{action}", Scope.OPERATE)
 async def change_batch(page: Shown, action: Action) -> Response:
-    """End several runs, or restart them: exactly as many as were shown."""
+    """End or restart several runs, exactly those that were shown."""
     form = await page.form()
     batch = await _typed(page, action, form)
     ids = batch.ids
     if action == "restart" and form["from"] not in FROM:
-        form.fail("from", "Choose from where they are to run.")
+        form.fail("from", "Choose where to restart them.")
         return await _batch(page, batch, form, status=422)
     if form["typed"] != f"{action} {len(ids)}":
         is_changed = form["shown"] and form["shown"] != str(len(ids))
@@ -223,8 +223,8 @@ async def change_batch(page: Shown, action: Action) -> Response:
         return await _batch(page, batch, form, status=422)
     failed = await _each(page, batch, api.Restart(from_failed=form["from"] == "failed"))
     if failed:
-        form.fail("", f"{len(ids) - len(failed)} of {len(ids)} were reached. {'; '.join([*failed.values()][:5])}")
-        # Runs that were ended are ended for good; those that run again would do so once more.
+        form.fail("", f"{len(ids) - len(failed)} of {len(ids)} were changed. {'; '.join([*failed.values()][:5])}")
+        # Ending an ended run again has no effect, but a restarted run would restart once more.
         left = replace(batch, ids=[*failed]) if action == "restart" else batch
         return await _batch(page, left, form, status=422)
     return page.done(page.url("workflows", **batch.chosen.given), ACTIONS[action][1].format(_runs(len(ids))))
@@ -232,13 +232,13 @@ async def change_batch(page: Shown, action: Action) -> Response:
 
 @routes.preview("/workflow-batch/{action}", Scope.OPERATE)
 async def preview_batch(page: Shown, action: Action) -> Response:
-    """The question again, with what is chosen so far."""
+    """The form again, with the contents so far."""
     form = page.typed or Form()
     return await _batch(page, await _typed(page, action, form), form)
 
 
 async def _typed(page: Page, action: Action, form: Form) -> "Batch":
-    """The runs that a form is about."""
+    """The runs of a form."""
     given = {name: form[name] for name in FILTERS if form[name]}
     try:
         chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
@@ -249,7 +249,7 @@ async def _typed(page: Page, action: Action, form: Form) -> "Batch":
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The runs of a batch; `more` if the filters choose more than are changed at once."""
+    """The runs of a batch; `more` if more match the filters than are changed at once."""
 
     action: str
     chosen: Chosen
@@ -257,7 +257,7 @@ class Batch:
     more: bool
 
     def command(self, page: Page, origin: str) -> str:
-        """The same as a line of `evertick`; a restart from `origin`."""
+        """The command of `evertick` that does the same; `origin` is where runs restart."""
         chosen, restarts = self.chosen, self.action == "restart"
         from_failed = restarts and origin == "failed"
         if not (restarts and chosen.all):
@@ -281,7 +281,7 @@ class Batch:
 
 
 async def _each(page: Page, batch: Batch, how: api.Restart) -> dict[str, str]:
-    """Change run by run; returns why some were not, by their ids."""
+    """Change the runs one by one; returns the errors by run id."""
     failed: dict[str, str] = {}
     for each in batch.ids:
         try:
@@ -295,7 +295,7 @@ async def _each(page: Page, batch: Batch, how: api.Restart) -> dict[str, str]:
 
 
 async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool]:
-    """The runs that are meant: open ones are ended, and those that have not succeeded run again. Raises Misuse."""
+    """The runs to change: open ones to end, unsuccessful ones to restart. Raises Misuse."""
     if not chosen.all:
         ids = list(dict.fromkeys(chosen.row))
         return (await _callers(page, ids) if action == "restart" else ids), False
@@ -304,11 +304,11 @@ async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool
     states = [each for each in where.get("state", of_action) if each in of_action]
     if not states:
         raise Misuse(
-            "runs in this tab have ended; nothing is left to end" if action != "restart" else
-            "runs in this tab have not failed; the page of a run restarts it"
+            "runs in this tab have already ended" if action != "restart" else
+            "runs in this tab have not failed; restart a run on its page"
         )  # fmt: skip
     if action == "restart":
-        where["roots"] = True  # a child is called again by the run that called it
+        where["roots"] = True  # the calling run calls its children again
     if states == ["failed"] and action == "restart":
         where["not_retried"] = True
     found: list[str] = []
@@ -325,7 +325,7 @@ async def _ids(page: Page, action: str, chosen: Chosen) -> tuple[list[str], bool
 
 
 async def _callers(page: Page, ids: list[str]) -> list[str]:
-    """The runs without the children of one of them, which are called again by the run that called them."""
+    """The runs without children of other listed runs, because the calling runs call these again."""
     runs = await page.access.workflows.read(runs_by_id(page.tenant, ids))
     return [each for each in ids if each not in runs or runs[each].parent_id not in runs]
 
@@ -333,7 +333,7 @@ async def _callers(page: Page, ids: list[str]) -> list[str]:
 async def _batch(page: Page, batch: Batch, form: Form, *, status: int = 200) -> Response:
     ids, action = batch.ids, batch.action
     if not ids:
-        raise Misuse("no run is chosen; tick some in the list, or choose filters that some match")
+        raise Misuse("no run is chosen; select some in the list, or change the filters")
     is_all = action == "restart" and batch.chosen.all
     more = "" if is_all or len(ids) <= LISTED else "One command for each of them."
     at = page.url("workflow-batch", action) if action == "restart" else ""
@@ -350,7 +350,7 @@ def _runs(count: int) -> str:
 
 
 async def _counts(page: Page) -> dict[str, int]:
-    """How many runs there are in each tab, from the counts that are kept."""
+    """The number of runs in each tab, from the stored counts."""
     found = await page.access.jobs.counts_by_function()
     known = {each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW}
     counts = [count for name, count in found.items() if name in known]
@@ -359,11 +359,11 @@ async def _counts(page: Page) -> dict[str, int]:
     return {tab: sum(each[state] for each in counts for state in states) for tab, states in of.items()}
 
 
-# -- Starting a run: of a workflow, or like one that there was.
+# -- Starting a run: of a workflow, or with the arguments of an earlier run.
 
 
 class StartAsked(Body):
-    """Of which workflow a run is to be started, or like which run."""
+    """The parameters of a new run: the workflow, or an earlier run to copy."""
 
     workflow: str = ""
     like: str | None = None
@@ -372,7 +372,7 @@ class StartAsked(Body):
 
 @routes.asks("/workflow-start", Scope.EDIT)
 async def show_start(page: Shown, asked: Annotated[StartAsked, Query()]) -> Response:
-    """Ask for the workflow and its arguments."""
+    """Show the form for a workflow and its arguments."""
     if page.typed is not None:
         return _start(page, page.typed)
     form = Form([("workflow", asked.workflow)])
@@ -387,7 +387,7 @@ async def show_start(page: Shown, asked: Annotated[StartAsked, Query()]) -> Resp
 
 @routes.form("/workflow-start", Scope.EDIT)
 async def start(page: Shown) -> Response:
-    """Start a run; or show the arguments of another workflow, or of this one in another way."""
+    """Start a run; or show the arguments of another workflow, or the arguments in the other mode."""
     form = await page.form()
     signature = _signature(page, form["workflow"])
     if form["choose"] or (signature is not None and signature.switch(form)):
@@ -416,7 +416,7 @@ async def start(page: Shown) -> Response:
 
 
 def _signature(page: Page, name: str) -> Signature | None:
-    """The fields for the arguments of a workflow; None for one that the visitor may not start, or that is not known."""
+    """The argument fields of a workflow; None if the visitor may not start it, or it is unknown."""
     try:
         function = page.known.function(name) if name else None
     except FunctionNotFound:
@@ -425,19 +425,19 @@ def _signature(page: Page, name: str) -> Signature | None:
 
 
 def _args(page: Page, form: Form, signature: Signature | None) -> Any:
-    """The arguments that were typed; None if there are none, or if something is wrong with them or the workflow."""
+    """The typed arguments; None if there are none, or if they or the workflow have errors."""
     if not form["workflow"]:
         form.fail("workflow", "Choose a workflow.")
     if signature is not None:
         return signature.read(form, page.times)
     args = json_field(form, "args")
     if args is not None and not isinstance(args, dict):
-        form.fail("args", "Arguments are an object: a name and a value for each parameter.")
+        form.fail("args", "Arguments must be a JSON object with a name and a value for each parameter.")
     return args
 
 
 def _lines(form: Form) -> list[str]:
-    """The attributes that were typed, one on each line."""
+    """The typed attributes, one per line."""
     return [line.strip() for line in form["attributes"].splitlines() if line.strip()]
 
 
@@ -445,7 +445,7 @@ def _attributes(form: Form) -> dict[str, Any]:
     try:
         return from_words(_lines(form))
     except Misuse as error:
-        form.fail("attributes", f"One on each line: {error}.")
+        form.fail("attributes", f"Enter one per line: {error}.")
         return {}
 
 
@@ -463,21 +463,21 @@ def _start(page: Page, form: Form, *, status: int = 200) -> Response:
     )  # fmt: skip
 
 
-# -- The workflows themselves: whether runs of them start.
+# -- Workflow types: whether runs of them start.
 
 
 MEANS: Final = {
     "pause": "No run of it starts until it is resumed: starting one is refused, and schedules skip their times and say "
-    "why. Runs that have begun go on. Times that are skipped are not made up for.",
+    "why. Runs that have begun continue. Skipped times are not caught up later.",
     "resume": "Runs of it start again.",
-    "deprecate": "As pausing, for a workflow that is to start no more. Runs that have begun go on.",
+    "deprecate": "Like pausing, for a workflow that must not start any more. Runs that have begun continue.",
 }
 DONE: Final = {"pause": "Paused", "resume": "Resumed", "deprecate": "Deprecated"}
 
 
 @routes.page("/workflow-types", Scope.READ)
 async def list_types(page: Shown) -> Response:
-    """The workflows, and what their status is."""
+    """The workflows with their status."""
     types = await page.fleet.access.workflows.types.list() if page.reaches_all else None
     counts = await page.access.jobs.counts_by_function()
 
@@ -491,7 +491,7 @@ async def list_types(page: Shown) -> Response:
 
 @routes.page("/workflow-types/{name}/{action}", Scope.ADMIN)
 async def show_change(page: Shown, name: Named, action: Literal["pause", "resume", "deprecate"]) -> Response:
-    """Ask whether a workflow is to be paused, resumed or deprecated."""
+    """Show the form that pauses, resumes or deprecates a workflow."""
     return await _change(page, name, action)
 
 
@@ -510,7 +510,7 @@ async def _change(page: Page, name: str, action: str) -> Response:
     )  # fmt: skip
 
 
-# -- One run: what it waits for, its steps on a timeline, its events, and what went in and came out.
+# -- One run: what it waits for, its steps on a timeline, its events, and its input and output.
 
 
 STEPS: Final = 200
@@ -518,7 +518,7 @@ STEPS: Final = 200
 EVENTS: Final = 200
 """Events on a page."""
 LINES: Final = 30
-"""Lines of a step's log on its panel."""
+"""Lines of a step's log in its panel."""
 OWN_LINES: Final = 500
 """Lines of a run's log on a page."""
 
@@ -559,14 +559,14 @@ async def show_run(page: Shown, run_id: Named, asked: Annotated[RunAsked, Query(
 
 @routes.page("/workflows/{run_id}/history.json", Scope.READ)
 async def download_history(page: Shown, run_id: Named) -> Response:
-    """What a run has done, as `evertick.testing.replay` and `evertick workflow history -o json` have it."""
+    """The history of a run, in the form of `evertick.testing.replay` and `evertick workflow history -o json`."""
     history = await page.access.workflows.history(run_id)
     text = json.dumps(history.to_json(), ensure_ascii=False, indent=2)
     return file_of(text, f"{history.id}-history.json", "application/json")
 
 
 def _before(asked: RunAsked) -> int | None:
-    """Up to which step a page shows: so that one that was asked for is among them."""
+    """The step before which a page ends; None for the newest steps."""
     if asked.view != "timeline":
         return None
     return asked.before
@@ -591,7 +591,7 @@ async def _timeline(page: Page, found: RunTimeline, asked: RunAsked) -> dict[str
 
 
 def _chosen(found: RunTimeline, asked: int | None) -> TimedStep | None:
-    """The step that is shown whole: the one asked for, else one that failed, goes on, or came last."""
+    """The step shown in detail: the requested one, otherwise a failed, running or the last one."""
     by_number = {step.step: step for step in found.steps}
     if asked in by_number:
         return by_number[asked]
@@ -605,7 +605,7 @@ def _chosen(found: RunTimeline, asked: int | None) -> TimedStep | None:
 
 
 async def _parent(page: Page, found: RunTimeline) -> tuple[JobView | None, bool]:
-    """The job that has started a run, and whether that is the run that has called it as a child."""
+    """The job that started a run, and whether it is the run that called this one as a child."""
     run = found.run
     if run.parent_id is None or run.parent_id == run.restarted_from:
         return None, False
@@ -614,10 +614,10 @@ async def _parent(page: Page, found: RunTimeline) -> tuple[JobView | None, bool]
 
 
 async def _waits_for_worker(page: Page, found: RunTimeline) -> str | None:
-    """Why a run does not go on that waits for nothing."""
+    """Why a run that waits for nothing does not continue; None if it does."""
     if found.run.state not in (RunState.PENDING, RunState.RUNNING) or found.waits_for:
         return None
     job = await page.access.jobs.get(found.run.id)
     if job.blocked:
-        return "No live worker has this workflow: it goes on when one is started."
-    return "It goes on as soon as a worker takes it."
+        return "No live worker has this workflow: it continues when one is started."
+    return "It continues as soon as a worker claims it."

@@ -1,1 +1,1 @@
-"""What the pages of schedules work out before they are drawn."""
+"""Computations for the pages of schedules."""

@@ -1,4 +1,4 @@
-"""Backfills on a page: the span that was typed, and how many of its times lie on which day."""
+"""Backfills on a page: the span that was typed, and the number of its times by day."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 EDGES: Final[Mapping[str, Edge]] = {"start": "first", "end": "last"}
 BARS_MAX: Final = 62
 HOWS: Final = {
-    "buffer_all": "One after another, none is lost",
+    "buffer_all": "One after another, all of them run",
     "limited": "Several at a time",
     "allow_all": "All at once",
-    "own": "As the schedule's own overlap policy says",
+    "own": "By the schedule's own overlap policy",
 }
-"""How the times of a backfill run."""
+"""The ways in which the times of a backfill can run."""
 LOSSY: Final = {
-    Overlap.SKIP: "The schedule's own policy is skip: the first time runs, and the others are skipped while it does.",
+    Overlap.SKIP: "The schedule's own policy is skip: the first time runs, and the others are skipped meanwhile.",
     Overlap.BUFFER_ONE: "The schedule's own policy is buffer_one: one time runs, one waits, the others are skipped.",
     Overlap.CANCEL_OTHER: "The schedule's own policy is cancel_other: only the newest time gets to run.",
     Overlap.TERMINATE_OTHER: "The schedule's own policy is terminate_other: only the newest time gets to run.",
 }
-"""What becomes of many times at once under policies that are not meant for them."""
+"""What happens to many times at once under policies that are not suitable for a backfill."""
 SPANS: Final = ("hour", "day", "week", "month", "year")
 SIZES: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 HOURS_MAX: Final = 48
 
 
 class RangeAsked(Body):
-    """A range, as it was typed, and how its times are to run."""
+    """A range as it was typed, and the way in which its times run."""
 
     start: str = Field("", max_length=200)
     end: str = Field("", max_length=200)
@@ -59,18 +59,18 @@ class Span:
     start: datetime
     end: datetime
     is_one: bool = False
-    """Whether one time is meant, with the delay that its jitter may have."""
+    """Whether the span is a single time, including the delay of its jitter."""
 
     @property
     def exact(self) -> dict[str, str]:
-        """The two fields of a form that mean this span, in every zone and whenever it is sent."""
+        """The two form fields for this span, independent of the zone and of when it is sent."""
         begin, end = (to_iso(from_datetime(each)) for each in (self.start, self.end))
         return {"start": begin, "end": begin if self.is_one else end}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """How many times lie in a day (or hour, week, month, year) that begins at `begin` on the wall clock."""
+    """The number of times in a day (or hour, week, month, year) that begins at `begin` on the wall clock."""
 
     begin: datetime
     run: int
@@ -78,7 +78,7 @@ class Bar:
 
     @property
     def all(self) -> int:
-        """All of them."""
+        """The number of all times in the bar."""
         return self.run + self.done
 
 
@@ -91,20 +91,20 @@ class Histogram:
 
     @property
     def most(self) -> int:
-        """The times in the fullest bar."""
+        """The number of times in the fullest bar."""
         return max((bar.all for bar in self.bars), default=0)
 
 
 def usual_span(zone: Zone, now: Instant) -> tuple[str, str]:
-    """What the fields say at first: yesterday, on the schedule's clock."""
+    """The initial values of the fields: yesterday, on the schedule's clock."""
     yesterday = format_day(local_of(zone, now // SECOND_MS) // DAY - 1)
     return yesterday, yesterday
 
 
 def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None:
-    """The span that was typed, on the clock of a zone; None if it is none, which stands beside its field.
+    """The typed span, on the clock of a zone; None if it is invalid, with the error stored at its field.
 
-    A span that ends where it begins is that one time, with the delay that its jitter may have.
+    A span with equal ends is that single time, including the delay of its jitter.
     """
     found: dict[str, int] = {}
     for name in ("start", "end"):
@@ -124,9 +124,9 @@ def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None
 
 
 def shown_range(form: Form, zone: Zone) -> dict[str, str]:
-    """The two fields of a range as they read on the clock of a zone: links give moments with an offset.
+    """The two fields of a range on the clock of a zone: links contain times with an offset.
 
-    What was typed otherwise stays as it is, and so does the second of two times that read the same.
+    Other text is not changed, and neither is the second of two times with the same wall clock.
     """
     return {name: _in_zone(form[name], zone) for name in ("start", "end")}
 
@@ -143,27 +143,27 @@ def _in_zone(text: str, zone: Zone) -> str:
 
 
 def _field(local: int) -> str:
-    """A local time as it stands in a field: `2026-12-24 09:00`, with seconds where there are any."""
+    """A local time as text for a field: `2026-12-24 09:00`, with seconds if they are not zero."""
     return format_local(local).replace("T", " ").removesuffix(":00")
 
 
 def how_of(form: Form) -> dict[str, Any]:
-    """How the times of a backfill run, in the words of `schedules.backfill`; what is wrong stands beside its field."""
+    """How the times of a backfill run, as options of `schedules.backfill`; errors are stored at their fields."""
     how = form["how"] or "buffer_all"
     found: dict[str, Any] = {"overlap": None, "max_active": None}
     if how == "limited":
         found["max_active"] = number(form, "at_a_time")
         if found["max_active"] in (None, 0):
-            form.fail("at_a_time", "Say how many runs may be open at a time, at least 1")
+            form.fail("at_a_time", "Enter how many runs may be open at a time, at least 1")
     elif how not in HOWS:
-        form.fail("how", f"There is no way {how!r} to run them")
+        form.fail("how", f"{how!r} is not a way to run them")
     elif how != "own":
         found["overlap"] = how
     return found
 
 
 def histogram(plan: BackfillPlanView, zone: Zone) -> Histogram:
-    """The times of a plan by day; by larger spans where there are many days, by hour where there are few."""
+    """The times of a plan by day; by longer spans if there are many days, by hour if there are few."""
     ran = set(plan.already_ran)
     times = sorted({time.nominal for time in plan.times} | ran)
     run = {time.nominal for time in plan.times}
@@ -183,7 +183,7 @@ def histogram(plan: BackfillPlanView, zone: Zone) -> Histogram:
 
 
 def about(count: int, schedule: ScheduleDescription, at_a_time: int | None) -> str | None:
-    """How long so many runs may take, from the last ones; None if nothing is known, or all run at once."""
+    """An estimate of how long the runs take, from the last runs; None if nothing is known, or all run at once."""
     took = sorted(each.duration for each in schedule.recent if each.duration is not None)
     if not took or not at_a_time or not count:
         return None
@@ -193,13 +193,13 @@ def about(count: int, schedule: ScheduleDescription, at_a_time: int | None) -> s
 
 
 def to_go(backfill: BackfillView) -> int:
-    """How many of its times have not been decided yet."""
+    """The number of its times that are not decided yet."""
     decided = backfill.started + backfill.skipped + backfill.missed
     return 0 if backfill.done else max(0, backfill.times - decided)
 
 
 def shares(backfill: BackfillView) -> Sequence[tuple[str, float, float]]:
-    """The parts of the bar of progress: a class, where it begins and how wide it is, in percent."""
+    """The parts of the progress bar: a class, the start and the width, in percent."""
     counts = (
         ("ok", backfill.ended - backfill.failed),
         ("failed", backfill.failed),
@@ -218,7 +218,7 @@ def shares(backfill: BackfillView) -> Sequence[tuple[str, float, float]]:
 
 
 def _local(at: datetime, zone: Zone) -> datetime:
-    """A moment on the wall clock of a zone, without a zone."""
+    """A time on the wall clock of a zone, without a zone."""
     seconds = local_of(zone, from_datetime(at) // SECOND_MS)
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
@@ -242,7 +242,7 @@ def _following(begin: datetime, unit: str) -> datetime:
 
 
 def _number(first: datetime, last: datetime, unit: str) -> int:
-    """How many bars there would be. Hours are for two days at most: a month of them says nothing."""
+    """The number of bars. Hours are used for at most two days, because a month of hours would be unreadable."""
     if unit in SIZES:
         bars = (_begin(last, unit) - _begin(first, unit)) // SIZES[unit] + 1
         return bars if unit != "hour" or bars <= HOURS_MAX else BARS_MAX + 1

@@ -1,8 +1,8 @@
-"""Actions on many schedules: which they touch, and how far they have come.
+"""Actions on many schedules: which schedules they change, and their progress.
 
-A bulk action is done in portions, each of them one request: after each, the page shows how far it has come, and the
-form for the next portion. So it can be watched and stopped, no request takes long, and what fails is told by name.
-The form carries everything; nothing is kept on the server.
+A bulk action is done in portions, each in its own request. After each portion the page shows the progress and the form
+for the next portion. So it can be watched and stopped, no request takes long, and failures are listed by name. The form
+contains the whole state; nothing is stored on the server.
 """
 
 import json
@@ -22,9 +22,9 @@ from evertick.base.instants import Instant
 from evertick.dashboard.forms.form import Form
 
 PORTION: Final = 50
-"""Schedules of one request."""
-TOLD_MAX: Final = 50
-"""Failures that are told by name."""
+"""Schedules per request."""
+REPORTED_MAX: Final = 50
+"""Failures that are listed by name."""
 
 VERBS: Final = {
     "pause": ("Pause", "paused"),
@@ -32,36 +32,36 @@ VERBS: Final = {
     "trigger": ("Trigger", "triggered"),
     "delete": ("Delete", "deleted"),
 }
-"""Each action as a word for a button, and as what has been done."""
+"""Each action as a label of a button, and as a participle."""
 WHYS: Final = {
     "pause": "not active",
     "resume": "not paused",
     "trigger": "not readable",
     "delete": "declared in code",
 }
-"""Why an action leaves a schedule alone."""
+"""Why an action skips a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a bulk action is about: schedules by their ids, or all that a query chooses."""
+    """The schedules of a bulk action: by their ids, or all that match a query."""
 
     ids: tuple[str, ...]
     query: str | None
 
     @classmethod
     def of(cls, form: Form) -> "Chosen":
-        """What a form has chosen."""
+        """The choice in a form."""
         return cls(tuple(dict.fromkeys(form.all("row"))), form["query"] if form["all"] else None)
 
     @property
     def is_all(self) -> bool:
-        """Whether a query chooses."""
+        """Whether a query selects the schedules."""
         return self.query is not None
 
 
 class Selected(Body):
-    """What is chosen, in an address: ids, or with `all` what the query chooses."""
+    """The choice in an address: ids, or with `all` those that match the query."""
 
     row: list[str] = Field(default_factory=list, max_length=100)
     all: str = ""
@@ -75,7 +75,7 @@ class Selected(Body):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many schedules are chosen, and how many of them an action touches; `more` if that is only counted so far."""
+    """The number of chosen schedules, and how many of them an action changes; `more` if there may be more."""
 
     chosen: int
     touched: int
@@ -84,36 +84,36 @@ class Extent:
 
     @property
     def typed(self) -> str:
-        """What is typed to confirm what cannot be undone: the count, or `all` where it is not known."""
+        """The text that confirms an action that cannot be undone: the count, or `all` if the count is not known."""
         return "all" if self.more else str(self.touched)
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a bulk action has come. `after` is where the next portion begins; None at the end."""
+    """The progress of a bulk action. `after` is where the next portion begins; None at the end."""
 
     done: int = 0
     left_alone: int = 0
     failed: int = 0
-    told: list[tuple[str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str]] = field(default_factory=list)
     after: str | None = ""
 
     @classmethod
     def of(cls, form: Form) -> "Progress":
-        """As a form carries it; from the beginning if what it carries cannot be read."""
+        """The progress in a form; the beginning if it cannot be read."""
         try:
-            done, left_alone, failed, told, after = json.loads(form["progress"] or '[0,0,0,[],""]')
-            return cls(int(done), int(left_alone), int(failed), [(str(a), str(b)) for a, b in told], str(after))
+            done, left_alone, failed, reported, after = json.loads(form["progress"] or '[0,0,0,[],""]')
+            return cls(int(done), int(left_alone), int(failed), [(str(a), str(b)) for a, b in reported], str(after))
         except (ValueError, TypeError, OverflowError, RecursionError):
             return cls()
 
     def text(self) -> str:
-        """As a form carries it."""
-        return json.dumps([self.done, self.left_alone, self.failed, self.told, self.after])
+        """The progress as text for a form."""
+        return json.dumps([self.done, self.left_alone, self.failed, self.reported, self.after])
 
     @property
     def seen(self) -> int:
-        """How many schedules it has come to."""
+        """The number of schedules that are processed."""
         return self.done + self.left_alone + self.failed
 
 
@@ -138,7 +138,7 @@ class Bulk:
     chosen: Chosen
 
     async def extent(self) -> Extent:
-        """How many schedules are chosen and touched. Raises Misuse for what is no query."""
+        """The number of chosen and changed schedules. Raises Misuse for an invalid query."""
         why = WHYS[self.action]
         if self.chosen.query is None:
             found = await self.schedules.read(by_ids(self.schedules.operations, self.chosen.ids))
@@ -156,7 +156,7 @@ class Bulk:
         return Extent(counts.number, touched_count.number, why, touched_count.more)
 
     async def go_on(self, progress: Progress, do: Callable[[str], Awaitable[object]]) -> None:
-        """Do the next portion: `do` is called with the id of each schedule that is touched, in the order of ids."""
+        """Do the next portion: calls `do` with the id of each schedule to change, in the order of ids."""
         rows, progress.after = await self._portion(progress.after or None)
         for row in rows:
             if not touches(self.action, row):
@@ -167,11 +167,11 @@ class Bulk:
                 progress.done += 1
             except (EvertickError, HTTPException) as error:
                 progress.failed += 1
-                if len(progress.told) < TOLD_MAX:
-                    progress.told.append((row.id, str(getattr(error, "detail", error))))
+                if len(progress.reported) < REPORTED_MAX:
+                    progress.reported.append((row.id, str(getattr(error, "detail", error))))
 
     async def _portion(self, after: str | None) -> tuple[Sequence[ScheduleSummary], str | None]:
-        """The next schedules in the order of ids, and where the portion after them begins."""
+        """The next schedules in the order of ids, and the start of the portion after them."""
         if self.chosen.query is None:
             ids = [each for each in sorted(self.chosen.ids) if each > (after or "")][:PORTION]
             rows = await self.schedules.read(by_ids(self.schedules.operations, ids))

@@ -1,4 +1,4 @@
-"""Which schedules a list shows: what was typed and what was selected, as one query of `evertick schedule list`."""
+"""The filters of a list of schedules: what was typed and selected, as one query of `evertick schedule list`."""
 
 import shlex
 from typing import Annotated, Final
@@ -19,11 +19,11 @@ def _or_none(given: object) -> object:
 
 
 Select = Annotated[Annotated[str, Field(max_length=100)] | None, BeforeValidator(_or_none)]
-"""A select of a form: nothing is chosen where it is empty."""
+"""A select of a form; an empty value means no choice."""
 
 
 class Filters(Body):
-    """The filters of a list, as the address has them."""
+    """The filters of a list, from the address."""
 
     q: str = Field("", max_length=500)
     kind: Select = None
@@ -33,13 +33,13 @@ class Filters(Body):
 
     @property
     def query(self) -> str:
-        """All of them as one query, as the command line takes it."""
+        """All filters as one query, as on the command line."""
         selected = {"kind": self.kind, "state": self.state, "health": self.health, "zone": self.zone}
         terms = [f"{name}:{shlex.quote(value)}" for name, value in selected.items() if value is not None]
         return " ".join([self.q.strip(), *terms]).strip()
 
     def where(self, now: Instant) -> Where:
-        """What they choose. Raises Misuse, InvalidSpec for what is typed and is no filter."""
+        """The parsed filters. Raises Misuse, InvalidSpec for invalid text."""
         return parse_query(self.query, now)
 
 
@@ -54,14 +54,14 @@ COLUMNS: Final = {
     "note": "Note",
     "updated": "Changed",
 }
-"""Columns of the list beside that of the schedule itself, in their order."""
+"""Columns of the list after that of the schedule itself, in their order."""
 USUAL_COLUMNS: Final = ("times", "next", "last", "strip")
 SORTED: Final = frozenset({"next", "last"})
 """Columns by which the list can be sorted."""
 
 
 def _columns(given: object) -> object:
-    """`columns=times,next` and `columns=times&columns=next` are the same; unknown ones are left out."""
+    """The columns; `columns=times,next` and `columns=times&columns=next` are the same, and unknown ones are ignored."""
     words = (
         {word for each in given if isinstance(each, str) for word in each.split(",")} if isinstance(given, list) else ()
     )
@@ -84,24 +84,24 @@ class Asked(Filters):
 
     @property
     def chosen_columns(self) -> str:
-        """The columns as the address has them; nothing for the usual ones."""
+        """The columns in the form of the address; empty for the default ones."""
         return "" if self.shown == USUAL_COLUMNS else ",".join(self.shown)
 
     def order_of(self, column: str) -> str | None:
-        """How the list is sorted by a column, as `aria-sort` says it; None if it is sorted by another."""
+        """The sort order of a column as a value of `aria-sort`; None if the list is sorted by another column."""
         if self.sort.removeprefix("-") != column:
             return None
         return "descending" if self.sort.startswith("-") else "ascending"
 
     def next_order(self, column: str) -> str:
-        """The order that a click on a column's head asks for: upwards first, but the last runs downwards."""
+        """The order after a click on a column's header: ascending first, but descending for the last run."""
         first = "-last" if column == "last" else column
         other = first.removeprefix("-") if first.startswith("-") else f"-{first}"
         return other if self.sort == first else first
 
 
 def chosen(filters: Filters, now: Instant) -> tuple[Where, str | None]:
-    """What the filters choose, and what is wrong with what was typed, if anything is; nothing is chosen then."""
+    """The parsed filters, and the error of what was typed, None if there is none; with an error nothing is chosen."""
     try:
         return filters.where(now), None
     except EvertickError as error:

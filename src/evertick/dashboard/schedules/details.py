@@ -1,4 +1,4 @@
-"""What the page of one schedule works out before it is drawn: its rows, its month, and what explains a time."""
+"""Computations for the page of one schedule: its rows, its month, and the explanation of a time."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,25 +21,25 @@ from evertick.rules.schedules.fates import Fate, Origin
 SHOWN_UPCOMING: Final = 3
 FIRST_DAY: Final = date(2, 1, 1)
 LAST_DAY: Final = date(9998, 12, 31)
-"""Days of which a page can be shown: those beside them have dates, too, in every zone."""
+"""Days for which a page can be shown, so that the neighboring days also have dates in every zone."""
 WORST: Final = ("missed", "failed", "running", "queued", "late", "canceled", "skipped", "ok")
-"""Endings of a day, the one that a calendar shows first."""
+"""Outcomes of a day, ordered by which one a calendar shows first."""
 
 
 def midnight(zone: Zone, day: date) -> datetime:
-    """The beginning of a day in a zone."""
+    """The start of a day in a zone."""
     return to_datetime(Instant(instant_of(zone, (day - date(1970, 1, 1)).days * 86_400) * SECOND_MS))
 
 
 class Row(NamedTuple):
-    """A row of the table: a time that is to come, an occurrence, or what a clock change means between two of them."""
+    """A row of the table: a future time, an occurrence, or a note about a clock change between two of them."""
 
     kind: str
     at: datetime
     occurrence: OccurrenceView | None = None
     text: str = ""
     is_caught_up: bool = False
-    """Whether a trigger or a backfill has started or queued its time since."""
+    """Whether a trigger or a backfill has started or queued its time later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Day:
 
     day: date
     word: str
-    """The class of its state; empty if nothing was or is due."""
+    """The class of its state; empty if it has no times."""
     title: str
     is_outside: bool
 
@@ -56,9 +56,9 @@ class Day:
 def rows_of(
     upcoming: Sequence[datetime], occurrences: Sequence[OccurrenceView], zone: Zone, others: Iterable[OccurrenceView]
 ) -> list[Row]:
-    """The rows of a table, the newest first: times to come, what happened, and clock changes between them.
+    """The rows of a table, the newest first: future times, occurrences, and clock changes between them.
 
-    What was made up for is seen from these rows and `others`.
+    Whether a time was caught up is taken from these rows and `others`.
     """
     caught_up = {
         each.nominal
@@ -79,7 +79,7 @@ def rows_of(
 
 
 def clock_change(zone: Zone, earlier: datetime, later: datetime) -> str:
-    """What the clocks did between two moments, in words; nothing if the offset is the same at both."""
+    """The change of the clocks between two times, as text; empty if the offset is the same at both."""
     first, last = from_datetime(earlier) // 1000, from_datetime(later) // 1000
     before, after = zone.offset_at(first), zone.offset_at(last)
     if before == after:
@@ -97,12 +97,12 @@ def clock_change(zone: Zone, earlier: datetime, later: datetime) -> str:
 
 
 def endings(occurrences: Sequence[OccurrenceView]) -> list[str]:
-    """How occurrences ended, in the words of strips, the oldest first; `occurrences` are the newest first."""
+    """The outcomes of occurrences, for strips, oldest first; `occurrences` are newest first."""
     return [outcome_of(each) for each in reversed(occurrences)]
 
 
 def month_of(text: str | None, otherwise: date) -> date:
-    """The first day of the month `2026-11`; if that is none, of the month of another day."""
+    """The first day of the month `2026-11`; if the text is invalid, of the month of `otherwise`."""
     found = re.fullmatch(r"(\d{4})-(\d{2})", text or "")
     if found and 1 <= int(found[2]) <= 12 and FIRST_DAY.year <= int(found[1]) <= LAST_DAY.year:
         return date(int(found[1]), int(found[2]), 1)
@@ -110,19 +110,19 @@ def month_of(text: str | None, otherwise: date) -> date:
 
 
 def next_month(month: date, step: int = 1) -> date:
-    """The first day of the next month, or of the one before."""
+    """The first day of the next month, or of the previous one."""
     return (month + timedelta(days=32)).replace(day=1) if step > 0 else (month - timedelta(days=1)).replace(day=1)
 
 
 def shown_span(month: date) -> tuple[date, date]:
-    """The first day that a calendar of the month shows, a Monday, and the day after the last one."""
+    """The first day in a calendar of the month, a Monday, and the day after the last one."""
     first = month - timedelta(days=month.weekday())
     last = next_month(month)
     return first, last + timedelta(days=-last.weekday() % 7)
 
 
 def calendar_of(days: Sequence[ScheduleDay], month: date) -> Iterator[Day]:
-    """The days of a calendar, each with the state that matters most."""
+    """The days of a calendar, each with its most important state."""
     for each in days:
         word = next((word for word in WORST if each.endings.get(word)), "upcoming" if each.upcoming else "")
         counts = [f"{count:,} {ending}" for ending, count in each.endings.items()]
@@ -132,7 +132,7 @@ def calendar_of(days: Sequence[ScheduleDay], month: date) -> Iterator[Day]:
 
 
 class Difference(NamedTuple):
-    """A part of a schedule before and after a change, as JSON; None where it was not set."""
+    """A part of a schedule before and after a change, as JSON; None if it was not set."""
 
     name: str
     before: Any
@@ -141,7 +141,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PastLine:
-    """A line of a schedule's history, with what the audit log knows about it."""
+    """A line of a schedule's history, with the changes from the audit log."""
 
     line: HistoryLine
     differences: tuple[Difference, ...]
@@ -149,11 +149,11 @@ class PastLine:
 
 COMPARED: Final = ("spec", "target", "policies", "run_id_template", "note", "memo", "remaining_actions")
 SAME_S: Final = 2.0
-"""A line of the history and one of the audit log that are as close as this, by the same actor, are the same change."""
+"""A line of the history and one of the audit log within so many seconds, by the same actor, are the same change."""
 
 
 def past_of(history: Sequence[HistoryLine], audit: Sequence[AuditView]) -> list[PastLine]:
-    """The lines of a history, each with what it changed if the audit log has it."""
+    """The lines of a history, each with its changes if the audit log has them."""
     found = []
     for line in history:
         same = next(
@@ -188,7 +188,7 @@ def _differences(before: Any, after: Any) -> tuple[Difference, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an explanation as it is drawn: the class of its state, what was asked, and what was found."""
+    """A step of an explanation as it is drawn: the class of its state, the check, and its result."""
 
     css: str
     name: str
@@ -206,28 +206,28 @@ NAMES: Final = {
     "kept": ("Not deleted", "Deleted while it waited"),
     "active": ("Active", "Paused"),
     "limit": ("Runs were left", "No runs were left"),
-    "catch-up": ("Not too late", "No worker looked in time"),
+    "catch-up": ("Not too late", "No worker evaluated it in time"),
     "eligible": ("Its target could run", "Its target could not run"),
     "overlap": ("No run in the way", "An earlier run was in the way"),
-    "room": ("There was room", "There was no room"),
+    "room": ("Below the limits", "A limit was reached"),
     "startable": ("It could be started", "It could not be started"),
     "started": ("Started", "Not started"),
-    "made up": ("Made up for", "Not made up for"),
+    "made up": ("Caught up later", "Not caught up later"),
     "ran": ("It runs", "It has not begun"),
     "ended": ("Ended", "Ended without success"),
     "recorded": ("Recorded", "Not recorded"),
-    "evaluated": ("Looked at", "Not looked at yet"),
+    "evaluated": ("Evaluated", "Not evaluated yet"),
     "clock": ("The clock", "The clock was set back"),
 }
-"""The checks of an explanation: what each finds if all is well, and if it ends there."""
+"""The checks of an explanation: the label if the check passes, and if it fails."""
 PLAIN: Final = frozenset({"not excluded", "within bounds", "kept", "limit", "eligible", "overlap", "room", "startable"})
-"""Checks whose name says it all when they pass: those side by side are one step."""
+"""Checks without details when they pass: consecutive ones are one step."""
 REACHED: Final = {"catch-up": "worker", "overlap": "overlap", "started": "start", "ended": "end"}
-"""What an explanation says that it has not come to."""
+"""The labels of checks that an explanation did not reach."""
 
 
 def steps_of(explanation: Explanation) -> list[Step]:
-    """The steps of an explanation, the decisive one marked, and what was not reached."""
+    """The steps of an explanation, with the decisive one marked, and what was not reached."""
     steps: list[Step] = []
     plain: list[str] = []
     for check in explanation.checks:
@@ -265,7 +265,7 @@ def _css(explanation: Explanation, check: Check) -> str:
 
 
 def fixes_of(explanation: Explanation, tenant_option: str) -> list[tuple[str, str]]:
-    """The commands that would help, each with the words before it, and with `tenant_option` if it takes that."""
+    """The commands that help, each with the words before it, and with `tenant_option` if it takes that."""
     found = []
     for part in commands_of(explanation.fix or "", tenant_option):
         words, mark, command = part.partition("evertick ")
@@ -275,5 +275,5 @@ def fixes_of(explanation: Explanation, tenant_option: str) -> list[tuple[str, st
 
 
 def is_declared(schedule: ScheduleDescription) -> bool:
-    """Whether code declares it, so that it is changed there."""
+    """Whether the schedule is declared in code, so that it must be changed there."""
     return schedule.source == "code"

@@ -12,14 +12,16 @@ order, lead the same code to the same calls: that is all that a replay needs (`r
 """
 
 import contextvars
+import inspect
 import random
 import zlib
+from asyncio import all_tasks
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVarTuple
 
-from evertick.base.errors import JournalTooLarge, LimitExceeded, StepOutsideWorkflow
+from evertick.base.errors import JournalTooLarge, LimitExceeded, Misuse, StepOutsideWorkflow
 from evertick.base.ids import JobId
 from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
@@ -43,6 +45,8 @@ JOURNAL_BYTES_MAX: Final = 8 * 1024 * 1024
 JOURNAL_ROWS_MAX: Final = 50_000
 CALLS_OPEN_MAX: Final = 10_000
 """Calls that one run may wait for at a time."""
+UNAWAITED_MAX: Final = 1_000
+"""Coroutines of steps that a run keeps in mind before it forgets those that were awaited."""
 REFUSALS_MAX: Final = 1_000
 """Calls that code may try while its run leaves memory. Code that catches even that is then abandoned where it waits."""
 
@@ -84,6 +88,8 @@ class Run(DeterministicLoop):
         self._patches: dict[str, bool] = {}
         self._recorded_patches: frozenset[str] | None = None
         self._refusals = 0
+        self._unawaited: list[tuple[Coroutine[Any, Any, Any], str]] = []
+        self._unawaited_max = UNAWAITED_MAX
 
     # -- results of the rows
 
@@ -236,9 +242,27 @@ class Run(DeterministicLoop):
 
     async def _until_end(self) -> Returned | ContinuedAsNew:
         try:
-            return Returned(await self._body(self))
+            result = await self._body(self)
+            self._check_all_awaited()
+            return Returned(result)
         except ContinueAsNew as again:
+            self._check_all_awaited()
             return ContinuedAsNew(again.arguments)
+
+    def expect_await(self, coroutine: Coroutine[Any, Any, Any], name: str) -> None:
+        """Note a coroutine that the code must await before it ends."""
+        if len(self._unawaited) >= self._unawaited_max:
+            self._unawaited = [each for each in self._unawaited if _is_unawaited(each[0])]
+            self._unawaited_max = 2 * len(self._unawaited) + UNAWAITED_MAX
+        self._unawaited.append((coroutine, name))
+
+    def _check_all_awaited(self) -> None:
+        """Raise Misuse if the code has returned and forgotten an `await`: what it called has not run."""
+        in_tasks = {task.get_coro() for task in all_tasks(self)}
+        for coroutine, name in self._unawaited:
+            if _is_unawaited(coroutine) and coroutine not in in_tasks:
+                coroutine.close()
+                raise Misuse(f"the result of {name}(...) was not awaited, so it did not run: write `await {name}(...)`")
 
     @property
     def may_call_otherwise(self) -> bool:
@@ -379,6 +403,10 @@ class Run(DeterministicLoop):
         self.open_calls.clear()
         self._requests.clear()
         self._steps.clear()
+
+
+def _is_unawaited(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    return inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
 
 
 def new_run(run_id: str, body: Body, *, seed: str) -> Run:

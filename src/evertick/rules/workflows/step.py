@@ -14,10 +14,11 @@ Between steps the code must be deterministic: time, randomness and ids come from
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar
+from functools import wraps
+from typing import Any, Final, Literal, NoReturn, ParamSpec, Protocol, TypeVar, cast
 
 from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
 from evertick.base.escaping import shell_word
@@ -73,6 +74,7 @@ SILENT: Final[StepLog] = _Silent()
 
 
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 R_co = TypeVar("R_co", covariant=True)
 
 PROGRESS_BYTES_MAX: Final = 16 * 1024
@@ -84,6 +86,18 @@ RULES: Final[Mapping[str, Rule]] = {
     "priority": PRIORITY,
 }
 """Rules for the options of steps, except pool, key, attributes and timeout."""
+
+
+def _must_be_awaited(method: F) -> F:
+    """A coroutine method of Step. The run fails if the code forgets to await a coroutine of it."""
+
+    @wraps(method)
+    def call(step: "Step", *args: Any, **kwargs: Any) -> Any:
+        coroutine = method(step, *args, **kwargs)
+        step._run.expect_await(coroutine, f"step.{method.__name__}")
+        return coroutine
+
+    return cast("F", call)
 
 
 class StepFunction(Protocol[P, R_co]):
@@ -220,6 +234,7 @@ class Step:
         """
         return Step(self._run, self._workflow, replace(self._options, **_checked(options)), self._schedule, self._log)
 
+    @_must_be_awaited
     async def run(self, function: Runnable[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a query, a mutation or an action, and return its result.
 
@@ -242,6 +257,7 @@ class Step:
             kind = CallKind.JOB
         return function.decode_result(await self._run.call(self._call(kind, function, args, kwargs)))
 
+    @_must_be_awaited
     async def workflow(self, function: Child[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a child workflow, and return its result. Abandoning the call cancels the child.
 
@@ -258,6 +274,7 @@ class Step:
             raise Misuse("limit_key= is for what runs; a child workflow waits most of its time: give it to its steps")
         return function.decode_result(await self._run.call(self._call(CallKind.WORKFLOW, function, args, kwargs)))
 
+    @_must_be_awaited
     async def sleep(self, delay: float | timedelta) -> None:
         """Wait for a time of any length, in seconds or as a timedelta. A run that waits needs no memory.
 
@@ -267,12 +284,14 @@ class Step:
         due_at = self._due_at(duration_ms(delay, name="delay"))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
+    @_must_be_awaited
     async def sleep_until(self, at: datetime) -> None:
         """Wait until a time; not at all if it has passed. Raises InvalidDelay unless `at` is an aware datetime."""
         self._refuse_timeout("a sleep ends by itself")
         due_at = Instant(max(self._run.now, from_datetime(at, "sleep_until")))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
+    @_must_be_awaited
     async def wait_for(self, event: str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
         """Wait for an event that is sent to this run, and return its value. Events are kept until they are received.
 
